@@ -1,0 +1,123 @@
+package event
+
+import "time"
+
+// Session is the data of SessionStarted.
+type Session struct {
+	Project  string    `json:"project"`  // absolute path of the main checkout
+	Query    string    `json:"query"`    // the task's title, or the prompt of run -p
+	Grimoire string    `json:"grimoire"` // its name
+	Provider string    `json:"provider"` // who drives the agents
+	Model    string    `json:"model"`    // what the agents are asked to use
+	Target   string    `json:"target"`   // full ref: refs/heads/main
+	Base     string    `json:"base"`     // commit the worktree starts from
+	Tracker  string    `json:"tracker"`  // jsonl or none
+	Version  string    `json:"version"`  // of coven
+	Attempt  int       `json:"attempt"`  // 1 for the first session of a task
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Resumed is the data of SessionResumed.
+type Resumed struct {
+	// Retry is the path of a step whose recorded result counts no more, because
+	// a person wants it to run again.
+	Retry string `json:"retry,omitempty"`
+}
+
+// Waiting is the data of SessionWaiting.
+type Waiting struct {
+	Reason string `json:"reason"` // review, limit, checkout, ...: design, States
+	Detail string `json:"detail"` // one line for a person
+	Next   string `json:"next"`   // the one command that goes on
+}
+
+// Ended is the data of the events that end a session.
+type Ended struct {
+	Summary string `json:"summary,omitempty"`
+	Commit  string `json:"commit,omitempty"` // what landed
+	Reason  string `json:"reason,omitempty"` // why it did not
+	Next    string `json:"next,omitempty"`
+	Step    string `json:"step,omitempty"` // path of the step that ended it
+	Rescue  string `json:"rescue,omitempty"`
+}
+
+// StepStart is the data of StepStarted.
+type StepStart struct {
+	Kind     string `json:"kind"`               // agent, script, merge
+	Input    string `json:"input"`              // sha256 of what the leaf was given
+	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
+	Tree     string `json:"tree,omitempty"`     // of that commit
+}
+
+// AgentStart is the data of AgentStarted.
+type AgentStart struct {
+	Conversation string `json:"conversation"` // the CLI's own session id
+	Resumed      bool   `json:"resumed,omitempty"`
+	Prompt       string `json:"prompt"`
+}
+
+// Text is the data of events that carry words.
+type Text struct {
+	Text string `json:"text"`
+}
+
+// Tool is the data of AgentTool: a call as it was seen in the agent's stream.
+type Tool struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Summary string `json:"summary"` // what a person sees: Write src/app.ts
+}
+
+// Decision is the data of GateDecided: one call that reached the gate.
+type Decision struct {
+	ID         string `json:"id"` // of the tool call
+	Tool       string `json:"tool"`
+	Permission string `json:"permission"` // file.read, file.write, bash.execute
+	Subject    string `json:"subject"`    // the path or the command
+	Allowed    bool   `json:"allowed"`
+	Reason     string `json:"reason"` // the rule that decided
+	Snapshot   int    `json:"snapshot,omitempty"`
+}
+
+// Snapshot is the data of SnapshotTaken.
+type Snapshot struct {
+	N      int      `json:"n"`
+	Commit string   `json:"commit"`
+	Tree   string   `json:"tree"`
+	Note   string   `json:"note"`
+	Files  []string `json:"files,omitempty"` // what differs from the snapshot before
+}
+
+// Receipt is the data of CheckEnded: proof, made by coven, that a command ran.
+type Receipt struct {
+	Command  string        `json:"command"`
+	ExitCode int           `json:"exit_code"`
+	Tree     string        `json:"tree"` // of the worktree when the command started
+	Duration time.Duration `json:"duration_ns"`
+	Log      string        `json:"log_sha256"`
+}
+
+// Landing is the data of LandIntended and LandDone.
+type Landing struct {
+	Target   string `json:"target"` // full ref
+	Old      string `json:"old"`
+	New      string `json:"new"`
+	Tree     string `json:"tree"`
+	Strategy string `json:"strategy"`
+}
+
+// Review is the data of ReviewAsked and ReviewAnswered. It is bound to a
+// patch: an answer to another patch does not count.
+type Review struct {
+	Patch    string `json:"patch"` // patch id of what is to land
+	Approved bool   `json:"approved,omitempty"`
+	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Claim is the data of TaskClaimed.
+type Claim struct {
+	Ref    string `json:"ref"`
+	Oid    string `json:"oid"` // what landing verifies
+	Holder string `json:"holder"`
+}

@@ -1,0 +1,91 @@
+// Package event is the truth of a session: one line of JSON for each thing
+// that happened, in the order in which it happened.
+//
+// Rules. A journal has one writer. Append returns only when the line is on
+// disk, so nothing that depends on an event starts before it is recorded.
+// Lines are never changed. What a person or a program sees of a session is a
+// view that is computed from its events.
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Version is the format of the lines that this package writes.
+const Version = 1
+
+// Type names what happened: "step.completed".
+type Type string
+
+// The types of events. The data of each is described beside the constant.
+const (
+	SessionStarted   Type = "session.started"     // Session
+	SessionResumed   Type = "session.resumed"     // Resumed
+	SessionWaiting   Type = "session.waiting"     // Waiting
+	SessionCompleted Type = "session.completed"   // Ended
+	SessionFailed    Type = "session.failed"      // Ended
+	SessionBlocked   Type = "session.blocked"     // Ended
+	SessionCancelled Type = "session.cancelled"   // Ended
+	SessionStopped   Type = "session.interrupted" // Ended
+
+	StepStarted   Type = "step.started"   // StepStart
+	StepCompleted Type = "step.completed" // the result of a leaf (runner.Result)
+	StepSkipped   Type = "step.skipped"   // none
+
+	AgentStarted  Type = "agent.started"  // AgentStart: the conversation's id, before the process exists
+	AgentText     Type = "agent.text"     // Text
+	AgentTool     Type = "agent.tool"     // Tool
+	AgentRetry    Type = "agent.retry"    // Text
+	GateDecided   Type = "gate.decided"   // Decision
+	SnapshotTaken Type = "snapshot.taken" // Snapshot
+
+	CheckStarted Type = "check.started" // Text
+	CheckEnded   Type = "check.ended"   // Receipt
+
+	LandIntended   Type = "land.intended"   // Landing
+	LandDone       Type = "land.done"       // Landing
+	ReviewAsked    Type = "review.asked"    // Review
+	ReviewAnswered Type = "review.answered" // Review
+
+	TaskClaimed  Type = "task.claimed"  // Claim
+	TaskClosed   Type = "task.closed"   // Text
+	TaskReleased Type = "task.released" // none
+	TaskBlocked  Type = "task.blocked"  // Text
+
+	Warning Type = "warning" // Text
+)
+
+// Event is one line of a journal.
+type Event struct {
+	V       int             `json:"v"`
+	Seq     int64           `json:"seq"`  // 1, 2, 3, ... without holes
+	Time    time.Time       `json:"time"` // UTC, nanoseconds
+	Type    Type            `json:"type"`
+	Session string          `json:"session"`
+	Task    string          `json:"task,omitempty"`
+	Path    string          `json:"path,omitempty"` // step path with attempt: tests[2]/fix#1
+	TraceID string          `json:"trace_id,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Decode reads the data of the event into a value of the type that belongs to
+// the event's Type.
+func (e Event) Decode(into any) error {
+	if err := json.Unmarshal(e.Data, into); err != nil {
+		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
+	}
+	return nil
+}
+
+// Sink takes events. It returns when the event is durable.
+type Sink interface {
+	Append(e Event, data any) error
+}
+
+// Discard is the Sink that keeps nothing.
+type Discard struct{}
+
+// Append does nothing.
+func (Discard) Append(Event, any) error { return nil }

@@ -1,0 +1,172 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/crash"
+)
+
+// DamageError says that a journal holds something that no crash of coven
+// leaves behind. Such a journal is not written to.
+type DamageError struct {
+	File string
+	Line int // 1-based
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s:%d: damaged event: %v (the file was changed by something else; restore it, or remove its session)", e.File, e.Line, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Journal is an open journal: its events, and the one writer.
+type Journal struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	file   *os.File
+	events []Event
+	watch  []func(Event)
+	broken error // the first failed write: nothing is appended after it
+}
+
+// Open opens the journal in file, or makes an empty one. A torn last line, as
+// a crash leaves it, is cut off; any other damage is a *DamageError. The
+// caller holds the session's lock.
+func Open(file string, now func() time.Time) (*Journal, error) {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	events, whole, err := read(f, file)
+	if err == nil {
+		err = f.Truncate(whole)
+	}
+	if err == nil {
+		_, err = f.Seek(whole, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Journal{now: now, file: f, events: events}, nil
+}
+
+// Read returns the whole events in file, leaving a torn last line where it is.
+func Read(file string) ([]Event, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	events, _, err := read(f, file)
+	return events, err
+}
+
+// read returns the events of r and the number of bytes they fill.
+func read(r io.Reader, name string) (events []Event, whole int64, err error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read journal: %w", err)
+	}
+	for line := 1; ; line++ {
+		text, rest, complete := bytes.Cut(data, []byte("\n"))
+		if !complete {
+			return events, whole, nil
+		}
+		e, err := parse(text, int64(line))
+		if err != nil {
+			return nil, 0, &DamageError{File: name, Line: line, Err: err}
+		}
+		events = append(events, e)
+		whole += int64(len(text)) + 1
+		data = rest
+	}
+}
+
+func parse(line []byte, seq int64) (Event, error) {
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Event{}, err
+	}
+	switch {
+	case e.V != Version:
+		return Event{}, fmt.Errorf("version %d, this coven reads version %d", e.V, Version)
+	case e.Seq != seq:
+		return Event{}, fmt.Errorf("sequence number %d where %d belongs", e.Seq, seq)
+	}
+	return e, nil
+}
+
+// Append writes e with data, numbers and dates it, and returns when the line
+// is on disk. Watchers see the event after that, in order.
+func (j *Journal) Append(e Event, data any) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil {
+		return j.broken
+	}
+	e, line, err := j.encode(e, data)
+	if err != nil {
+		return err
+	}
+	crash.Point("event.before." + string(e.Type))
+	if err := j.write(line); err != nil {
+		j.broken = fmt.Errorf("append %s to the journal: %w", e.Type, err)
+		return j.broken
+	}
+	crash.Point("event.after." + string(e.Type))
+	j.events = append(j.events, e)
+	for _, see := range j.watch {
+		see(e)
+	}
+	return nil
+}
+
+func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
+	e.V, e.Seq, e.Time = Version, int64(len(j.events))+1, j.now().UTC()
+	if data != nil {
+		raw, err := json.Marshal(data)
+		if err != nil {
+			return e, nil, fmt.Errorf("encode %s: %w", e.Type, err)
+		}
+		e.Data = raw
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return e, nil, fmt.Errorf("encode %s: %w", e.Type, err)
+	}
+	return e, append(line, '\n'), nil
+}
+
+func (j *Journal) write(line []byte) error {
+	if _, err := j.file.Write(line); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// Events returns what the journal holds now.
+func (j *Journal) Events() []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.events[:len(j.events):len(j.events)]
+}
+
+// Watch calls see for each event appended from now on. see must not block and
+// must not append.
+func (j *Journal) Watch(see func(Event)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.watch = append(j.watch, see)
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.file.Close() }
