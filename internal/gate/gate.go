@@ -1,0 +1,105 @@
+// Package gate is the one place that every tool call of an agent passes:
+// permission, snapshot, and only then the answer that lets the call run.
+//
+// Rules. A call that is not understood is denied. A call that may change files
+// is allowed only after the worktree was stored. Every decision is an event,
+// durable before the agent learns of it. Calls are decided one at a time, in
+// the order in which they arrive.
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// Call is a tool call that asks to pass.
+type Call struct {
+	ID    string          // of the call, as the agent CLI names it
+	Tool  string          // as the agent CLI names it: Write
+	Input json.RawMessage // the tool's arguments
+}
+
+// Verdict is the gate's answer.
+type Verdict struct {
+	Allow   bool
+	Message string // for the agent, when not allowed
+}
+
+// snapshots stores a worktree. note says before what.
+type snapshots interface {
+	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
+}
+
+// Gate decides about the calls of one agent in one worktree.
+type Gate struct {
+	root      string
+	snapshots snapshots
+	emit      func(t event.Type, data any) error
+
+	mu      sync.Mutex
+	decided map[string]bool
+}
+
+// New returns the gate of the agent that works in the worktree root: absolute,
+// with links resolved. emit makes an event durable.
+func New(root string, s snapshots, emit func(event.Type, any) error) *Gate {
+	return &Gate{root: root, snapshots: s, emit: emit, decided: map[string]bool{}}
+}
+
+// Decide answers a call. An error of the gate itself denies.
+func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	subject := describe(call)
+	d, record := g.judge(ctx, call, subject)
+	if err := g.emit(event.GateDecided, record); err != nil {
+		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
+	}
+	g.decided[call.ID] = true
+	if !d.Allow {
+		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
+	}
+	return Verdict{Allow: true}
+}
+
+// Decided says whether the gate was asked about the call.
+func (g *Gate) Decided(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.decided[id]
+}
+
+// judge decides, and stores the worktree where the decision asks for it.
+func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
+	record := event.Decision{ID: call.ID, Tool: call.Tool, Permission: string(s.permission), Subject: s.text()}
+	d := g.permit(s)
+	if d.Allow && s.changes() {
+		snapshot, err := g.snapshots.Snapshot(ctx, "before "+call.Tool+" "+s.text())
+		if err != nil {
+			d = permission.Decision{Reason: fmt.Sprintf("the worktree could not be stored first: %v", err)}
+		}
+		record.Snapshot = snapshot.N
+	}
+	record.Allowed, record.Reason = d.Allow, d.Reason
+	return d, record
+}
+
+func (g *Gate) permit(s subject) permission.Decision {
+	if s.err != nil {
+		return permission.Decision{Reason: s.err.Error()}
+	}
+	req := permission.Request{Permission: s.permission, Command: s.command}
+	if s.command == "" && s.permission != permission.Unknown {
+		place, err := permission.Resolve(g.root, s.path)
+		if err != nil {
+			return permission.Decision{Reason: err.Error()}
+		}
+		req.Path = place
+	}
+	return permission.Decide(g.root, req)
+}

@@ -1,0 +1,119 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+)
+
+// fake is a worktree that counts its snapshots, and a record of decisions.
+type fake struct {
+	snapshots int
+	broken    error
+	decisions []event.Decision
+	full      error
+}
+
+func (f *fake) Snapshot(context.Context, string) (event.Snapshot, error) {
+	if f.broken != nil {
+		return event.Snapshot{}, f.broken
+	}
+	f.snapshots++
+	return event.Snapshot{N: f.snapshots}, nil
+}
+
+func (f *fake) emit(_ event.Type, data any) error {
+	if f.full != nil {
+		return f.full
+	}
+	f.decisions = append(f.decisions, data.(event.Decision))
+	return nil
+}
+
+func TestDecide(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		tool, input string
+		allow       bool
+		snapshots   int
+		reason      string
+	}{
+		{"Read", `{"file_path":"` + root + `/.env"}`, true, 0, ""},
+		{"Write", `{"file_path":"` + root + `/a.txt","content":"x"}`, true, 1, ""},
+		{"Edit", `{"file_path":"a.txt","old_string":"x","new_string":"y"}`, true, 1, ""},
+		{"NotebookEdit", `{"notebook_path":"` + root + `/n.ipynb"}`, true, 1, ""},
+		{"Bash", `{"command":"ls"}`, true, 1, ""},
+
+		{"Read", `{"file_path":"/etc/passwd"}`, false, 0, "outside the worktree"},
+		{"Write", `{"file_path":"../x"}`, false, 0, "outside the worktree"},
+		{"Write", `{"file_path":".git/config"}`, false, 0, "belongs to git"},
+		{"Edit", `{"file_path":".coven/config.yaml"}`, false, 0, "belongs to coven"},
+		{"Write", `{"path":"a.txt"}`, false, 0, "no file_path"},
+		{"Write", `{"file_path":5}`, false, 0, "no file_path"},
+		{"Write", `[]`, false, 0, "not a JSON object"},
+		{"Bash", `{"command":""}`, false, 0, "no command"},
+		{"WebFetch", `{"url":"http://127.0.0.1"}`, false, 0, "no permission"},
+		{"mcp__other__write", `{}`, false, 0, "no permission"},
+	}
+	for _, tt := range tests {
+		f := &fake{}
+		g := gate.New(root, f, f.emit)
+		call := gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}
+		v := g.Decide(t.Context(), call)
+		if v.Allow != tt.allow || f.snapshots != tt.snapshots || !strings.Contains(v.Message, tt.reason) {
+			t.Errorf("%s %s = %+v with %d snapshots", tt.tool, tt.input, v, f.snapshots)
+		}
+		if len(f.decisions) != 1 || f.decisions[0].Allowed != tt.allow || f.decisions[0].ID != "t1" || f.decisions[0].Snapshot != tt.snapshots {
+			t.Errorf("%s %s: recorded %+v", tt.tool, tt.input, f.decisions)
+		}
+		if !g.Decided("t1") || g.Decided("t2") {
+			t.Errorf("%s: Decided is wrong", tt.tool)
+		}
+	}
+}
+
+// What cannot be stored first, or cannot be put on record, is refused.
+func TestFailsClosed(t *testing.T) {
+	write := gate.Call{ID: "t1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}
+	f := &fake{broken: errors.New("disk full")}
+	if v := gate.New(t.TempDir(), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
+		t.Errorf("without a snapshot: %+v", v)
+	}
+	f = &fake{full: errors.New("no space")}
+	g := gate.New(t.TempDir(), f, f.emit)
+	if v := g.Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "no space") {
+		t.Errorf("without a record: %+v", v)
+	}
+	if g.Decided("t1") {
+		t.Error("a call that is not on record counts as decided")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"file_path":"/w/src/app.ts"}`: "Write src/app.ts",
+		`{"file_path":"/x/app.ts"}`:     "Write /x/app.ts",
+		`{}`:                            "Write",
+	} {
+		if got := gate.Summary(gate.Call{Tool: "Write", Input: json.RawMessage(input)}, "/w"); got != want {
+			t.Errorf("Summary(%s) = %q, want %q", input, got, want)
+		}
+	}
+	long := gate.Summary(gate.Call{Tool: "Bash", Input: json.RawMessage(`{"command":"` + strings.Repeat("é ", 300) + `"}`)}, "/w")
+	if n := len([]rune(long)); n != len("Bash ")+201 {
+		t.Errorf("a long command is %d runes", n)
+	}
+}

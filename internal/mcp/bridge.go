@@ -1,0 +1,46 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+// The environment of a bridge.
+const (
+	SocketEnv = "COVEN_GATE_SOCKET"
+	TokenEnv  = "COVEN_GATE_TOKEN"
+)
+
+// Bridge carries the bytes of an agent CLI to the coven that runs it, and
+// back, until either side hangs up.
+func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
+	socket, token := getenv(SocketEnv), getenv(TokenEnv)
+	if socket == "" || token == "" {
+		return errors.New("this command is started by an agent CLI that coven runs: it is of no use by hand")
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("reach the coven that runs this agent: %w", err)
+	}
+	defer conn.Close() //nolint:errcheck // the process ends
+	if _, err := fmt.Fprintln(conn, token); err != nil {
+		return fmt.Errorf("greet the coven that runs this agent: %w", err)
+	}
+	// The CLI hangs up first when it is done: what coven still says is carried
+	// to the end. When coven hangs up there is nobody left to ask.
+	go func() {
+		_ = pump(conn, in)
+		_ = conn.CloseWrite()
+	}()
+	return pump(out, conn)
+}
+
+func pump(to io.Writer, from io.Reader) error {
+	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("carry bytes: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
+)
+
+// helloTimeout bounds how long a caller may take to show its token.
+const helloTimeout = 10 * time.Second
+
+// Listener is the socket of one run of an agent.
+type Listener struct {
+	dir      string
+	listener *net.UnixListener
+	token    string
+	server   *sdk.Server
+	admit    func(pid int) bool
+	refused  func(error)
+
+	lost   chan struct{}
+	once   sync.Once
+	closed sync.WaitGroup
+	cancel context.CancelFunc
+}
+
+// Options is what a Listener needs to know.
+type Options struct {
+	Version string
+	Decider decider
+	// Admit says whether the process is part of the agent's tree.
+	Admit func(pid int) bool
+	// Refused is told about every caller that was turned away.
+	Refused func(error)
+}
+
+// Listen opens a socket in a directory of its own.
+func Listen(ctx context.Context, o Options) (*Listener, error) {
+	dir, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "coven-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the gate's socket: %w", err)
+	}
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "gate"), Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the gate's socket: %w", err), os.RemoveAll(dir))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l := &Listener{
+		dir: dir, listener: socket, token: rand.Text(), server: newServer(o.Version, o.Decider),
+		admit: o.Admit, refused: o.Refused, lost: make(chan struct{}), cancel: cancel,
+	}
+	l.closed.Go(func() { l.accept(ctx) })
+	return l, nil
+}
+
+// Dir is the private directory of the socket; files that the agent's CLI needs
+// may lie there too.
+func (l *Listener) Dir() string { return l.dir }
+
+// Env is what the bridge needs in its environment.
+func (l *Listener) Env() []string {
+	return []string{SocketEnv + "=" + filepath.Join(l.dir, "gate"), TokenEnv + "=" + l.token}
+}
+
+// Lost is closed when a connection that had been admitted ended. While the
+// agent works that means that its gate is gone.
+func (l *Listener) Lost() <-chan struct{} { return l.lost }
+
+// Close ends all connections and removes the directory.
+func (l *Listener) Close() error {
+	l.cancel()
+	err := l.listener.Close()
+	l.closed.Wait()
+	return errors.Join(err, os.RemoveAll(l.dir))
+}
+
+func (l *Listener) accept(ctx context.Context) {
+	for {
+		conn, err := l.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		l.closed.Go(func() {
+			defer context.AfterFunc(ctx, func() { conn.Close() })() //nolint:errcheck // the connection is over either way
+			l.serve(ctx, conn)
+		})
+	}
+}
+
+func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
+	defer conn.Close() //nolint:errcheck // the connection is over either way
+	in := bufio.NewReader(conn)
+	if err := l.greet(conn, in); err != nil {
+		l.refused(err)
+		return
+	}
+	defer l.once.Do(func() { close(l.lost) })
+	// The session ends when the bridge hangs up: its error says no more.
+	_ = l.server.Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
+}
+
+// greet admits a caller, or says why not.
+func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) error {
+	pid, err := peer(conn)
+	if err != nil {
+		return fmt.Errorf("who connected to the gate is not known: %w", err)
+	}
+	if !l.admit(pid) {
+		return fmt.Errorf("process %d is not part of the agent that this gate belongs to", pid)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return fmt.Errorf("greet process %d: %w", pid, err)
+	}
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("process %d showed no token: %w", pid, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(strings.TrimSuffix(line, "\n")), []byte(l.token)) != 1 {
+		return fmt.Errorf("process %d showed a wrong token", pid)
+	}
+	return conn.SetReadDeadline(time.Time{})
+}
+
+// peer returns the process on the other end, as the kernel knows it.
+func peer(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, credErr); err != nil {
+		return 0, err
+	}
+	if int(cred.Uid) != os.Getuid() {
+		return 0, fmt.Errorf("user %d", cred.Uid)
+	}
+	return int(cred.Pid), nil
+}
+
+// stream reads what the greeting left in the buffer, then the connection.
+type stream struct {
+	*bufio.Reader
+	conn *net.UnixConn
+}
+
+func (s stream) Close() error { return s.conn.CloseRead() }

@@ -1,0 +1,129 @@
+package permission_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// K-04: file tools reach the worktree, and neither git's nor coven's files in it.
+func TestDecidePath(t *testing.T) {
+	outside := t.TempDir()
+	root := filepath.Join(t.TempDir(), "w")
+	must(t, os.MkdirAll(filepath.Join(root, "src"), 0o755))
+	must(t, os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600))
+	must(t, os.Symlink(outside, filepath.Join(root, "out")))
+	must(t, os.Symlink("../..", filepath.Join(root, "src", "up")))
+	must(t, os.Symlink("nowhere/../../gone", filepath.Join(root, "dangling")))
+	must(t, os.Symlink(".git", filepath.Join(root, "g")))
+	must(t, os.Symlink("src", filepath.Join(root, "in")))
+	must(t, os.Symlink("loop", filepath.Join(root, "loop")))
+
+	tests := []struct {
+		path  string
+		allow bool
+	}{
+		{filepath.Join(root, "src", "new", "file.go"), true},
+		{"src/app.go", true},
+		{"in/app.go", true},
+		{"src/../src/app.go", true},
+		{".gitignore", true},
+		{".github/workflows/ci.yml", true},
+		{"src/.coven/x", true},
+		{root, true},
+
+		{"../w2/x", false},
+		{root + "2/x", false},
+		{"/etc/passwd", false},
+		{filepath.Join(outside, "secret"), false},
+		{"out/secret", false},
+		{"out/../secret", false},
+		{"in/../../secret", false},
+		{"src/up/x", false},
+		{"dangling", false},
+		{".git", false},
+		{".git/hooks/pre-commit", false},
+		{".GIT/config", false},
+		{"vendor/x/.git/config", false},
+		{"g/config", false},
+		{".coven/config.yaml", false},
+		{".Coven/config.yaml", false},
+		{"~/x", false},
+		{"", false},
+		{"a\x00b", false},
+		{"loop/x", false},
+	}
+	for _, name := range []permission.Name{permission.FileRead, permission.FileWrite} {
+		for _, tt := range tests {
+			if got := decide(root, name, tt.path); got.Allow != tt.allow || got.Reason == "" {
+				t.Errorf("%s %q = %v (%s), want %v", name, tt.path, got.Allow, got.Reason, tt.allow)
+			}
+		}
+	}
+}
+
+func TestDecideOther(t *testing.T) {
+	if d := permission.Decide("/w", permission.Request{Permission: permission.BashExecute, Command: "ls"}); !d.Allow {
+		t.Errorf("bash.execute: %s", d.Reason)
+	}
+	if d := permission.Decide("/w", permission.Request{Permission: permission.Unknown}); d.Allow {
+		t.Error("an unknown tool is allowed")
+	}
+	if d := permission.Decide("/w", permission.Request{Permission: permission.FileRead, Path: "relative"}); d.Allow {
+		t.Error("an unresolved path is allowed")
+	}
+}
+
+// A path that differs for the kernel and for a program that cleans it first
+// is refused, even where both places are inside.
+func TestResolveAmbiguous(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
+	must(t, os.Symlink("a/b", filepath.Join(root, "link")))
+	_, err := permission.Resolve(root, "link/../x")
+	if err == nil || !strings.Contains(err.Error(), "name the file directly") {
+		t.Errorf("Resolve = %v", err)
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	for _, seed := range []string{"a", "../a", "in/../../x", "/etc", "out/./x", "in//x", "..."} {
+		f.Add(seed)
+	}
+	base := f.TempDir()
+	root := filepath.Join(base, "w")
+	must(f, os.MkdirAll(filepath.Join(root, "a"), 0o755))
+	must(f, os.Symlink("a", filepath.Join(root, "in")))
+	must(f, os.Symlink(base, filepath.Join(root, "out")))
+	f.Fuzz(func(t *testing.T, path string) {
+		place, err := permission.Resolve(root, path)
+		if err != nil {
+			return
+		}
+		if !filepath.IsAbs(place) || filepath.Clean(place) != place {
+			t.Fatalf("Resolve(%q) = %q, which is not clean", path, place)
+		}
+		again, err := permission.Resolve(root, place)
+		if err != nil || again != place {
+			t.Fatalf("Resolve(%q) = %q, then %q, %v", path, place, again, err)
+		}
+	})
+}
+
+func decide(root string, name permission.Name, path string) permission.Decision {
+	place, err := permission.Resolve(root, path)
+	if err != nil {
+		return permission.Decision{Reason: err.Error()}
+	}
+	return permission.Decide(root, permission.Request{Permission: name, Path: place})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
