@@ -1,0 +1,148 @@
+// Package claude is the provider plugin for the Claude Code CLI.
+//
+// Every call of every tool reaches coven's gate: the CLI is given an explicit
+// list of tools, each of them is put on the "ask" list of its settings, and the
+// one who is asked is a tool of coven's MCP server. Settings, hooks, servers
+// and memory files of the user and of the repository are kept out; what of
+// them applies, coven passes itself. The permission mode is never anything but
+// default.
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// The files that the CLI reads at its start. No text of a task or a repository
+// is ever an argument: arguments are short, and every user of the machine can
+// read them.
+const (
+	serversFile = "mcp.json"  // its MCP servers
+	systemFile  = "system.md" // what is added to its system prompt
+)
+
+// toolNames maps the ids of coven's tools to the CLI's tools that do the same.
+var toolNames = map[string][]string{
+	provider.ToolRead:  {"Read"},
+	provider.ToolWrite: {"Write"},
+	provider.ToolEdit:  {"Edit", "NotebookEdit"},
+	provider.ToolBash:  {"Bash"},
+}
+
+// Provider drives the Claude Code CLI.
+type Provider struct{}
+
+// Command implements provider.Provider.
+func (Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	tools, err := cliTools(req.Tools)
+	if err != nil {
+		return provider.Command{}, err
+	}
+	servers, err := servers(req.Gate)
+	if err != nil {
+		return provider.Command{}, err
+	}
+	settings, err := json.Marshal(map[string]any{"permissions": map[string]any{"ask": tools}})
+	if err != nil {
+		return provider.Command{}, fmt.Errorf("encode settings: %w", err)
+	}
+	input, err := message(req.Prompt)
+	if err != nil {
+		return provider.Command{}, err
+	}
+	argv := []string{
+		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--mcp-config", filepath.Join(req.FilesDir, serversFile), "--strict-mcp-config",
+		"--permission-prompt-tool", "mcp__" + req.Gate.Name + "__" + req.GateTool,
+		"--permission-mode", "default",
+		"--tools", strings.Join(tools, ","),
+		"--settings", string(settings), "--setting-sources", "",
+	}
+	return provider.Command{
+		Argv:    append(argv, choices(req)...),
+		Env:     []string{"DISABLE_AUTOUPDATER=1"},
+		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"},
+		Input:   input,
+		Files:   []provider.File{{Name: serversFile, Content: servers}, {Name: systemFile, Content: []byte(req.System)}},
+		Gated:   true,
+		Account: "anthropic",
+	}, nil
+}
+
+// Message implements provider.Provider.
+func (Provider) Message(_ context.Context, text string) ([]byte, error) { return message(text) }
+
+// choices are the flags that depend on the request.
+func choices(req provider.Request) []string {
+	var argv []string
+	if req.Resume {
+		argv = append(argv, "--resume", req.Conversation)
+	} else {
+		argv = append(argv, "--session-id", req.Conversation)
+	}
+	if req.Model != "" {
+		argv = append(argv, "--model", req.Model)
+	}
+	if req.System != "" {
+		argv = append(argv, "--append-system-prompt-file", filepath.Join(req.FilesDir, systemFile))
+	}
+	return argv
+}
+
+func cliTools(ids []string) ([]string, error) {
+	var names []string
+	for _, id := range ids {
+		tools, ok := toolNames[id]
+		if !ok {
+			return nil, fmt.Errorf("claude has no tool for %q", id)
+		}
+		names = append(names, tools...)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("claude: no tool is granted: the CLI would take its own list")
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func servers(gate provider.Server) ([]byte, error) {
+	if len(gate.Argv) == 0 {
+		return nil, fmt.Errorf("claude: a run without coven's gate is not possible")
+	}
+	env := map[string]string{}
+	for _, kv := range gate.Env {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		gate.Name: map[string]any{"type": "stdio", "command": gate.Argv[0], "args": gate.Argv[1:], "env": env},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode servers: %w", err)
+	}
+	return config, nil
+}
+
+// closing is the last block of every message. The CLI reads a file for every
+// @path in the last block, without asking anybody, and takes a / at its start
+// for a command of its own: the last block is never a text of somebody else's.
+const closing = "Do what is described above."
+
+// message is a line of the CLI's stream-json input.
+func message(text string) ([]byte, error) {
+	block := func(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
+	line, err := json.Marshal(map[string]any{
+		"type":    "user",
+		"message": map[string]any{"role": "user", "content": []any{block(text), block(closing)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return append(line, '\n'), nil
+}

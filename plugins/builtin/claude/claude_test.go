@@ -1,0 +1,175 @@
+package claude_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+func request() provider.Request {
+	return provider.Request{
+		Conversation: "c-1", Prompt: "/evil @.env", System: "be good", Model: "haiku", FilesDir: "/files",
+		Tools:    []string{provider.ToolBash, provider.ToolRead, provider.ToolWrite, provider.ToolEdit},
+		Gate:     provider.Server{Name: "coven", Argv: []string{"/bin/coven", "gate"}, Env: []string{"K=a=b"}},
+		GateTool: "approve",
+	}
+}
+
+// Every tool of the list is asked about, nothing of the repository's or the
+// user's settings is read, and no text of a task is on the command line.
+func TestCommand(t *testing.T) {
+	cmd, err := claude.Provider{}.Command(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Join(cmd.Argv, " ")
+	for _, want := range []string{
+		"--tools Bash,Edit,NotebookEdit,Read,Write",
+		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write"]}}`,
+		"--permission-prompt-tool mcp__coven__approve", "--permission-mode default",
+		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id c-1", "--model haiku",
+		"--append-system-prompt-file /files/system.md",
+	} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the command line lacks %q:\n%s", want, line)
+		}
+	}
+	if i := slices.Index(cmd.Argv, "--setting-sources"); i < 0 || cmd.Argv[i+1] != "" {
+		t.Errorf("settings are read: %q", cmd.Argv)
+	}
+	for _, never := range []string{"bypassPermissions", "dangerously", "evil", "be good"} {
+		if strings.Contains(line, never) {
+			t.Errorf("the command line holds %q", never)
+		}
+	}
+	if !cmd.Gated || cmd.Account != "anthropic" {
+		t.Errorf("gated %v, account %q", cmd.Gated, cmd.Account)
+	}
+}
+
+// The CLI reads @paths and /commands in the last block of a message: that is
+// never the task's text.
+func TestLastBlockIsOurs(t *testing.T) {
+	cmd, err := claude.Provider{}.Command(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	followUp, err := claude.Provider{}.Message(t.Context(), "@/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, input := range [][]byte{cmd.Input, followUp} {
+		var m struct {
+			Message struct {
+				Content []struct{ Text string } `json:"content"`
+			} `json:"message"`
+		}
+		if err := json.Unmarshal(input, &m); err != nil || input[len(input)-1] != '\n' {
+			t.Fatalf("%q: %v", input, err)
+		}
+		last := m.Message.Content[len(m.Message.Content)-1].Text
+		if len(m.Message.Content) != 2 || strings.ContainsAny(last, "@/") {
+			t.Errorf("blocks: %+v", m.Message.Content)
+		}
+	}
+}
+
+func TestServersFile(t *testing.T) {
+	cmd, err := claude.Provider{}.Command(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"mcpServers":{"coven":{"args":["gate"],"command":"/bin/coven","env":{"K":"a=b"},"type":"stdio"}}}`
+	if cmd.Files[0].Name != "mcp.json" || string(cmd.Files[0].Content) != want {
+		t.Errorf("%s = %s", cmd.Files[0].Name, cmd.Files[0].Content)
+	}
+}
+
+func TestCommandRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(*provider.Request){
+		"no tools":     func(r *provider.Request) { r.Tools = nil },
+		"unknown tool": func(r *provider.Request) { r.Tools = []string{"browser_fetch"} },
+		"no gate":      func(r *provider.Request) { r.Gate.Argv = nil },
+	} {
+		req := request()
+		spoil(&req)
+		if cmd, err := (claude.Provider{}).Command(t.Context(), req); err == nil {
+			t.Errorf("%s: %q", name, cmd.Argv)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		line string
+		want []provider.Event
+	}{
+		{
+			`{"type":"system","subtype":"init","session_id":"s","model":"m","tools":["Read"],"mcp_servers":[{"name":"coven","status":"failed"},{"name":"x","status":"connected"}]}`,
+			[]provider.Event{provider.Started{Conversation: "s", Model: "m", Tools: []string{"Read"}, FailedServers: []string{"coven"}}},
+		},
+		{
+			`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":531.5,"error_status":529,"error":"overloaded"}`,
+			[]provider.Event{provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 531, Status: 529, Reason: "overloaded"}},
+		},
+		{
+			`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hello"},{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"a"}}]}}`,
+			[]provider.Event{
+				provider.Reasoning{Text: "hm"}, provider.Text{Text: "hello"},
+				provider.ToolCall{ID: "t1", Name: "Read", Input: json.RawMessage(`{"file_path":"a"}`)},
+			},
+		},
+		{
+			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"<tool_use_error>no</tool_use_error>","is_error":true},{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}}`,
+			[]provider.Event{
+				provider.ToolResult{ID: "t1", Text: "<tool_use_error>no</tool_use_error>", IsError: true, NeverRan: true},
+				provider.ToolResult{ID: "t2", Text: "ab"},
+			},
+		},
+		// A tool that ran cannot pass for one that did not.
+		{
+			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"<tool_use_error>","is_error":false}]}}`,
+			[]provider.Event{provider.ToolResult{ID: "t1", Text: "<tool_use_error>"}},
+		},
+		{
+			`{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":2,"total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}`,
+			[]provider.Event{provider.Result{OK: true, Text: "done", Turns: 2, Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, CostUSD: 0.5}}},
+		},
+		// Used-up retries end with the subtype success.
+		{
+			`{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded","num_turns":1}`,
+			[]provider.Event{provider.Result{Text: "Overloaded", Error: "API status 529: Overloaded", Limit: true, Status: 529, Turns: 1}},
+		},
+		{
+			`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found"]}`,
+			[]provider.Event{provider.Result{Error: "No conversation found"}},
+		},
+		{"\x1b[?1006l\x1b[?25h" + `{"type":"result","is_error":true,"subtype":"error_max_turns"}`, []provider.Event{provider.Result{Error: "error_max_turns"}}},
+		{"\x1b[?1006l\x1b[?25h", nil},
+		{"Error: something on stderr", nil},
+		{`{"type":"something_new","data":1}`, nil},
+		{`{"type":"assistant","message":{"content":"plain"}}`, nil},
+		{"", nil},
+	}
+	for _, tt := range tests {
+		got, err := claude.Provider{}.Parse(t.Context(), []byte(tt.line+"\n"))
+		if err != nil || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("Parse(%s)\n got %+v, %v\nwant %+v", tt.line, got, err, tt.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}` + "\n"))
+	f.Add([]byte("\x1b[0m{"))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		if _, err := (claude.Provider{}).Parse(t.Context(), lines); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// line is what coven reads of a line of the CLI's stream-json output.
+type line struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+
+	// system init
+	SessionID  string      `json:"session_id"`
+	Model      string      `json:"model"`
+	Tools      []string    `json:"tools"`
+	MCPServers []mcpServer `json:"mcp_servers"`
+
+	// system api_retry
+	Attempt     int     `json:"attempt"`
+	MaxRetries  int     `json:"max_retries"`
+	RetryDelay  float64 `json:"retry_delay_ms"`
+	ErrorStatus int     `json:"error_status"`
+	Reason      string  `json:"error"`
+
+	// assistant, user
+	Message struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+
+	// result
+	IsError        bool     `json:"is_error"`
+	APIErrorStatus int      `json:"api_error_status"`
+	Result         string   `json:"result"`
+	NumTurns       int      `json:"num_turns"`
+	TotalCostUSD   float64  `json:"total_cost_usd"`
+	Usage          usage    `json:"usage"`
+	TerminalReason string   `json:"terminal_reason"`
+	Errors         []string `json:"errors"`
+}
+
+type mcpServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// Parse implements provider.Provider. What is not JSON says nothing: the CLI
+// resets the terminal when it ends, after its last line or in front of it.
+func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
+	var events []provider.Event
+	for text := range bytes.Lines(lines) {
+		var l line
+		if err := json.Unmarshal(afterReset(text), &l); err == nil {
+			events = append(events, l.events()...)
+		}
+	}
+	return events, nil
+}
+
+// afterReset cuts a run of terminal escapes off the front of a line.
+func afterReset(text []byte) []byte {
+	if start := bytes.IndexByte(text, '{'); start > 0 && text[0] == '\x1b' {
+		return text[start:]
+	}
+	return text
+}
+
+func (l line) events() []provider.Event {
+	switch {
+	case l.Type == "system" && l.Subtype == "init":
+		return []provider.Event{l.started()}
+	case l.Type == "system" && l.Subtype == "api_retry":
+		return []provider.Event{provider.Retry{
+			Attempt: l.Attempt, MaxAttempts: l.MaxRetries, DelayMS: int64(l.RetryDelay),
+			Status: l.ErrorStatus, Reason: l.Reason,
+		}}
+	case l.Type == "assistant" || l.Type == "user":
+		return l.blocks()
+	case l.Type == "result":
+		return []provider.Event{l.result()}
+	}
+	return nil
+}
+
+func (l line) started() provider.Started {
+	s := provider.Started{Conversation: l.SessionID, Model: l.Model, Tools: l.Tools}
+	for _, server := range l.MCPServers {
+		if server.Status == "failed" {
+			s.FailedServers = append(s.FailedServers, server.Name)
+		}
+	}
+	return s
+}
+
+func (l line) blocks() []provider.Event {
+	var blocks []block
+	if err := json.Unmarshal(l.Message.Content, &blocks); err != nil {
+		return nil // a user message as plain text: what coven itself said
+	}
+	var events []provider.Event
+	for _, b := range blocks {
+		if e := b.event(l.Type); e != nil {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+func (b block) event(from string) provider.Event {
+	switch {
+	case b.Type == "text" && from == "assistant" && strings.TrimSpace(b.Text) != "":
+		return provider.Text{Text: b.Text}
+	case b.Type == "thinking" && b.Thinking != "":
+		return provider.Reasoning{Text: b.Thinking}
+	case b.Type == "tool_use":
+		return provider.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input}
+	case b.Type == "tool_result":
+		text := contentText(b.Content)
+		return provider.ToolResult{
+			ID: b.ToolUseID, Text: text, IsError: b.IsError,
+			NeverRan: b.IsError && strings.HasPrefix(text, "<tool_use_error>"),
+		}
+	}
+	return nil
+}
+
+// contentText reads the content of a tool result: a string, or blocks of text.
+func contentText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var parts []block
+	if json.Unmarshal(raw, &parts) != nil {
+		return string(raw)
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// result never looks at the subtype: used-up retries end with "success".
+func (l line) result() provider.Result {
+	r := provider.Result{
+		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus,
+		Usage: provider.Usage{
+			InputTokens: l.Usage.Input, OutputTokens: l.Usage.Output,
+			CacheReadTokens: l.Usage.CacheRead, CacheWriteTokens: l.Usage.CacheWrite,
+			CostUSD: l.TotalCostUSD,
+		},
+	}
+	if r.OK {
+		return r
+	}
+	r.Limit = l.APIErrorStatus == 429 || l.APIErrorStatus == 529
+	r.Error = l.failure()
+	return r
+}
+
+func (l line) failure() string {
+	why := l.Subtype
+	switch {
+	case len(l.Errors) > 0:
+		why = strings.Join(l.Errors, "; ")
+	case l.Result != "":
+		why = l.Result
+	case l.TerminalReason != "":
+		why = l.TerminalReason
+	}
+	if l.APIErrorStatus != 0 {
+		return fmt.Sprintf("API status %d: %s", l.APIErrorStatus, why)
+	}
+	return why
+}

@@ -1,0 +1,125 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// ErrUnknown says that no plugin of that name exists.
+var ErrUnknown = errors.New("unknown plugin")
+
+// startTimeout bounds how long a plugin may take to say that it is ready.
+const startTimeout = 30 * time.Second
+
+// Starter makes the command that runs a plugin: contained, and gone with
+// everything it started when coven ends. release is called after the end.
+type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
+
+// Host runs plugins: one process per plugin, started when it is first needed
+// and shared by all tasks of the run.
+type Host struct {
+	start Starter
+	argv  func(kind, name string) ([]string, bool)
+
+	mu      sync.Mutex
+	running map[string]*running
+}
+
+type running struct {
+	client  *goplugin.Client
+	release func()
+	face    any // the contract's Go interface
+}
+
+// NewHost returns a host that finds a plugin's command line with argv and
+// starts it with start.
+func NewHost(start Starter, argv func(kind, name string) ([]string, bool)) *Host {
+	return &Host{start: start, argv: argv, running: map[string]*running{}}
+}
+
+// Provider returns the provider plugin of that name, started if need be. An
+// unknown name is ErrUnknown.
+func (h *Host) Provider(ctx context.Context, name string) (provider.Provider, error) {
+	face, err := h.get(ctx, kindProvider, name, &provider.Plugin{})
+	if err != nil {
+		return nil, err
+	}
+	return face.(provider.Provider), nil
+}
+
+// Close ends all plugin processes and returns when they are gone.
+func (h *Host) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, r := range h.running {
+		r.client.Kill()
+		r.release()
+		delete(h.running, key)
+	}
+}
+
+func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plugin) (any, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := kind + "/" + name
+	if r, ok := h.running[key]; ok && !r.client.Exited() {
+		return r.face, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r, err := h.launch(kind, name, contract)
+	if err != nil {
+		return nil, err
+	}
+	h.running[key] = r
+	return r.face, nil
+}
+
+func (h *Host) launch(kind, name string, contract goplugin.Plugin) (*running, error) {
+	argv, ok := h.argv(kind, name)
+	if !ok {
+		return nil, fmt.Errorf("%s %q: %w", kind, name, ErrUnknown)
+	}
+	cmd, release, err := h.start(argv...)
+	if err != nil {
+		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
+	}
+	client := goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig:  handshake,
+		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {kind: contract}},
+		Cmd:              cmd,
+		StartTimeout:     startTimeout,
+		SkipHostEnv:      true,
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
+		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))},
+	})
+	face, err := dispense(client, kind)
+	if err != nil {
+		client.Kill()
+		release()
+		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
+	}
+	return &running{client: client, release: release, face: face}, nil
+}
+
+func dispense(client *goplugin.Client, kind string) (any, error) {
+	conn, err := client.Client()
+	if err != nil {
+		return nil, err
+	}
+	return conn.Dispense(kind)
+}

@@ -1,0 +1,150 @@
+// Package provider is the contract of provider plugins: how coven drives an
+// agent CLI.
+//
+// A provider starts nothing. It says how to start the CLI (Command), reads
+// what the CLI prints (Parse) and writes what a person says to it (Message);
+// coven owns the process, its terminal, its time limits and its end. The three
+// methods keep no state, so one plugin process serves all tasks of a run.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Provider knows one agent CLI.
+type Provider interface {
+	// Command says how to start the CLI for one run of an agent.
+	Command(ctx context.Context, req Request) (Command, error)
+	// Parse turns whole lines of the CLI's output, each with its newline, into
+	// events. Lines that say nothing give no event; no line is an error.
+	Parse(ctx context.Context, lines []byte) ([]Event, error)
+	// Message turns a person's text into bytes for the CLI's standard input.
+	Message(ctx context.Context, text string) ([]byte, error)
+}
+
+// Request asks for one run of an agent.
+type Request struct {
+	Conversation string   // id of the conversation: a UUID that coven chose
+	Resume       bool     // go on with that conversation instead of beginning it
+	Prompt       string   // the first message
+	System       string   // added to the CLI's own system prompt
+	Model        string   // alias or full id; empty: the CLI's default
+	Tools        []string // ids of the tools that are granted: see Tool constants
+	FilesDir     string   // absolute: where Command.Files will be written
+	Gate         Server   // coven's MCP server
+	GateTool     string   // the tool of that server which decides about a call
+}
+
+// The ids of the tools that an agent can be granted.
+const (
+	ToolRead  = "fs_read"
+	ToolWrite = "fs_write"
+	ToolEdit  = "fs_edit"
+	ToolBash  = "exec_bash"
+)
+
+// Server is an MCP server that the CLI starts and speaks to over its standard
+// input and output.
+type Server struct {
+	Name string
+	Argv []string
+	Env  []string // KEY=VALUE
+}
+
+// Command is how to start the CLI.
+type Command struct {
+	Argv    []string // Argv[0] is looked up on PATH
+	Env     []string // KEY=VALUE, set for the CLI
+	Pass    []string // names handed on from the user's environment; a trailing * stands for any ending
+	Input   []byte   // the first bytes on its standard input
+	Files   []File   // written before the start, readable by the user only
+	Gated   bool     // every tool call of this command line passes the gate
+	Account string   // what rate limits and cost belong to: anthropic, openai, local
+}
+
+// File is a file that the CLI needs.
+type File struct {
+	Name    string // a plain file name inside Request.FilesDir
+	Content []byte
+}
+
+// Event is one thing that the CLI said: exactly one of the types below.
+type Event interface{ event() }
+
+// Started is the CLI's first word.
+type Started struct {
+	Conversation  string
+	Model         string
+	Tools         []string // as the CLI names them
+	FailedServers []string // MCP servers that the CLI could not reach
+}
+
+// Text is what the agent said.
+type Text struct{ Text string }
+
+// Reasoning is what the agent thought.
+type Reasoning struct{ Text string }
+
+// ToolCall is a tool call that the agent asked for.
+type ToolCall struct {
+	ID    string
+	Name  string // as the CLI names it
+	Input json.RawMessage
+}
+
+// ToolResult is what became of a tool call.
+type ToolResult struct {
+	ID       string
+	Text     string
+	IsError  bool
+	NeverRan bool // the CLI refused the call before it asked anybody
+}
+
+// Retry says that the CLI will ask its model API again.
+type Retry struct {
+	Attempt     int
+	MaxAttempts int
+	DelayMS     int64
+	Status      int // HTTP
+	Reason      string
+}
+
+// Result is the CLI's last word about a message.
+type Result struct {
+	OK     bool
+	Text   string // the agent's final message
+	Error  string // why not OK
+	Limit  bool   // not OK because of a rate limit or an overloaded API
+	Status int    // HTTP status of the API's last refusal, or 0
+	Turns  int
+	Usage  Usage
+}
+
+// Usage is what a run used, as the CLI reckons it.
+type Usage struct {
+	InputTokens      int64   `json:"input_tokens"`
+	OutputTokens     int64   `json:"output_tokens"`
+	CacheReadTokens  int64   `json:"cache_read_tokens"`
+	CacheWriteTokens int64   `json:"cache_write_tokens"`
+	CostUSD          float64 `json:"cost_usd"`
+}
+
+// Add returns the sum of u and v.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		InputTokens:      u.InputTokens + v.InputTokens,
+		OutputTokens:     u.OutputTokens + v.OutputTokens,
+		CacheReadTokens:  u.CacheReadTokens + v.CacheReadTokens,
+		CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
+		CostUSD:          u.CostUSD + v.CostUSD,
+	}
+}
+
+func (Started) event()    {}
+func (Text) event()       {}
+func (Reasoning) event()  {}
+func (ToolCall) event()   {}
+func (ToolResult) event() {}
+func (Retry) event()      {}
+func (Result) event()     {}

@@ -1,0 +1,90 @@
+package provider
+
+import (
+	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
+)
+
+// encode puts e on the wire.
+func encode(e Event) *pluginv1.Event {
+	switch e := e.(type) {
+	case Started:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Started{Started: &pluginv1.Started{
+			Conversation: e.Conversation, Model: e.Model, Tools: e.Tools, FailedServers: e.FailedServers,
+		}}}
+	case Text:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Text{Text: &pluginv1.Text{Text: e.Text}}}
+	case Reasoning:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Reasoning{Reasoning: &pluginv1.Text{Text: e.Text}}}
+	case ToolCall:
+		return &pluginv1.Event{Kind: &pluginv1.Event_ToolCall{ToolCall: &pluginv1.ToolCall{
+			Id: e.ID, Name: e.Name, Input: e.Input,
+		}}}
+	case ToolResult:
+		return &pluginv1.Event{Kind: &pluginv1.Event_ToolResult{ToolResult: &pluginv1.ToolResult{
+			Id: e.ID, Text: e.Text, IsError: e.IsError, NeverRan: e.NeverRan,
+		}}}
+	case Retry:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Retry{Retry: &pluginv1.Retry{
+			Attempt: int32(e.Attempt), MaxAttempts: int32(e.MaxAttempts), //nolint:gosec // single digits
+			DelayMs: e.DelayMS, Status: int32(e.Status), Reason: e.Reason, //nolint:gosec // an HTTP status
+		}}}
+	case Result:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Result{Result: encodeResult(e)}}
+	}
+	return &pluginv1.Event{}
+}
+
+func encodeResult(r Result) *pluginv1.Result {
+	return &pluginv1.Result{
+		Ok: r.OK, Text: r.Text, Error: r.Error, Limit: r.Limit,
+		Status: int32(r.Status), Turns: int32(r.Turns), //nolint:gosec // an HTTP status, a count of turns
+		Usage: &pluginv1.Usage{
+			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
+			CacheReadTokens: r.Usage.CacheReadTokens, CacheWriteTokens: r.Usage.CacheWriteTokens,
+			CostUsd: r.Usage.CostUSD,
+		},
+	}
+}
+
+// decode takes e off the wire; an event that this side does not know is nil.
+func decode(e *pluginv1.Event) Event {
+	switch k := e.GetKind().(type) {
+	case *pluginv1.Event_Started:
+		return Started{
+			Conversation: k.Started.GetConversation(), Model: k.Started.GetModel(),
+			Tools: k.Started.GetTools(), FailedServers: k.Started.GetFailedServers(),
+		}
+	case *pluginv1.Event_Text:
+		return Text{Text: k.Text.GetText()}
+	case *pluginv1.Event_Reasoning:
+		return Reasoning{Text: k.Reasoning.GetText()}
+	case *pluginv1.Event_ToolCall:
+		return ToolCall{ID: k.ToolCall.GetId(), Name: k.ToolCall.GetName(), Input: k.ToolCall.GetInput()}
+	case *pluginv1.Event_ToolResult:
+		return ToolResult{
+			ID: k.ToolResult.GetId(), Text: k.ToolResult.GetText(),
+			IsError: k.ToolResult.GetIsError(), NeverRan: k.ToolResult.GetNeverRan(),
+		}
+	case *pluginv1.Event_Retry:
+		return Retry{
+			Attempt: int(k.Retry.GetAttempt()), MaxAttempts: int(k.Retry.GetMaxAttempts()),
+			DelayMS: k.Retry.GetDelayMs(), Status: int(k.Retry.GetStatus()), Reason: k.Retry.GetReason(),
+		}
+	case *pluginv1.Event_Result:
+		return decodeResult(k.Result)
+	}
+	return nil
+}
+
+func decodeResult(r *pluginv1.Result) Result {
+	u := r.GetUsage()
+	return Result{
+		OK: r.GetOk(), Text: r.GetText(), Error: r.GetError(), Limit: r.GetLimit(),
+		Status: int(r.GetStatus()), Turns: int(r.GetTurns()),
+		Usage: Usage{
+			InputTokens: u.GetInputTokens(), OutputTokens: u.GetOutputTokens(),
+			CacheReadTokens: u.GetCacheReadTokens(), CacheWriteTokens: u.GetCacheWriteTokens(),
+			CostUSD: u.GetCostUsd(),
+		},
+	}
+}
