@@ -1,0 +1,220 @@
+// Package session keeps the record of one run of one task: a directory under
+// .coven/sessions.
+//
+// Rules. events.jsonl is the truth; session.md and metadata.json are views of
+// it, written anew when the session changes its state. A session has one
+// writer: who holds the lock on events.jsonl. The lock goes away with the
+// process, so a session that says it runs and is not locked was interrupted. A
+// completed session is never modified.
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// The files of a session directory.
+const (
+	eventsFile   = "events.jsonl"
+	planFile     = "plan.yaml"
+	storyFile    = "session.md"
+	metadataFile = "metadata.json"
+	messagesFile = "messages.jsonl"
+	logsDir      = "logs"
+	resultsDir   = "results"
+)
+
+// Dir is where the sessions of a project are, below its root.
+const Dir = ".coven/sessions"
+
+// ErrBusy says that another coven is writing the session.
+var ErrBusy = errors.New("another coven is working on this session")
+
+// ErrNone says that there is no such session.
+var ErrNone = errors.New("no such session")
+
+// Session is a session that this process writes.
+type Session struct {
+	ID      string
+	Dir     string
+	Journal *event.Journal
+
+	task string
+	lock *os.File
+	now  func() time.Time
+}
+
+// Create makes the directory of a new session: the date and the query make its
+// name, a number makes it unique.
+func Create(root, task, query string, now func() time.Time) (*Session, error) {
+	parent := filepath.Join(root, Dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("create session: %w", err)
+	}
+	name := now().Format(time.DateOnly) + "-" + Slug(query)
+	id := name
+	for n := 2; ; n++ {
+		err := os.Mkdir(filepath.Join(parent, id), 0o755)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("create session: %w", err)
+		}
+		id = fmt.Sprintf("%s-%d", name, n)
+	}
+	return open(filepath.Join(parent, id), task, now)
+}
+
+// Open takes an existing session to write it. ErrBusy when another process
+// does.
+func Open(root, id string, now func() time.Time) (*Session, error) {
+	dir := filepath.Join(root, Dir, id)
+	if _, err := os.Stat(filepath.Join(dir, eventsFile)); err != nil {
+		return nil, fmt.Errorf("session %s: %w", id, ErrNone)
+	}
+	view, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return open(dir, view.Task, now)
+}
+
+func open(dir, task string, now func() time.Time) (*Session, error) {
+	file := filepath.Join(dir, eventsFile)
+	lock, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open session: %w", err)
+	}
+	if err := acquire(lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("session %s: %w", filepath.Base(dir), err), lock.Close())
+	}
+	journal, err := event.Open(file, now)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now}, nil
+}
+
+// Events returns the session's events so far.
+func (s *Session) Events() []event.Event { return s.Journal.Events() }
+
+// Append records an event of this session, and brings the views up to date
+// when the session changed its state.
+func (s *Session) Append(e event.Event, data any) error {
+	e.Session, e.Task = s.ID, s.task
+	if err := s.Journal.Append(e, data); err != nil {
+		return err
+	}
+	if strings.HasPrefix(string(e.Type), "session.") || e.Type == event.StepCompleted {
+		return s.writeViews()
+	}
+	return nil
+}
+
+// Now is the session's clock.
+func (s *Session) Now() time.Time { return s.now() }
+
+// Close gives the session up.
+func (s *Session) Close() error { return errors.Join(s.Journal.Close(), s.lock.Close()) }
+
+// Discard removes a session that has nothing in it.
+func (s *Session) Discard() error {
+	if len(s.Events()) > 0 {
+		return fmt.Errorf("session %s is not empty", s.ID)
+	}
+	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
+}
+
+// Freeze writes the plan. It is written once.
+func (s *Session) Freeze(plan []byte) error {
+	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, 0o644); err != nil {
+		return fmt.Errorf("freeze the plan: %w", err)
+	}
+	return nil
+}
+
+// Plan reads the frozen plan of a session directory.
+func Plan(dir string) ([]byte, error) {
+	plan, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the plan: %w", err)
+	}
+	return plan, nil
+}
+
+// OpenLog opens the log of a step to append to it.
+func (s *Session) OpenLog(path string) (io.WriteCloser, error) {
+	file := LogFile(s.Dir, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return f, nil
+}
+
+// LogFile is the file of a step's log. Slashes in the path become dots.
+func LogFile(dir, path string) string {
+	return filepath.Join(dir, logsDir, strings.ReplaceAll(path, "/", ".")+".log")
+}
+
+// acquire takes the lock without waiting. It is an open-file-description lock:
+// it belongs to this open file and is gone when the file is closed.
+func acquire(f *os.File) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return ErrBusy
+	}
+	return err
+}
+
+// held says whether some process writes the session in dir.
+func held(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, eventsFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // read only
+	lock := unix.Flock_t{Type: unix.F_RDLCK}
+	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock)
+	return err == nil && lock.Type != unix.F_UNLCK
+}
+
+// maxSlug is the length of a slug, in bytes.
+const maxSlug = 50
+
+// Slug makes a name of a text: lower case letters, digits and dashes.
+func Slug(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(text) {
+		switch {
+		case r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9'):
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= maxSlug {
+			break
+		}
+	}
+	slug := strings.Trim(b.String(), "-")
+	if slug == "" {
+		return "session"
+	}
+	return slug
+}

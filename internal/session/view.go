@@ -1,0 +1,305 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// The states of a session: the words of design.md.
+const (
+	Running     = "running"
+	Waiting     = "waiting"
+	Completed   = "completed"
+	Failed      = "failed"
+	Blocked     = "blocked"
+	Cancelled   = "cancelled"
+	Interrupted = "interrupted"
+)
+
+// View is what a person or a program sees of a session, computed from its
+// events.
+type View struct {
+	ID       string           `json:"session_id"`
+	Dir      string           `json:"-"`
+	Task     string           `json:"task"`
+	Info     event.Session    `json:"info"`
+	Status   string           `json:"status"`
+	Reason   string           `json:"reason,omitempty"` // of waiting
+	Detail   string           `json:"detail,omitempty"`
+	Next     string           `json:"next,omitempty"`
+	Summary  string           `json:"summary,omitempty"`
+	Commit   string           `json:"commit,omitempty"`
+	Rescue   string           `json:"rescue,omitempty"`
+	Failing  string           `json:"failing_step,omitempty"`
+	Started  time.Time        `json:"started_at"`
+	Updated  time.Time        `json:"updated_at"`
+	Ended    time.Time        `json:"completed_at,omitzero"`
+	Active   time.Duration    `json:"active_ns"` // without the time it waited
+	Steps    []Step           `json:"steps"`
+	Usage    provider.Usage   `json:"usage"`
+	Receipts []event.Receipt  `json:"receipts"`
+	Calls    []event.Decision `json:"calls"` // what the gate decided
+	Review   *Review          `json:"review,omitempty"`
+	ClaimOid string           `json:"-"`
+	Warnings []string         `json:"warnings,omitempty"`
+}
+
+// Step is one leaf of a session.
+type Step struct {
+	Path      string    `json:"path"`
+	Kind      string    `json:"kind"`
+	Status    string    `json:"status"` // running, completed, failed
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"completed_at,omitzero"`
+	Summary   string    `json:"summary,omitempty"`
+	Error     string    `json:"error,omitempty"`
+	Doing     string    `json:"doing,omitempty"` // the last tool call or check of a running step
+}
+
+// Review is the question that a session asked last, with its answer.
+type Review struct {
+	Path string `json:"path"` // of the step that asked
+	event.Review
+}
+
+// result is what a view reads of a leaf's result.
+type result struct {
+	OK      bool           `json:"ok"`
+	Summary string         `json:"summary"`
+	Error   string         `json:"error"`
+	Usage   provider.Usage `json:"usage"`
+}
+
+// Load computes the view of the session in dir.
+func Load(dir string) (View, error) {
+	events, err := event.Read(filepath.Join(dir, eventsFile))
+	if err != nil {
+		return View{}, err
+	}
+	v, err := Fold(events)
+	if err != nil {
+		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), err)
+	}
+	v.ID, v.Dir = filepath.Base(dir), dir
+	if v.Status == Running && !held(dir) {
+		v.Status, v.Detail = Interrupted, "coven ended while the session ran"
+	}
+	return v, nil
+}
+
+// List returns the sessions of a project, the newest first. A session that
+// cannot be read is left out and named in the error; the others are returned
+// beside it.
+func List(root string) ([]View, error) {
+	entries, err := os.ReadDir(filepath.Join(root, Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	var views []View
+	var broken error
+	for _, e := range entries {
+		v, err := Load(filepath.Join(root, Dir, e.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
+			continue // not a session, or one that never began
+		case err != nil:
+			broken = errors.Join(broken, err)
+			continue
+		}
+		views = append(views, v)
+	}
+	slices.SortStableFunc(views, func(a, b View) int { return b.Started.Compare(a.Started) })
+	return views, broken
+}
+
+// OfTask returns the newest session of a task, or ErrNone.
+func OfTask(root, task string) (View, error) {
+	views, err := List(root)
+	for _, v := range views {
+		if v.Task == task {
+			return v, nil
+		}
+	}
+	return View{}, errors.Join(fmt.Errorf("task %s: %w", task, ErrNone), err)
+}
+
+// Fold computes a view from events.
+func Fold(events []event.Event) (View, error) {
+	v := View{Status: Running}
+	var since time.Time // when the present stretch of work began
+	for _, e := range events {
+		if err := v.take(e); err != nil {
+			return v, err
+		}
+		switch {
+		case e.Seq == 1 || e.Type == event.SessionResumed:
+			since = e.Time
+		case since.IsZero():
+			continue
+		}
+		if over(e.Type) {
+			v.Active += e.Time.Sub(since)
+			since = time.Time{}
+		}
+	}
+	if !since.IsZero() {
+		v.Active += v.Updated.Sub(since)
+	}
+	return v, nil
+}
+
+// over says whether an event ends a stretch of work.
+func over(t event.Type) bool {
+	return strings.HasPrefix(string(t), "session.") && t != event.SessionStarted && t != event.SessionResumed
+}
+
+func (v *View) take(e event.Event) error {
+	v.Task, v.Updated = e.Task, e.Time
+	switch e.Type {
+	case event.SessionStarted:
+		v.Started = e.Time
+		return e.Decode(&v.Info)
+	case event.SessionResumed:
+		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.Ended = Running, "", "", "", "", time.Time{}
+	case event.SessionWaiting:
+		var w event.Waiting
+		err := e.Decode(&w)
+		v.Status, v.Reason, v.Detail, v.Next = Waiting, w.Reason, w.Detail, w.Next
+		return err
+	case event.SessionCompleted, event.SessionFailed, event.SessionBlocked, event.SessionCancelled, event.SessionStopped:
+		return v.end(e)
+	default:
+		return v.work(e)
+	}
+	return nil
+}
+
+func (v *View) end(e event.Event) error {
+	var d event.Ended
+	if err := e.Decode(&d); err != nil {
+		return err
+	}
+	v.Status = strings.TrimPrefix(string(e.Type), "session.")
+	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
+	if d.Summary != "" {
+		v.Summary = d.Summary
+	}
+	if d.Commit != "" {
+		v.Commit = d.Commit
+	}
+	if v.Status != Interrupted {
+		v.Ended = e.Time
+	}
+	return nil
+}
+
+func (v *View) work(e event.Event) error {
+	switch e.Type {
+	case event.StepStarted:
+		return v.stepStarted(e)
+	case event.StepCompleted:
+		return v.stepCompleted(e)
+	case event.AgentTool, event.CheckStarted:
+		return v.doing(e)
+	case event.CheckEnded:
+		return appendTo(&v.Receipts, e)
+	case event.GateDecided:
+		return appendTo(&v.Calls, e)
+	case event.ReviewAsked, event.ReviewAnswered:
+		v.Review = &Review{Path: e.Path}
+		return e.Decode(&v.Review.Review)
+	case event.TaskClaimed:
+		var c event.Claim
+		err := e.Decode(&c)
+		v.ClaimOid = c.Oid
+		return err
+	case event.Warning:
+		var t event.Text
+		err := e.Decode(&t)
+		v.Warnings = append(v.Warnings, t.Text)
+		return err
+	}
+	return nil
+}
+
+func (v *View) stepStarted(e event.Event) error {
+	var start event.StepStart
+	if err := e.Decode(&start); err != nil {
+		return err
+	}
+	v.Steps = append(v.Steps, Step{Path: e.Path, Kind: start.Kind, Status: Running, StartedAt: e.Time})
+	return nil
+}
+
+func (v *View) stepCompleted(e event.Event) error {
+	var r result
+	if err := e.Decode(&r); err != nil {
+		return err
+	}
+	v.Usage = v.Usage.Add(r.Usage)
+	if r.Summary != "" {
+		v.Summary = r.Summary
+	}
+	step := v.step(e.Path)
+	if step == nil {
+		return nil
+	}
+	step.Status, step.EndedAt, step.Summary, step.Error, step.Doing = Completed, e.Time, r.Summary, r.Error, ""
+	if !r.OK {
+		step.Status = Failed
+	}
+	return nil
+}
+
+func (v *View) doing(e event.Event) error {
+	var d struct {
+		Text    string `json:"text"`
+		Summary string `json:"summary"`
+	}
+	err := e.Decode(&d)
+	if step := v.step(e.Path); step != nil {
+		step.Doing = d.Summary + d.Text
+	}
+	return err
+}
+
+// step is the latest run of the leaf at path.
+func (v *View) step(path string) *Step {
+	for i := range slices.Backward(v.Steps) {
+		if v.Steps[i].Path == path {
+			return &v.Steps[i]
+		}
+	}
+	return nil
+}
+
+func appendTo[T any](list *[]T, e event.Event) error {
+	var item T
+	if err := e.Decode(&item); err != nil {
+		return err
+	}
+	*list = append(*list, item)
+	return nil
+}
+
+// At is where a session is: the step at work and what it does, or the step
+// that ended last.
+func (v View) At() string {
+	if len(v.Steps) == 0 {
+		return ""
+	}
+	last := v.Steps[len(v.Steps)-1]
+	return strings.TrimSpace(strings.TrimSuffix(last.Path, "#1") + " " + last.Doing)
+}

@@ -1,0 +1,195 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"gopkg.in/yaml.v3"
+)
+
+// metadata is the machine view of a session: metadata.json.
+type metadata struct {
+	SessionID    string  `json:"session_id"`
+	Project      string  `json:"project"`
+	Task         string  `json:"task"`
+	StartedAt    string  `json:"started_at"`
+	CompletedAt  string  `json:"completed_at,omitempty"`
+	Status       string  `json:"status"`
+	Reason       string  `json:"reason,omitempty"`
+	Detail       string  `json:"detail,omitempty"`
+	Next         string  `json:"next,omitempty"`
+	PrimaryAgent string  `json:"primary_agent"`
+	Model        string  `json:"model"`
+	Provider     string  `json:"provider"`
+	Grimoire     string  `json:"grimoire"`
+	Version      string  `json:"version"`
+	Depth        int     `json:"depth"`
+	Tokens       tokens  `json:"tokens"`
+	CostUSD      float64 `json:"cost_usd"`
+	Commit       string  `json:"commit,omitempty"`
+	Summary      string  `json:"summary,omitempty"`
+
+	Subagents        []any `json:"subagents"`
+	PermissionGrants []any `json:"permission_grants"`
+	Approvals        []any `json:"approvals"`
+	ExecutionTrace   any   `json:"execution_trace"`
+	Receipts         any   `json:"receipts"`
+}
+
+type tokens struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+	Total  int64 `json:"total"`
+}
+
+// primaryAgent is the agent that works in a grimoire's agent steps.
+const primaryAgent = "build"
+
+func (s *Session) writeViews() error {
+	v, err := Fold(s.Events())
+	if err != nil {
+		return err
+	}
+	v.ID = s.ID
+	data, err := json.MarshalIndent(v.metadata(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write metadata: %w", err)
+	}
+	story, err := v.story()
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), 0o644); err != nil {
+		return fmt.Errorf("write the story: %w", err)
+	}
+	return nil
+}
+
+func (v View) metadata() metadata {
+	m := metadata{
+		SessionID: v.ID, Project: v.Info.Project, Task: v.Task, StartedAt: stamp(v.Started), CompletedAt: stamp(v.Ended),
+		Status: v.Status, Reason: v.Reason, Detail: v.Detail, Next: v.Next,
+		PrimaryAgent: primaryAgent, Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
+		Version: v.Info.Version, CostUSD: v.Usage.CostUSD, Commit: v.Commit, Summary: v.Summary,
+		Tokens: tokens{
+			Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens,
+		},
+		Subagents: []any{}, PermissionGrants: []any{}, Approvals: []any{},
+		ExecutionTrace: v.Steps, Receipts: v.Receipts,
+	}
+	if v.Steps == nil {
+		m.ExecutionTrace = []Step{}
+	}
+	if v.Receipts == nil {
+		m.Receipts = []any{}
+	}
+	if v.Review != nil && v.Review.Approved {
+		m.Approvals = append(m.Approvals, v.Review.Review)
+	}
+	return m
+}
+
+// front is the frontmatter of session.md.
+type front struct {
+	SessionID    string `yaml:"session_id"`
+	StartedAt    string `yaml:"started_at"`
+	PrimaryAgent string `yaml:"primary_agent"`
+	Model        string `yaml:"model"`
+	Status       string `yaml:"status"`
+	Task         string `yaml:"task"`
+	Commit       string `yaml:"commit,omitempty"`
+}
+
+// story is the session for people: session.md.
+func (v View) story() (string, error) {
+	head, err := yaml.Marshal(front{
+		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: primaryAgent, Model: v.Info.Model,
+		Status: v.Status, Task: v.Task, Commit: v.Commit,
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode the story: %w", err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\n%s---\n\n# User Query\n\n%s\n\n# Steps\n", head, v.Info.Query)
+	for _, s := range v.Steps {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", s.Path, s.Status)
+		if !s.EndedAt.IsZero() {
+			fmt.Fprintf(&b, " after %s", s.EndedAt.Sub(s.StartedAt).Round(time.Millisecond))
+		}
+		b.WriteString("\n")
+		for _, text := range []string{s.Summary, s.Error} {
+			if text != "" {
+				fmt.Fprintf(&b, "\n%s\n", text)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n# Outcome\n\n%s\n", v.outcome())
+	return b.String(), nil
+}
+
+func (v View) outcome() string {
+	text := v.Status
+	if v.Reason != "" {
+		text += " (" + v.Reason + ")"
+	}
+	for _, part := range []string{v.Detail, v.Summary} {
+		if part != "" {
+			text += "\n\n" + part
+		}
+	}
+	if v.Commit != "" {
+		text += "\n\nLanded as " + v.Commit + "."
+	}
+	if v.Next != "" {
+		text += "\n\nNext: `" + v.Next + "`"
+	}
+	return text
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Part is one line of messages.jsonl: a piece of the conversation.
+type Part struct {
+	V     int       `json:"v"`
+	Time  time.Time `json:"time"`
+	Path  string    `json:"path"` // of the step
+	Type  string    `json:"type"` // text, reasoning, tool_call, tool_result, snapshot
+	Text  string    `json:"text,omitempty"`
+	ID    string    `json:"id,omitempty"` // of the tool call
+	Tool  string    `json:"tool,omitempty"`
+	Input any       `json:"input,omitempty"`
+	Error bool      `json:"error,omitempty"`
+}
+
+// Say appends a part of the conversation to messages.jsonl. The conversation
+// is for people and for later readers: nothing of the run depends on it, so it
+// is not synced to disk.
+func (s *Session) Say(p Part) error {
+	p.V, p.Time = 1, s.now().UTC()
+	line, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, messagesFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // the write was checked
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	return nil
+}
