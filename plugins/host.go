@@ -26,11 +26,20 @@ const startTimeout = 30 * time.Second
 // everything it started when coven ends. release is called after the end.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
+// HostOptions is what a Host needs to know.
+type HostOptions struct {
+	// Start starts a plugin's command line.
+	Start Starter
+	// Argv finds the command line of a plugin.
+	Argv func(kind, name string) ([]string, bool)
+	// Sockets is the directory of the plugins' sockets: a short path.
+	Sockets string
+}
+
 // Host runs plugins: one process per plugin, started when it is first needed
 // and shared by all tasks of the run.
 type Host struct {
-	start Starter
-	argv  func(kind, name string) ([]string, bool)
+	options HostOptions
 
 	mu      sync.Mutex
 	running map[string]*running
@@ -42,10 +51,9 @@ type running struct {
 	face    any // the contract's Go interface
 }
 
-// NewHost returns a host that finds a plugin's command line with argv and
-// starts it with start.
-func NewHost(start Starter, argv func(kind, name string) ([]string, bool)) *Host {
-	return &Host{start: start, argv: argv, running: map[string]*running{}}
+// NewHost returns a host. It starts nothing.
+func NewHost(o HostOptions) *Host {
+	return &Host{options: o, running: map[string]*running{}}
 }
 
 // Provider returns the provider plugin of that name, started if need be. An
@@ -88,11 +96,11 @@ func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plu
 }
 
 func (h *Host) launch(kind, name string, contract goplugin.Plugin) (*running, error) {
-	argv, ok := h.argv(kind, name)
+	argv, ok := h.options.Argv(kind, name)
 	if !ok {
 		return nil, fmt.Errorf("%s %q: %w", kind, name, ErrUnknown)
 	}
-	cmd, release, err := h.start(argv...)
+	cmd, release, err := h.options.Start(argv...)
 	if err != nil {
 		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
 	}
@@ -102,6 +110,7 @@ func (h *Host) launch(kind, name string, contract goplugin.Plugin) (*running, er
 		Cmd:              cmd,
 		StartTimeout:     startTimeout,
 		SkipHostEnv:      true,
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: h.options.Sockets},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(

@@ -4,17 +4,17 @@ import "time"
 
 // Session is the data of SessionStarted.
 type Session struct {
-	Project  string    `json:"project"`  // absolute path of the main checkout
-	Query    string    `json:"query"`    // the task's title, or the prompt of run -p
-	Grimoire string    `json:"grimoire"` // its name
-	Provider string    `json:"provider"` // who drives the agents
-	Model    string    `json:"model"`    // what the agents are asked to use
-	Target   string    `json:"target"`   // full ref: refs/heads/main
-	Base     string    `json:"base"`     // commit the worktree starts from
-	Tracker  string    `json:"tracker"`  // jsonl or none
-	Version  string    `json:"version"`  // of coven
-	Attempt  int       `json:"attempt"`  // 1 for the first session of a task
-	Deadline time.Time `json:"deadline,omitzero"`
+	Project  string `json:"project"`           // absolute path of the main checkout
+	Query    string `json:"query"`             // the task's title, or the prompt of run -p
+	Grimoire string `json:"grimoire"`          // its name
+	Provider string `json:"provider"`          // who drives the agents
+	Model    string `json:"model"`             // what the agents are asked to use
+	Target   string `json:"target"`            // full ref: refs/heads/main
+	Base     string `json:"base"`              // commit the worktree starts from
+	Tracker  string `json:"tracker"`           // jsonl or none
+	Version  string `json:"version"`           // of coven
+	Attempt  int    `json:"attempt"`           // 1 for the first session of a task
+	Approve  string `json:"approve,omitempty"` // who approves merge reviews unasked: --auto-approve
 }
 
 // Resumed is the data of SessionResumed.
@@ -81,11 +81,10 @@ type Decision struct {
 
 // Snapshot is the data of SnapshotTaken.
 type Snapshot struct {
-	N      int      `json:"n"`
-	Commit string   `json:"commit"`
-	Tree   string   `json:"tree"`
-	Note   string   `json:"note"`
-	Files  []string `json:"files,omitempty"` // what differs from the snapshot before
+	N      int    `json:"n"`
+	Commit string `json:"commit"`
+	Tree   string `json:"tree"`
+	Note   string `json:"note"`
 }
 
 // Receipt is the data of CheckEnded: proof, made by coven, that a command ran.
@@ -117,7 +116,6 @@ type Review struct {
 
 // Claim is the data of TaskClaimed.
 type Claim struct {
-	Ref    string `json:"ref"`
 	Oid    string `json:"oid"` // what landing verifies
 	Holder string `json:"holder"`
 }

@@ -39,6 +39,9 @@ type Listener struct {
 // Options is what a Listener needs to know.
 type Options struct {
 	Version string
+	// Dir is where the private directory is made. Its path is short: that of a
+	// socket has at most 107 bytes.
+	Dir     string
 	Decider decider
 	// Admit says whether the process is part of the agent's tree.
 	Admit func(pid int) bool
@@ -48,7 +51,7 @@ type Options struct {
 
 // Listen opens a socket in a directory of its own.
 func Listen(ctx context.Context, o Options) (*Listener, error) {
-	dir, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "coven-")
+	dir, err := os.MkdirTemp(o.Dir, "gate-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the gate's socket: %w", err)
 	}

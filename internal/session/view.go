@@ -135,6 +135,17 @@ func OfTask(root, task string) (View, error) {
 	return View{}, errors.Join(fmt.Errorf("task %s: %w", task, ErrNone), err)
 }
 
+// NeverBegan says that a session has no first event and nobody is about to
+// write one.
+func NeverBegan(root, id string) bool {
+	dir := filepath.Join(root, Dir, id)
+	if held(dir) {
+		return false
+	}
+	v, err := Load(dir)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
+}
+
 // Fold computes a view from events.
 func Fold(events []event.Event) (View, error) {
 	v := View{Status: Running}

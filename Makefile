@@ -1,0 +1,63 @@
+# coven: see README.md. CI is .ci/run.
+
+GO ?= go
+BIN := bin
+TOOLS := $(CURDIR)/.tools
+PINS := .ci/pins
+
+include $(PINS)
+
+export PATH := $(TOOLS)/bin:$(PATH)
+
+.PHONY: build test e2e lint fmt proto tidy demo bench fuzz clean
+
+build: ## build bin/coven
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
+
+test: ## every test, the real Claude Code CLI included where npm can bring it
+	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
+	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...
+
+lint: $(TOOLS)/bin/golangci-lint ## what CI lints
+	golangci-lint run ./...
+
+fmt: $(TOOLS)/bin/gofumpt ## format all Go code
+	gofumpt -l -w $$(git ls-files -co --exclude-standard '*.go' | grep -v '\.pb\.go$$')
+
+tidy:
+	$(GO) mod tidy
+
+proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate the plugin wire from its .proto (needs protoc $(PROTOC_VERSION))
+	protoc -I plugins/internal/proto --go_out=. --go_opt=module=github.com/coven-run/coven \
+		--go-grpc_out=. --go-grpc_opt=module=github.com/coven-run/coven \
+		plugins/internal/proto/coven/plugin/v1/*.proto
+
+demo: build ## the main job, start to end, in a scratch repository: REAL=1 uses your own login
+	@if [ -n "$(REAL)" ]; then $(GO) run ./examples/demo -coven $(BIN)/coven -real; else \
+		.ci/claude $(TOOLS) || echo "No npm, or no registry: the demo plays the fake CLI instead of the real one."; \
+		$(GO) run ./examples/demo -coven $(BIN)/coven -claude $(TOOLS)/claude/node_modules/.bin/claude; fi
+
+bench: ## the numbers, each beside its floor
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=30s
+	.ci/fuzz $(or $(FUZZTIME),30s)
+
+clean:
+	rm -rf $(BIN) $(TOOLS)
+
+$(TOOLS)/bin/golangci-lint: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+	@touch $@
+
+$(TOOLS)/bin/gofumpt: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install mvdan.cc/gofumpt@$(GOFUMPT)
+	@touch $@
+
+$(TOOLS)/bin/protoc-gen-go: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO)
+	@touch $@
+
+$(TOOLS)/bin/protoc-gen-go-grpc: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC)
+	@touch $@

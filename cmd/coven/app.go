@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// app is what every command is given. What costs something is a func.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	getenv  func(string) string
+	environ func() []string
+	workdir func() (string, error)
+	now     func() time.Time
+	self    func() (string, error) // path of this binary
+
+	// The terminal: whether a person can be asked, and how wide lines are.
+	interactive bool
+	width       func() int
+}
+
+func newApp() *app {
+	return &app{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: time.Now, self: os.Executable,
+		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		width: func() int {
+			width, _, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil || width <= 0 {
+				return 80
+			}
+			return width
+		},
+	}
+}
+
+// run is coven: it runs one command line and returns the exit code.
+func run(a *app, args []string) int {
+	ctx, stop := interruptible()
+	defer stop()
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	a.explain(err)
+	return codeOf(err)
+}
+
+// explain says what went wrong and what to do next.
+func (a *app) explain(err error) {
+	exit := (*exitError)(nil)
+	if err == nil || errors.As(err, &exit) && exit.err == nil {
+		return
+	}
+	fmt.Fprintln(a.err, "coven:", err) //nolint:errcheck // there is nobody else to tell
+	next := hint(err)
+	if exit != nil && exit.next != "" {
+		next = exit.next
+	}
+	if next != "" {
+		fmt.Fprintln(a.err, "  next:", next) //nolint:errcheck // there is nobody else to tell
+	}
+}
+
+// interruptible returns a context that ends at the first Ctrl-C or TERM, with
+// a cause that says so. The second one ends the process at once: the kernel
+// then ends everything that it started.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-signals:
+			cancel(errInterrupted)
+		}
+		select {
+		case <-done:
+		case <-signals:
+			os.Exit(exitInterrupted)
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(done); cancel(nil) }
+}

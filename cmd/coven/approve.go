@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/session"
+)
+
+func newApprove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve TASK",
+		Short: "Approve a change that waits for review, and land it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.atDesk(cmd.Context(), func(d *desk) error { return approve(cmd.Context(), d, args[0]) })
+		},
+	}
+}
+
+func approve(ctx context.Context, d *desk, id string) error {
+	v, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
+		return missing("coven why "+shellWord(id), "task %s does not wait for a review: it is %s", id, stateText(v))
+	}
+	return d.approveNow(ctx, v)
+}
+
+// atDesk opens the repository and what runs tasks for one command. The command
+// asks no questions.
+func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := h.start()
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	return do(&desk{house: h, engine: e, quiet: true})
+}
+
+// find returns the newest session of a task.
+func (d *desk) find(id string) (session.View, error) { return d.house.find(id) }
+
+func (h *house) find(id string) (session.View, error) {
+	v, err := session.OfTask(h.repo.Root, id)
+	if errors.Is(err, session.ErrNone) {
+		return v, missing("coven status", "task %s has no session", id)
+	}
+	return v, err
+}
+
+// stateText is a session's state in words: waiting (review).
+func stateText(v session.View) string {
+	if v.Reason != "" {
+		return v.Status + " (" + v.Reason + ")"
+	}
+	return v.Status
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner"
+)
+
+// crew works in a site: it runs agents and shell commands there.
+type crew struct {
+	engine   *engine
+	site     *site
+	session  *session.Session
+	provider string
+	idle     time.Duration
+}
+
+// granted are the tools of the primary agent "build".
+func granted() []string {
+	return []string{provider.ToolRead, provider.ToolWrite, provider.ToolEdit, provider.ToolBash}
+}
+
+// agents runs agents: runner's interface.
+type agents struct{ *crew }
+
+// Run implements runner's agents.
+func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
+	driver, err := c.driver(ctx)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	root, err := filepath.EvalSymlinks(c.site.tree.Path)
+	if err != nil {
+		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
+	}
+	system, err := systemText(root)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	emit := func(t event.Type, data any) error {
+		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
+	}
+	return c.engine.agents.Run(ctx, agent.Job{
+		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
+		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
+		Dir: root, Pass: c.site.pass, Env: []string{"COVEN_STEP_KEY=" + run.Key}, Idle: c.idle,
+		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Emit: emit,
+		Say: func(part provider.Event) error { return c.say(run.Path, part) },
+	})
+}
+
+// Recall implements runner's agents.
+func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report, bool, error) {
+	driver, err := c.driver(ctx)
+	if err != nil {
+		return agent.Report{}, false, err
+	}
+	return agent.Recall(ctx, driver, transcript)
+}
+
+func (c *crew) driver(ctx context.Context) (provider.Provider, error) {
+	driver, err := c.engine.host.Provider(ctx, c.provider)
+	if errors.Is(err, plugins.ErrUnknown) {
+		return nil, usage("coven run --provider claude", "%w (known: claude)", err)
+	}
+	return driver, err
+}
+
+// say adds a part to the session's conversation.
+func (c *crew) say(path string, part provider.Event) error {
+	p := session.Part{Path: path}
+	switch e := part.(type) {
+	case provider.Text:
+		p.Type, p.Text = "text", e.Text
+	case provider.Reasoning:
+		p.Type, p.Text = "reasoning", e.Text
+	case provider.ToolCall:
+		p.Type, p.ID, p.Tool, p.Input = "tool_call", e.ID, e.Name, e.Input
+	case provider.ToolResult:
+		p.Type, p.ID, p.Text, p.Error = "tool_result", e.ID, e.Text, e.IsError
+	default:
+		return nil
+	}
+	return c.session.Say(p)
+}
+
+// memoryFiles are the repository's words to agents. coven passes them itself:
+// the CLI is told to read no settings, and with them no such files.
+func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
+
+// systemText is what coven adds to the system prompt of an agent. The files are
+// read through an os.Root: a link out of the worktree gives nothing.
+func systemText(root string) (string, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return "", fmt.Errorf("open the worktree: %w", err)
+	}
+	defer dir.Close() //nolint:errcheck // read only
+	var parts []string
+	for _, name := range memoryFiles() {
+		text, err := dir.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			parts = append(parts, fmt.Sprintf("(%s of this repository could not be read: %v)", name, err))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
+	}
+	return strings.Join(append(parts, "# How your work is taken\n\n"+runner.ClaimContract), "\n\n"), nil
+}
+
+// commands runs shell commands: runner's interface.
+type commands struct{ *crew }
+
+// Run implements runner's commands.
+func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
+	start := time.Now()
+	exit, output, err := c.engine.launcher.Run(ctx, process.Spec{
+		Argv: []string{"sh", "-c", cmd.Shell}, Dir: c.site.tree.Path,
+		Env:        append(agent.Environment(c.site.environ(), c.site.pass), cmd.Env...),
+		Transcript: cmd.Transcript, Idle: c.idle,
+	})
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	ran := runner.Ran{ExitCode: exit.Code, Output: string(output), Duration: time.Since(start)}
+	over := (*runner.OverTimeError)(nil)
+	switch {
+	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
+		ran.Stopped = exit.Cause.Error()
+	case exit.Cause != nil:
+		return runner.Ran{}, exit.Cause
+	}
+	return ran, nil
+}
+
+// logs holds the raw terminal bytes of steps: runner's interface.
+type logs struct{ *session.Session }
+
+// Open implements runner's logs.
+func (l logs) Open(path string) (io.WriteCloser, error) { return l.OpenLog(path) }
+
+// Read implements runner's logs.
+func (l logs) Read(path string) (io.ReadCloser, error) {
+	return os.Open(session.LogFile(l.Dir, path))
+}

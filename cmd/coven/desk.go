@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+var errInterrupted = runner.ErrInterrupted
+
+// desk is where sessions are begun, gone on with and shown.
+type desk struct {
+	house   *house
+	engine  *engine
+	json    bool
+	approve string // who approves merge reviews by himself; empty: a person is asked
+	quiet   bool   // do not ask at the end
+}
+
+func (d *desk) app() *app { return d.house.app }
+
+func (d *desk) command(verb string, words ...string) string {
+	return strings.Join(append([]string{"coven", verb}, words...), " ")
+}
+
+// job is a task to run and where its news go.
+type job struct {
+	task    task.Task
+	tracker trackerOf
+}
+
+// trackerOf is the tracker's side of one task.
+type trackerOf interface {
+	Claim(ctx context.Context, actor string) error
+	Close(ctx context.Context, summary, commit string) error
+	Block(ctx context.Context, why string) error
+	Release(ctx context.Context, why string) error
+}
+
+// tracked is a task in a tracker.
+type tracked struct {
+	file *task.File
+	id   string
+}
+
+// Claim takes the task in the tracker.
+func (t tracked) Claim(ctx context.Context, actor string) error {
+	_, err := t.file.Claim(ctx, t.id, actor)
+	return err
+}
+
+// Close closes the task with what was done and the commit that landed.
+func (t tracked) Close(ctx context.Context, summary, commit string) error {
+	_, err := t.file.Close(ctx, t.id, strings.TrimSpace(summary+"\n\nLanded as "+commit+"."))
+	return err
+}
+
+// Block sets the task blocked and says why in a note.
+func (t tracked) Block(ctx context.Context, why string) error {
+	_, err := t.file.Block(ctx, t.id, why)
+	return err
+}
+
+// Release opens the task again.
+func (t tracked) Release(ctx context.Context, why string) error {
+	_, err := t.file.Release(ctx, t.id, why)
+	return err
+}
+
+// untracked is a task of the user's own words: nobody is told.
+type untracked struct{}
+
+// Claim does nothing.
+func (untracked) Claim(context.Context, string) error { return nil }
+
+// Close does nothing.
+func (untracked) Close(context.Context, string, string) error { return nil }
+
+// Block does nothing.
+func (untracked) Block(context.Context, string) error { return nil }
+
+// Release does nothing.
+func (untracked) Release(context.Context, string) error { return nil }
+
+// choices are what the command line says about a new session.
+type choices struct {
+	grimoire, provider, model string
+	target                    worktree.Target
+	base                      string
+}
+
+// begin starts a new session of a task. prior is the session before, which is
+// over, or none.
+func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) error {
+	plan, err := d.plan(j, prior, c)
+	if err != nil {
+		return err
+	}
+	if err := d.clear(ctx, j, prior); err != nil {
+		return err
+	}
+	base := c.target.Tip
+	if c.base != "" {
+		info, err := d.house.repo.Show(ctx, c.base)
+		if err != nil {
+			return usage("git log --oneline", "--base %s: %w", c.base, err)
+		}
+		base = info.Oid
+	}
+	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.app().now)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	started := event.Session{
+		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: trackerName(j), Version: version,
+		Attempt: prior.Info.Attempt + 1, Approve: d.approve,
+	}
+	if err := d.admit(ctx, j, s, plan, started); err != nil {
+		return err
+	}
+	return d.work(ctx, s, j, plan, started, 0)
+}
+
+// admit claims the task for the new session and puts its beginning on record.
+func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimoires.Plan, started event.Session) error {
+	frozen, err := plan.Marshal()
+	if err != nil {
+		return err
+	}
+	site := d.site(s, j.task.ID, started)
+	if _, err := site.Claim(ctx); err != nil {
+		return errors.Join(err, s.Discard())
+	}
+	if err := j.tracker.Claim(ctx, "coven/"+s.ID); err != nil {
+		return errors.Join(err, site.Release(ctx), s.Discard())
+	}
+	if err := s.Freeze(frozen); err != nil {
+		return err
+	}
+	return s.Append(event.Event{Type: event.SessionStarted}, started)
+}
+
+func trackerName(j job) string {
+	if _, ok := j.tracker.(tracked); ok {
+		return "jsonl"
+	}
+	return "none"
+}
+
+// clear puts away what a failed session of the task left: everything in its
+// worktree is stored first.
+func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
+	tree, err := d.house.repo.Find(ctx, j.task.ID)
+	switch {
+	case errors.Is(err, worktree.ErrNoWorktree):
+	case err != nil:
+		return err
+	case prior.Status != session.Failed && prior.Status != session.Cancelled:
+		return person("coven status", "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
+	default:
+		ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+		if err != nil {
+			return err
+		}
+		if err := d.app().say("the earlier attempt is stored as %s\n", ref); err != nil {
+			return err
+		}
+	}
+	held, err := d.house.repo.ClaimOf(ctx, j.task.ID)
+	if err == nil && held.Session == prior.ID {
+		return d.house.repo.Unclaim(ctx, j.task.ID, held.Oid)
+	}
+	return nil
+}
+
+// resume goes on with a session that is not over. retry is the path of a step
+// to run again.
+func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
+	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	if errors.Is(err, session.ErrBusy) {
+		return person("coven status", "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	frozen, err := session.Plan(s.Dir)
+	if err != nil {
+		return err
+	}
+	plan, err := grimoires.ReadPlan(frozen)
+	if err != nil {
+		return err
+	}
+	if retry == "" && v.Status == session.Blocked {
+		retry = v.Failing
+	}
+	if err := s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: retry}); err != nil {
+		return err
+	}
+	return d.work(ctx, s, d.jobOf(v), plan, v.Info, v.Active)
+}
+
+// jobOf is the job of a session that exists.
+func (d *desk) jobOf(v session.View) job {
+	j := job{task: task.Task{ID: v.Task, Title: v.Info.Query}, tracker: untracked{}}
+	if v.Info.Tracker != "none" && d.house.tracker != nil {
+		j.tracker = tracked{d.house.tracker, v.Task}
+	}
+	return j
+}
+
+func (d *desk) site(s *session.Session, id string, info event.Session) *site {
+	branch := strings.TrimPrefix(info.Target, "refs/heads/")
+	return &site{
+		repo: d.house.repo, session: s, launcher: d.engine.launcher, environ: d.app().environ,
+		pass: d.house.config.Env.Pass, task: id, base: info.Base,
+		target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
+		holder: holderName(), attempt: info.Attempt,
+	}
+}
+
+// work runs a session to its next end and shows it.
+func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session, active time.Duration) error {
+	site := d.site(s, j.task.ID, info)
+	c := &crew{engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle}
+	r := &runner.Runner{
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.tracker, Claims: site, Ground: site, Active: active,
+		Workshop: &runner.Workshop{
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
+			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: first(d.approve, info.Approve),
+		},
+	}
+	ending, err := d.show(s, func() (runner.Ending, error) { return r.Run(ctx) })
+	if err != nil {
+		return fmt.Errorf("task %s: %w", j.task.ID, err)
+	}
+	if err := d.tell(j, s, ending); err != nil {
+		return err
+	}
+	if ending.Status == runner.Waiting && ending.Reason == "review" && d.app().interactive && !d.json && !d.quiet {
+		if err := s.Close(); err != nil {
+			return err
+		}
+		return d.review(ctx, s.Dir, j)
+	}
+	return status(exitOf(ending))
+}
+
+// show runs work while it shows the session's events.
+func (d *desk) show(s *session.Session, work func() (runner.Ending, error)) (runner.Ending, error) {
+	draw, live := plainLines, (*liveLine)(nil)
+	if d.json {
+		draw = jsonLine
+	} else if d.app().interactive {
+		live = newLiveLine(d.app().out, d.app().width, d.app().now)
+	}
+	p := newProgress(d.app().out, draw, live)
+	for _, e := range s.Events() {
+		if d.json && e.Seq == 1 {
+			p.see(e)
+		}
+	}
+	s.Journal.Watch(p.see)
+	ending, err := work()
+	p.close()
+	return ending, err
+}
+
+// tell says how a session ended, in words.
+func (d *desk) tell(j job, s *session.Session, e runner.Ending) error {
+	if d.json {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s", j.task.ID, e.Status)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", e.Reason)
+	}
+	switch {
+	case e.Status == runner.Completed && e.Commit != "":
+		fmt.Fprintf(&b, ": landed %.10s: %s", e.Commit, oneLine(e.Summary))
+	case e.Status == runner.Completed:
+		fmt.Fprintf(&b, ": nothing changed: %s", oneLine(e.Summary))
+	case e.Detail != "":
+		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&b, "\n  next: %s", e.Next)
+	}
+	return d.app().say("%s\n  session: %s\n", printableLines(b.String()), session.Dir+"/"+s.ID)
+}
+
+// exitOf is the exit code of an ending.
+func exitOf(e runner.Ending) int {
+	switch e.Status {
+	case runner.Completed:
+		return exitOK
+	case runner.Interrupted:
+		return exitInterrupted
+	case runner.Waiting:
+		if e.Reason == "limit" {
+			return exitLimit
+		}
+		return exitPerson
+	case runner.Blocked:
+		return exitPerson
+	}
+	return exitFailed
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// TestDocs holds the documents to the program: every command in a shell block
+// exists with its flags, every make target exists, every link leads somewhere.
+func TestDocs(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, file := range append(append(files, more...), filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links(t, file, string(text))
+		for _, line := range shellLines(string(text)) {
+			commands++
+			words := strings.Fields(line)
+			switch words[0] {
+			case "make":
+				if !strings.Contains(string(makefile), "\n"+words[1]+":") {
+					t.Errorf("%s: %q: no such target", file, line)
+				}
+			case "coven":
+				parses(t, file, line)
+			default:
+				t.Errorf("%s: %q is neither coven nor make", file, line)
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("no commands found in the documents")
+	}
+}
+
+// shellLines are the commands in blocks marked sh.
+func shellLines(text string) []string {
+	var lines []string
+	inside := false
+	for line := range strings.SplitSeq(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```sh"
+		case inside && strings.TrimSpace(line) != "":
+			command, _, _ := strings.Cut(line, " #")
+			lines = append(lines, strings.TrimSpace(command))
+		}
+	}
+	return lines
+}
+
+// parses checks a command line against the command it names.
+func parses(t *testing.T, file, line string) {
+	t.Helper()
+	a := newApp()
+	a.out, a.err = io.Discard, io.Discard
+	root := newRoot(a)
+	cmd, rest, err := root.Find(words(line)[1:])
+	if err != nil || cmd == root {
+		t.Errorf("%s: %q: no such command", file, line)
+		return
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Errorf("%s: %q: %v", file, line, err)
+		return
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		t.Errorf("%s: %q: %v", file, line, err)
+	}
+}
+
+// words splits a line at blanks outside double quotes.
+func words(line string) []string {
+	var out []string
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			out = append(out, part)
+			continue
+		}
+		out = append(out, strings.Fields(part)...)
+	}
+	return out
+}
+
+// links checks that relative links lead to something.
+func links(t *testing.T, file, text string) {
+	t.Helper()
+	for _, part := range strings.Split(text, "](")[1:] {
+		link, _, _ := strings.Cut(part, ")")
+		link, _, _ = strings.Cut(link, "#")
+		if link == "" || strings.Contains(link, "://") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), link)); err != nil {
+			t.Errorf("%s links to %s: %v", file, link, err)
+		}
+	}
+}
+
+// The example of an event is one that this coven reads.
+func TestSessionDoc(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "session.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```json\n")
+	block, _, _ = strings.Cut(block, "```")
+	dec := json.NewDecoder(strings.NewReader(block))
+	dec.DisallowUnknownFields()
+	var e event.Event
+	if err := dec.Decode(&e); err != nil {
+		t.Fatal(err)
+	}
+	var started event.Session
+	data := json.NewDecoder(strings.NewReader(string(e.Data)))
+	data.DisallowUnknownFields()
+	if err := data.Decode(&started); err != nil || started.Query != "Add a flag" {
+		t.Errorf("%+v, %v", started, err)
+	}
+}

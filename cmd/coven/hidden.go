@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/claude"
+)
+
+// The commands below are started by coven itself, or by an agent CLI that coven
+// runs: they are parts of coven that live in processes of their own.
+
+// newExec is the launcher: see internal/process.
+func newExec() *cobra.Command {
+	return &cobra.Command{
+		Use: "exec", Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return status(process.Main(args)) },
+	}
+}
+
+// newGate is the bridge between an agent CLI and the gate: see internal/mcp.
+func newGate(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "gate", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return mcp.Bridge(a.in, a.out, a.getenv) },
+	}
+}
+
+// newPlugin serves one of the plugins that we ship.
+func newPlugin() *cobra.Command {
+	return &cobra.Command{
+		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			served, ok := shipped(args[0], args[1])
+			if !ok {
+				return fmt.Errorf("no %s plugin %q is built in", args[0], args[1])
+			}
+			plugins.Serve(served)
+			return nil
+		},
+	}
+}
+
+// shipped returns a plugin that is built in.
+func shipped(kind, name string) (plugins.Served, bool) {
+	if kind == "provider" && name == "claude" {
+		return plugins.Provider(claude.Provider{}), true
+	}
+	return plugins.Served{}, false
+}

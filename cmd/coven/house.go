@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/scratch"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+// house is a repository with everything that coven has in it. It starts
+// nothing until it is asked to.
+type house struct {
+	app     *app
+	repo    *worktree.Repo
+	config  config.Config
+	library *grimoires.Library
+	tracker *task.File // nil when the repository has none that coven reads
+	noTasks error      // why not
+}
+
+// open finds the repository that the user stands in.
+func (a *app) open(ctx context.Context) (*house, error) {
+	dir, err := a.workdir()
+	if err != nil {
+		return nil, fmt.Errorf("find the current directory: %w", err)
+	}
+	repo, err := worktree.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(repo.Root, a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	h := &house{app: a, repo: repo, config: cfg, library: grimoires.NewLibrary(repo.Root, a.userDir())}
+	h.findTracker(dir)
+	return h, nil
+}
+
+func (h *house) findTracker(dir string) {
+	file, err := task.Find(dir, h.repo.Root, h.app.getenv)
+	if err != nil {
+		h.noTasks = err
+		return
+	}
+	h.tracker = task.OpenFile(file, filepath.Join(h.repo.GitDir, "coven", "locks"))
+}
+
+// tasks returns the tracker, or says why there is none.
+func (h *house) tasks() (*task.File, error) {
+	if h.noTasks != nil {
+		return nil, &exitError{code: exitUsage, err: h.noTasks}
+	}
+	return h.tracker, nil
+}
+
+// userDir is where the user's own settings for coven are.
+func (a *app) userDir() string {
+	if dir := a.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "coven")
+	}
+	return filepath.Join(a.getenv("HOME"), ".config", "coven")
+}
+
+// engine is what runs tasks: the launcher and the plugins. It is closed when
+// the command ends.
+type engine struct {
+	scratch  *scratch.Dir
+	launcher *process.Launcher
+	host     *plugins.Host
+	agents   *agent.Runner
+}
+
+func (h *house) start() (*engine, error) {
+	self, err := h.app.self()
+	if err != nil {
+		return nil, fmt.Errorf("find coven's own program: %w", err)
+	}
+	launcher, err := process.NewLauncher(self, "exec")
+	if err != nil {
+		return nil, err
+	}
+	private, err := scratch.New(h.app.socketDir())
+	if err != nil {
+		return nil, err
+	}
+	host := plugins.NewHost(plugins.HostOptions{
+		Start: launcher.Command, Sockets: private.Path(),
+		Argv: func(kind, name string) ([]string, bool) {
+			_, ok := shipped(kind, name)
+			return []string{self, "plugin", kind, name}, ok
+		},
+	})
+	return &engine{
+		scratch: private, launcher: launcher, host: host,
+		agents: &agent.Runner{
+			Launcher: launcher, Self: []string{self}, Environ: h.app.environ, Version: version, Sockets: private.Path(),
+		},
+	}, nil
+}
+
+// longestDir is the longest directory, in bytes, that leaves room for a private
+// directory and the name of a socket in it: a socket's path has at most 107.
+const longestDir = 48
+
+// socketDir is where sockets are made: each in a private directory below it.
+func (a *app) socketDir() string {
+	for _, dir := range []string{a.getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
+		if filepath.IsAbs(dir) && len(dir) <= longestDir {
+			return dir
+		}
+	}
+	return "/tmp"
+}
+
+func (e *engine) close() {
+	e.host.Close()
+	_ = e.scratch.Close() // the next coven removes what could not be removed
+}
+
+// classify gives an error of the parts its exit code.
+func classify(err error) int {
+	backend, conflict, corrupt := (*task.BackendError)(nil), (*task.ConflictMarkersError)(nil), (*task.CorruptError)(nil)
+	checkout := (*worktree.CheckoutError)(nil)
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &backend), errors.As(err, &conflict), errors.As(err, &corrupt):
+		return exitUsage
+	case errors.Is(err, worktree.ErrNotRepository), errors.Is(err, worktree.ErrNoCommits), errors.Is(err, worktree.ErrBare),
+		errors.Is(err, worktree.ErrDetached), errors.Is(err, worktree.ErrTaskBranch), errors.Is(err, worktree.ErrUnknownBranch):
+		return exitUsage
+	case errors.As(err, new(config.Errors)), errors.Is(err, plugins.ErrUnknown), grimoires.IsInvalid(err):
+		return exitUsage
+	case errors.Is(err, task.ErrInvalid), errors.As(err, new(*task.CycleError)), errors.As(err, new(*task.RedirectError)):
+		return exitUsage
+	case errors.As(err, &checkout), errors.Is(err, worktree.ErrClaimed), errors.Is(err, task.ErrClaimed),
+		errors.Is(err, task.ErrNotClaimable), errors.As(err, new(*task.BlockedError)):
+		return exitPerson
+	}
+	return exitFailed
+}
+
+// hint says what to do about an error, when the error does not say it itself.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, worktree.ErrNotRepository):
+		return "go to a git repository, or make one: git init"
+	case errors.Is(err, worktree.ErrClaimed):
+		return "coven status"
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coven-run/coven/internal/fakeclaude"
+)
+
+// TestMain makes the test binary coven, and the fake agent CLI.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"coven":  main,
+		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
+	})
+}
+
+// TestScript tells the product's behavior: one story per file, with the real
+// coven, real git, and the fake agent CLI on a fake model API.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Files: stories(t, "script", "real"), Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		UpdateScripts: os.Getenv("UPDATE") != "",
+	})
+}
+
+// TestReal tells the stories that only the real Claude Code CLI can prove, on
+// the same fake model API. The fake CLI plays them too: it is held to them.
+func TestReal(t *testing.T) {
+	cli := os.Getenv("COVEN_REAL_CLAUDE")
+	if _, err := os.Stat(cli); err != nil {
+		if os.Getenv("COVEN_REQUIRE_REAL_CLAUDE") != "" {
+			t.Fatalf("the real Claude Code CLI is required: %v", err)
+		}
+		t.Skip("the real Claude Code CLI is not here: run .ci/claude .tools, or make test")
+	}
+	cli, err := filepath.Abs(cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Files: stories(t, "real"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			if err := seal(env); err != nil {
+				return err
+			}
+			return realCLI(env, cli)
+		},
+	})
+}
+
+// stories returns the files of directories below testdata.
+func stories(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range dirs {
+		found, err := filepath.Glob(filepath.Join("testdata", dir, "*.txtar"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no stories in %s: %v", dir, err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// seal gives a script a home of its own: no credentials, no settings, a git
+// identity, and what makes the agent CLI keep to itself.
+func seal(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, ".home")
+	for _, dir := range []string{home, filepath.Join(home, ".fake-claude")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for key, value := range map[string]string{
+		"HOME": home, "USER": "tester", "TERM": "xterm", "LANG": "C.UTF-8",
+		"XDG_CONFIG_HOME": filepath.Join(home, ".config"), "XDG_CACHE_HOME": filepath.Join(home, ".cache"),
+		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME": "Tester", "GIT_AUTHOR_EMAIL": "tester@example.invalid",
+		"GIT_COMMITTER_NAME": "Tester", "GIT_COMMITTER_EMAIL": "tester@example.invalid",
+		"ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "4",
+	} {
+		env.Setenv(key, value)
+	}
+	// Sockets have short paths.
+	run, err := os.MkdirTemp("", "cv")
+	if err != nil {
+		return err
+	}
+	env.Setenv("XDG_RUNTIME_DIR", run)
+	env.Defer(func() { _ = os.RemoveAll(run) })
+	env.Values[apisKey{}] = &apis{}
+	env.Defer(func() { env.Values[apisKey{}].(*apis).close() })
+	return nil
+}
+
+// realCLI puts the real agent CLI in front of the fake one.
+func realCLI(env *testscript.Env, cli string) error {
+	bin := filepath.Join(env.WorkDir, ".real")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(cli, filepath.Join(bin, "claude")); err != nil {
+		return err
+	}
+	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// plan makes the frozen plan of a new session: after this nothing is read from
+// the grimoires, prompts or configuration again.
+func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, error) {
+	cfg := d.house.config
+	g, err := d.house.library.Load(d.grimoireOf(j.task, c))
+	if err != nil {
+		return nil, err
+	}
+	checks, _ := d.house.checks()
+	plan, err := d.house.library.Freeze(g, checks)
+	if err != nil {
+		return nil, err
+	}
+	plan.Model = first(c.model, cfg.DefaultModel)
+	plan.Provider = first(c.provider, cfg.Provider)
+	if _, ok := shipped("provider", plan.Provider); !ok {
+		return nil, usage("coven run --provider claude", "no provider %q (known: claude)", plan.Provider)
+	}
+	plan.Target = c.target.Ref
+	plan.Task = planTask(j.task)
+	if cfg.PriorAttempt {
+		plan.Attempt = attemptText(prior)
+	}
+	return plan, nil
+}
+
+// grimoireLabel is the label that chooses a task's grimoire: grimoire:NAME.
+const grimoireLabel = "grimoire:"
+
+func (d *desk) grimoireOf(t task.Task, c choices) string {
+	if c.grimoire != "" {
+		return c.grimoire
+	}
+	for _, label := range t.Labels {
+		if name, ok := strings.CutPrefix(label, grimoireLabel); ok {
+			return name
+		}
+	}
+	return d.house.config.Grimoire
+}
+
+func planTask(t task.Task) grimoires.Task {
+	return grimoires.Task{
+		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,
+		Notes: t.Notes, Type: t.Type, Priority: t.Priority, Labels: t.Labels, Parent: t.Parent, ExternalRef: t.ExternalRef,
+	}
+}
+
+// attemptText tells the next attempt what the one before came to.
+func attemptText(v session.View) string {
+	if v.Started.IsZero() {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Status: %s\n", v.Status)
+	for _, part := range []struct{ name, text string }{
+		{"Failing step", v.Failing},
+		{"Reason", v.Detail},
+		{"Summary", v.Summary},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(&b, "%s: %s\n", part.name, oneLine(part.text))
+		}
+	}
+	return b.String()
+}
+
+func first(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}

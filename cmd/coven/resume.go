@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/session"
+)
+
+func newResume(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume [TASK]",
+		Short: "Go on with what was interrupted, or waits for nothing but you",
+		Long: `Go on with a task's session: steps that are on record are not run again, an
+agent that was cut off goes on with its conversation, a step that blocked the
+task is run anew. Without TASK: every session that was interrupted, that met a
+limit, or that waited for the checkout.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.atDesk(cmd.Context(), func(d *desk) error { return resume(cmd.Context(), d, args) })
+		},
+	}
+}
+
+func resume(ctx context.Context, d *desk, args []string) error {
+	if len(args) == 1 {
+		v, err := d.find(args[0])
+		if err != nil {
+			return err
+		}
+		return d.goOn(ctx, v)
+	}
+	views, err := session.List(d.house.repo.Root)
+	if err != nil {
+		return err
+	}
+	code, count := exitOK, 0
+	for _, v := range views {
+		if v.Status != session.Interrupted && (v.Status != session.Waiting || v.Reason == "review") {
+			continue
+		}
+		err := d.goOn(ctx, v)
+		d.app().explain(err)
+		code, count = worse(code, codeOf(err)), count+1
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if count == 0 {
+		return d.app().say("nothing to resume\n  next: coven status\n")
+	}
+	return status(code)
+}
+
+// goOn resumes one session, where that is what its state asks for.
+func (d *desk) goOn(ctx context.Context, v session.View) error {
+	task := shellWord(v.Task)
+	switch {
+	case v.Status == session.Waiting && v.Reason == "review":
+		return person("coven approve "+task, "task %s waits for a review", v.Task)
+	case v.Status == session.Running:
+		return person("coven logs -f "+task, "task %s: another coven is working on it", v.Task)
+	case v.Status == session.Completed:
+		return missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+	case v.Status == session.Failed, v.Status == session.Cancelled:
+		return missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+	}
+	return d.resume(ctx, v, "")
+}

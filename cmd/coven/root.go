@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "coven",
+		Short: "Turn tasks into merged, verified changes with coding agents",
+		Long: `coven takes tasks, gives each its own git worktree, runs a workflow in it whose
+agent steps are the Claude Code CLI, checks the result, shows it to you, and
+lands exactly what was checked. Your own checkout is never switched, stashed or
+overwritten.
+
+  coven run -p "add a --version flag"    a task of one sentence, no set-up
+  coven task add "Fix the login bug"     a task in the repository's tracker
+  coven run                              run what is ready
+  coven status                           what is going on, and what is next`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(cmd.CommandPath()+" --help", "%w", err)
+	})
+	root.AddCommand(
+		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newApprove(a), newReject(a),
+		newTask(a), newWorktree(a), newInit(a), newDoctor(a), newVersion(a),
+		newExec(), newGate(a), newPlugin(),
+	)
+	for _, cmd := range root.Commands() {
+		checkArgs(cmd)
+	}
+	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
+	return root
+}
+
+// checkArgs makes wrong arguments of cmd and its subcommands usage errors.
+func checkArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage(cmd.CommandPath()+" --help", "%w", err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		checkArgs(sub)
+	}
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// site is the worktree of one session's task, as the runner sees it: it puts
+// package worktree behind the runner's interfaces.
+type site struct {
+	repo     *worktree.Repo
+	session  *session.Session
+	launcher *process.Launcher
+	environ  func() []string
+	pass     []string
+	task     string
+	base     string // commit that the worktree starts from
+	target   worktree.Target
+	holder   string
+	attempt  int
+
+	tree  *worktree.Worktree
+	claim string // oid
+}
+
+// leaseTime is how long a claim holds for a session that runs.
+const leaseTime = 24 * time.Hour
+
+// Claim takes the task for this session, or finds that the session has it. A
+// claim of a session that never began belongs to nobody.
+func (s *site) Claim(ctx context.Context) (event.Claim, error) {
+	held, err := s.repo.ClaimOf(ctx, s.task)
+	switch {
+	case errors.Is(err, worktree.ErrNoClaim):
+		held, err = s.take(ctx, "")
+	case err == nil && held.Session != s.session.ID && session.NeverBegan(s.repo.Root, held.Session):
+		held, err = s.take(ctx, held.Oid)
+	case err == nil && held.Session != s.session.ID:
+		err = &worktree.ClaimedError{Present: held}
+	}
+	if err != nil {
+		return event.Claim{}, err
+	}
+	s.claim = held.Oid
+	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
+}
+
+func (s *site) take(ctx context.Context, replaces string) (worktree.Held, error) {
+	return s.repo.Claim(ctx, worktree.Claim{
+		Task: s.task, Holder: s.holder, Session: s.session.ID, Attempt: s.attempt, Expires: s.session.Now().Add(leaseTime),
+	}, replaces)
+}
+
+// Release gives the claim up.
+func (s *site) Release(ctx context.Context) error {
+	if err := s.repo.Unclaim(ctx, s.task, s.claim); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
+		return err
+	}
+	return nil
+}
+
+// Enter makes the worktree, or finds it.
+func (s *site) Enter(ctx context.Context) error {
+	tree, err := s.repo.Find(ctx, s.task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		tree, err = s.repo.Add(ctx, worktree.AddRequest{TaskID: s.task, Base: s.base})
+	}
+	s.tree = tree
+	return err
+}
+
+// Leave removes the worktree; what is in it and nowhere else is stored first.
+// Ignored files that are too large to store keep the worktree where it is.
+func (s *site) Leave(ctx context.Context, landed bool) (string, error) {
+	tree, err := s.repo.Leftover(ctx, s.task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.session.ID, Landed: landed})
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellWord(s.task))
+		return "", s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
+	}
+	return ref, err
+}
+
+// Tree is the tree that a commit of the worktree would have now.
+func (s *site) Tree(ctx context.Context) (string, error) { return s.tree.Tree(ctx) }
+
+// Snapshot stores the worktree as it is.
+func (s *site) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
+	snapshot, err := s.tree.Snapshot(ctx, s.session.ID, note)
+	if err != nil {
+		return event.Snapshot{}, err
+	}
+	return event.Snapshot{N: snapshot.N, Commit: snapshot.Commit, Tree: snapshot.Tree, Note: note}, nil
+}
+
+// Changed names what differs between two snapshots.
+func (s *site) Changed(ctx context.Context, from, to string) ([]string, error) {
+	return s.repo.Changed(ctx, from, to)
+}
+
+// Restore puts the worktree back to a snapshot.
+func (s *site) Restore(ctx context.Context, commit string) error {
+	_, err := s.tree.Restore(ctx, s.session.ID, commit)
+	return err
+}
+
+// Commit commits what is uncommitted on the task branch.
+func (s *site) Commit(ctx context.Context, message string) (runner.Commit, error) {
+	done, err := s.tree.Commit(ctx, worktree.CommitRequest{
+		Message: message, Trailers: s.trailers(), TargetTip: s.base, Hooks: s.hook,
+	})
+	suspect, hook := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil)
+	switch {
+	case errors.As(err, &suspect):
+		return runner.Commit{}, &runner.RefusedError{Reason: suspect.Error()}
+	case errors.As(err, &hook):
+		return runner.Commit{}, &runner.RefusedError{Reason: hook.Error(), Output: hook.Output}
+	case err != nil:
+		return runner.Commit{}, err
+	}
+	return runner.Commit{Oid: done.Oid, Tree: done.Tree, Files: done.Files}, nil
+}
+
+func (s *site) trailers() []string {
+	return []string{"Coven-Task: " + strings.Join(strings.Fields(s.task), " "), "Coven-Session: " + s.session.ID}
+}
+
+// hook runs one of the repository's commit hooks, contained like an agent.
+func (s *site) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
+	exit, output, err := s.launcher.Run(ctx, process.Spec{
+		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir,
+		Env: append(agent.Environment(s.environ(), s.pass), h.Env...),
+	})
+	if err != nil {
+		return output, err
+	}
+	if !exit.OK() {
+		return output, errors.New(exit.String())
+	}
+	return output, nil
+}
+
+// Integrate brings the target's tip into the task branch and its worktree.
+func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
+	target, err := s.repo.Target(ctx, s.target.Branch)
+	if err != nil {
+		return runner.Candidate{}, err
+	}
+	c, err := s.tree.Integrate(ctx, target)
+	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files}
+	}
+	if err != nil {
+		return runner.Candidate{}, err
+	}
+	diff, err := s.tree.Diff(ctx, c.TargetTip)
+	if err != nil {
+		return runner.Candidate{}, err
+	}
+	return runner.Candidate{
+		Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID, Empty: len(diff.Files) == 0,
+	}, nil
+}
+
+// Land moves the target to the candidate.
+func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOptions) (event.Landing, error) {
+	landed, err := s.tree.Land(ctx, worktree.LandRequest{
+		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
+		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.claim,
+		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Journal: intentFunc(func(i worktree.Intent) error {
+			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy})
+		}),
+	})
+	checkout := (*worktree.CheckoutError)(nil)
+	switch {
+	case errors.Is(err, worktree.ErrTargetMoved):
+		return event.Landing{}, runner.ErrMoved
+	case errors.As(err, &checkout):
+		return event.Landing{}, &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	case err != nil:
+		return event.Landing{}, err
+	}
+	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy}, nil
+}
+
+// Recover finishes or undoes a landing that was cut off.
+func (s *site) Recover(ctx context.Context, l event.Landing) (bool, error) {
+	return s.repo.RecoverLanding(ctx, worktree.Intent{Task: s.task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
+}
+
+type intentFunc func(worktree.Intent) error
+
+// Intent implements the journal that a landing writes to.
+func (f intentFunc) Intent(i worktree.Intent) error { return f(i) }
+
+// holderName is who claims: unique for a coven on a machine.
+func holderName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("coven/%s/%d", host, os.Getpid())
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/session"
+)
+
+func newStatus(a *app) *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the sessions and what is next for each",
+		Long:  "Show every session that is not over, and the last ten that are (--all: every session). It reads the disk: coven need not run.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			views, broken := session.List(h.repo.Root)
+			a.explain(broken)
+			if !all {
+				views = current(views)
+			}
+			if asJSON {
+				return a.sayJSON(views)
+			}
+			return a.statusTable(views)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "show every session")
+	return cmd
+}
+
+// manyEnded is how many sessions that are over status shows.
+const manyEnded = 10
+
+// current leaves out all but the newest sessions that are over.
+func current(views []session.View) []session.View {
+	kept, ended := []session.View{}, 0
+	for _, v := range views {
+		if !v.Ended.IsZero() && v.Status != session.Blocked {
+			if ended++; ended > manyEnded {
+				continue
+			}
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+func (a *app) statusTable(views []session.View) error {
+	if len(views) == 0 {
+		return a.say("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
+	for _, v := range views {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), nextOf(v)) //nolint:errcheck // Flush reports it
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// clip makes a text one printable line of at most n characters.
+func clip(text string, n int) string {
+	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
+	if len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return string(runes)
+}
+
+// nextOf is the one command that goes on with a session; empty when it is over
+// or at work.
+func nextOf(v session.View) string {
+	if v.Next == "" && v.Status == session.Interrupted {
+		return "coven resume " + shellWord(v.Task)
+	}
+	return v.Next
+}

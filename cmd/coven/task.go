@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/task"
+)
+
+func newTask(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "task",
+		Short: "Work with the repository's tasks",
+		Long: `Work with the tasks in .beads/issues.jsonl, the file format of beads. The file
+is made when the first task is added; nothing else has to be installed.`,
+	}
+	cmd.AddCommand(newTaskAdd(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
+	return cmd
+}
+
+func newTaskAdd(a *app) *cobra.Command {
+	var n task.New
+	cmd := &cobra.Command{
+		Use:   "add TITLE",
+		Short: "Add a task; prints its id alone on a line",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tracker, err := a.tracker(cmd)
+			if err != nil {
+				return err
+			}
+			n.Title = args[0]
+			t, err := tracker.Add(cmd.Context(), n)
+			if err != nil {
+				return err
+			}
+			return a.say("%s\n", t.ID)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&n.Description, "description", "d", "", "what is to be done")
+	f.StringArrayVar(&n.Acceptance, "accept", nil, "a criterion that the result must meet (repeatable)")
+	f.IntVar(&n.Priority, "priority", 2, "0 (most urgent) to 4")
+	f.StringArrayVar(&n.Labels, "label", nil, "a label (repeatable)")
+	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task that must be done first (repeatable)")
+	f.StringVar(&n.Type, "type", "task", "task, bug, feature, chore or epic")
+	return cmd
+}
+
+func newTaskList(a *app) *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the tasks that are not closed", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tracker, err := a.tracker(cmd)
+			if err != nil {
+				return err
+			}
+			tasks, err := tracker.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printTasks(open(tasks, all), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "list closed tasks too")
+	return cmd
+}
+
+// open leaves out what is closed, unless all is wanted.
+func open(tasks []task.Task, all bool) []task.Task {
+	kept := []task.Task{}
+	for _, t := range tasks {
+		if all || t.Status != "closed" {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+func newTaskReady(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "ready", Short: "List the tasks that could be run now, in order", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tracker, err := a.tracker(cmd)
+			if err != nil {
+				return err
+			}
+			tasks, err := tracker.Ready(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printTasks(tasks, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newTaskShow(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a task", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tracker, err := a.tracker(cmd)
+			if err != nil {
+				return err
+			}
+			t, err := tracker.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.sayJSON(t)
+			}
+			return a.say("%s", taskText(t))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newTaskClose(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "close ID", Short: "Close a task", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tracker, err := a.tracker(cmd)
+			if err != nil {
+				return err
+			}
+			if _, err := tracker.Close(cmd.Context(), args[0], reason); err != nil {
+				return err
+			}
+			return a.say("%s closed\n", args[0])
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "closed by hand", "why")
+	return cmd
+}
+
+// tracker opens the tracker of the repository that the user stands in.
+func (a *app) tracker(cmd *cobra.Command) (*task.File, error) {
+	h, err := a.open(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return h.tasks()
+}
+
+func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
+	if asJSON {
+		if tasks == nil {
+			tasks = []task.Task{}
+		}
+		return a.sayJSON(tasks)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	for _, t := range tasks {
+		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", clip(t.ID, 40), t.Priority, t.Status, clip(t.Title, 80)) //nolint:errcheck // Flush reports it
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+func taskText(t task.Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", printable(t.ID), t.Priority, t.Type, t.Status, printable(t.Title))
+	for _, part := range []struct{ head, text string }{
+		{"Description", t.Description},
+		{"Acceptance criteria", t.Acceptance},
+		{"Design", t.Design},
+		{"Notes", t.Notes},
+		{"Closed", t.CloseReason},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, printableLines(part.text))
+		}
+	}
+	return b.String()
+}

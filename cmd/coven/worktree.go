@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newWorktree(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "worktree", Short: "List and remove the worktrees of tasks"}
+	cmd.AddCommand(newWorktreeList(a), newWorktreeRemove(a))
+	return cmd
+}
+
+func newWorktreeList(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the worktrees of tasks", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			trees, err := h.repo.Worktrees(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.sayJSON(trees)
+			}
+			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+			for _, t := range trees {
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(first(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newWorktreeRemove(a *app) *cobra.Command {
+	req := worktree.RemoveRequest{Note: "coven worktree remove"}
+	cmd := &cobra.Command{
+		Use:   "remove TASK",
+		Short: "Store what is in a worktree and nowhere else, then remove it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := idle(h, args[0]); err != nil {
+				return err
+			}
+			tree, err := h.repo.Leftover(cmd.Context(), args[0])
+			if errors.Is(err, worktree.ErrNoWorktree) {
+				return missing("coven worktree list", "task %s has no worktree", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			ref, err := tree.Remove(cmd.Context(), req)
+			if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+				return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+			}
+			if err != nil {
+				return err
+			}
+			return a.say("removed%s\n", stored(ref))
+		},
+	}
+	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
+	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
+	return cmd
+}
+
+// idle says no when a session still needs the task's worktree.
+func idle(h *house, id string) error {
+	v, err := session.OfTask(h.repo.Root, id)
+	switch {
+	case errors.Is(err, session.ErrNone):
+		return nil
+	case err != nil:
+		return err
+	case v.Status == session.Running, v.Status == session.Waiting, v.Status == session.Blocked, v.Status == session.Interrupted:
+		return person("coven reject "+shellWord(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
+	}
+	return nil
+}
+
+func stored(ref string) string {
+	if ref == "" {
+		return "; all of it had landed"
+	}
+	return "; stored as " + ref
+}

@@ -1,0 +1,233 @@
+// Command demo shows coven's main job in a scratch repository: three tasks, run
+// by the real Claude Code CLI against a scripted model API on this machine, so
+// that it needs no account and costs nothing. Run it with make demo.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fakeclaude"
+)
+
+//go:embed scenario.yaml
+var scenario []byte
+
+func main() {
+	if filepath.Base(os.Args[0]) == "claude" { // the stand-in for the agent CLI
+		os.Exit(fakeclaude.Main(os.Args[1:]))
+	}
+	d := &demo{}
+	flag.StringVar(&d.coven, "coven", "bin/coven", "the coven to show")
+	flag.StringVar(&d.claude, "claude", "", "the Claude Code CLI; missing: a stand-in plays it")
+	flag.BoolVar(&d.real, "real", false, "use your own login, and your own money")
+	flag.Parse()
+	if err := d.run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+type demo struct {
+	coven, claude string
+	real          bool
+
+	dir, repo string
+	env       []string
+}
+
+// run is the demo, in the order in which it is seen.
+func (d *demo) run(ctx context.Context) error {
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	if !d.real {
+		api, err := d.model()
+		if err != nil {
+			return err
+		}
+		defer api.Close() //nolint:errcheck // the demo is over
+	}
+	if err := d.repository(ctx); err != nil {
+		return err
+	}
+	if err := d.tasks(ctx); err != nil {
+		return err
+	}
+	if err := d.show(ctx, "coven", "run", "--auto-approve"); err != nil {
+		return err
+	}
+	return d.result(ctx)
+}
+
+// prepare makes the scratch directory and finds the programs.
+func (d *demo) prepare() error {
+	coven, err := filepath.Abs(d.coven)
+	if err != nil {
+		return fmt.Errorf("find coven: %w", err)
+	}
+	if d.dir, err = os.MkdirTemp("", "coven-demo-"); err != nil {
+		return fmt.Errorf("make a scratch directory: %w", err)
+	}
+	d.repo = filepath.Join(d.dir, "greeter")
+	bin, home := filepath.Join(d.dir, "bin"), filepath.Join(d.dir, "home")
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Mkdir(home, 0o755), os.Symlink(coven, filepath.Join(bin, "coven"))); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	d.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if d.real {
+		return nil
+	}
+	d.env = append(d.env,
+		"HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CONFIG_DIR="+filepath.Join(home, ".claude"))
+	return d.agentCLI(filepath.Join(bin, "claude"))
+}
+
+// agentCLI puts the agent CLI on the demo's PATH.
+func (d *demo) agentCLI(place string) error {
+	cli, err := filepath.Abs(d.claude)
+	if err != nil {
+		return fmt.Errorf("find the agent CLI: %w", err)
+	}
+	if _, err := os.Stat(cli); d.claude == "" || err != nil {
+		fmt.Println("The Claude Code CLI is not here: a stand-in plays it.")
+		if cli, err = os.Executable(); err != nil {
+			return fmt.Errorf("find the stand-in: %w", err)
+		}
+	}
+	if err := os.Symlink(cli, place); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	return nil
+}
+
+// model starts the scripted model API.
+func (d *demo) model() (*fakeapi.Server, error) {
+	s, err := fakeapi.Parse(scenario)
+	if err != nil {
+		return nil, err
+	}
+	api, err := fakeapi.New(s)
+	if err != nil {
+		return nil, err
+	}
+	d.env = append(d.env, "ANTHROPIC_BASE_URL="+api.URL, "ANTHROPIC_API_KEY=none")
+	return api, nil
+}
+
+// repository makes a small program with a test.
+func (d *demo) repository(ctx context.Context) error {
+	files := map[string]string{
+		"greet.sh": "#!/bin/sh\necho hello\n",
+		"test.sh":  "#!/bin/sh\nset -e\n[ \"$(sh greet.sh)\" = hello ]\n[ ! -e name.sh ] || [ \"$(sh name.sh Ada)\" = 'hello Ada' ] || { echo 'FAIL: name.sh Ada'; exit 1; }\necho all tests pass\n",
+		"Makefile": "test:\n\t@sh test.sh\n",
+	}
+	if err := os.Mkdir(d.repo, 0o755); err != nil {
+		return fmt.Errorf("make the repository: %w", err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(d.repo, name), []byte(text), 0o755); err != nil { //nolint:gosec // scripts
+			return fmt.Errorf("make the repository: %w", err)
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"config", "user.name", "Demo"},
+		{"config", "user.email", "demo@example.invalid"},
+		{"add", "-A"},
+		{"commit", "-q", "-m", "A greeter"},
+	} {
+		if err := d.quiet(ctx, "git", args...); err != nil {
+			return err
+		}
+	}
+	fmt.Println("A scratch repository:", d.repo)
+	return nil
+}
+
+func (d *demo) tasks(ctx context.Context) error {
+	first := []string{"task", "add", "Greet a person by name", "-d", "A script name.sh that greets its first argument.", "--accept", "name.sh Ada prints: hello Ada"}
+	if err := d.show(ctx, "coven", first...); err != nil {
+		return err
+	}
+	if err := d.show(ctx, "coven", "task", "add", "Write a README", "--accept", "it says how to run the greeter"); err != nil {
+		return err
+	}
+	return d.show(ctx, "coven", "task", "ready")
+}
+
+// result shows what came of it.
+func (d *demo) result(ctx context.Context) error {
+	for _, line := range [][]string{
+		{"git", "--no-pager", "log", "--oneline", "--stat", "--format=%h %s"},
+		{"git", "worktree", "list"},
+		{"coven", "task", "list", "--all"},
+		{"coven", "status"},
+	} {
+		if err := d.show(ctx, line[0], line[1:]...); err != nil {
+			return err
+		}
+	}
+	stories, err := filepath.Glob(filepath.Join(d.repo, ".coven", "sessions", "*", "session.md"))
+	if err != nil || len(stories) == 0 {
+		return fmt.Errorf("no session was recorded: %w", err)
+	}
+	relative := strings.TrimPrefix(stories[0], d.repo+"/")
+	if err := d.show(ctx, "cat", relative); err != nil {
+		return err
+	}
+	fmt.Println("\nIt is all still there:", d.repo)
+	return nil
+}
+
+// show runs a command before the reader's eyes.
+func (d *demo) show(ctx context.Context, name string, args ...string) error {
+	fmt.Printf("\n$ %s\n", strings.Join(append([]string{name}, quoted(args)...), " "))
+	return d.quiet(ctx, name, args...)
+}
+
+func (d *demo) quiet(ctx context.Context, name string, args ...string) error {
+	path, err := d.find(name)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env = d.repo, d.env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// find looks a program up on the demo's own PATH.
+func (d *demo) find(name string) (string, error) {
+	if name == "coven" {
+		return filepath.Join(d.dir, "bin", name), nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return path, nil
+}
+
+func quoted(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = a
+		if strings.ContainsAny(a, " %") {
+			out[i] = "'" + a + "'"
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+// Package grimoires holds the workflows and prompts that coven ships, and reads
+// those of users: it parses, validates, freezes and renders them.
+//
+// A grimoire is a YAML file with a list of steps. A prompt is a Markdown file
+// with Go-template actions. Everything a file can get wrong is found when it
+// is read, with its line and column; what a session uses is frozen into a Plan
+// when the session begins, and later edits do not touch it.
+package grimoires
+
+import "time"
+
+// Grimoire is a workflow of steps.
+type Grimoire struct {
+	Name        string
+	Description string
+	Timeout     time.Duration // of the whole run
+	Steps       []Step
+	Source      string // the file it came from, or "built in"
+}
+
+// Step is one item of a grimoire: exactly one of Agent, Script, Loop and Merge
+// is set.
+type Step struct {
+	Name     string // unique in the grimoire, nested steps included
+	When     string // template that renders to true or false; empty: always
+	Timeout  time.Duration
+	OnFail   OnFail
+	Retries  int  // how often a failed step is tried again, with OnFail retry
+	ExitLoop bool // on_success: exit_loop
+	Output   string
+	Agent    *Agent
+	Script   *Script
+	Loop     *Loop
+	Merge    *Merge
+}
+
+// OnFail says what a failed step means for the run.
+type OnFail string
+
+// The values of on_fail and on_max_iterations.
+const (
+	Block    OnFail = "block"    // the task is blocked: a person decides
+	Continue OnFail = "continue" // go on with the next step
+	Fail     OnFail = "fail"     // the task has failed
+	Retry    OnFail = "retry"    // run the step again, then block
+)
+
+// Agent is a step that an agent does.
+type Agent struct {
+	Prompt        string            // a prompt's name, or the prompt itself when it holds a newline
+	Input         map[string]string // templates, rendered before the prompt
+	Model         string            // empty: the plan's
+	ExpectChanges bool              // expect: changes; an agent that changed nothing has failed
+}
+
+// Script is a step that runs a shell command, or the configured checks.
+type Script struct {
+	Command string // template; what it interpolates is quoted for the shell
+	Checks  bool   // run the plan's checks in order instead
+	Env     map[string]string
+}
+
+// Loop is a step that repeats its steps.
+type Loop struct {
+	Steps           []Step
+	MaxIterations   int
+	OnMaxIterations OnFail // block, continue or fail
+}
+
+// Merge is a step that lands the task's branch on its target.
+type Merge struct {
+	RequireReview bool
+	Strategy      string   // squash, merge or rebase
+	Message       string   // template of the commit message; empty: coven's own
+	Checks        []string // empty: the plan's
+}

@@ -1,0 +1,250 @@
+package grimoires
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+//go:embed *.yaml prompts/*.md
+var shipped embed.FS
+
+// BuiltIn is the Source of what coven ships.
+const BuiltIn = "built in"
+
+// maxFile bounds the size of a grimoire or prompt.
+const maxFile = 1 << 20
+
+// UnknownError says that there is no grimoire or prompt of a name.
+type UnknownError struct {
+	Kind string // grimoire or prompt
+	Name string
+	Hint string
+}
+
+// Error returns `unknown grimoire "x" (did you mean "y"?)`.
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("unknown %s %q", e.Kind, e.Name)
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// IsInvalid reports whether an error says that a grimoire, prompt or plan is
+// wrong or unknown: something that a person has to correct.
+func IsInvalid(err error) bool {
+	return errors.As(err, new(*UnknownError)) || errors.As(err, new(*tmpl.Error)) ||
+		errors.As(err, new(yamldoc.Errors)) || errors.As(err, new(yamldoc.Error))
+}
+
+// Prompt is a prompt before it is rendered.
+type Prompt struct {
+	Name   string
+	Text   string
+	Source string // the file it came from, or BuiltIn
+}
+
+// file is what errors call the prompt.
+func (p Prompt) file() string {
+	if p.Source == BuiltIn {
+		return "prompts/" + p.Name + ".md (built in)"
+	}
+	return p.Source
+}
+
+// Library finds grimoires and prompts by the names of their files. Those of the
+// project (.coven/grimoires/NAME.yaml or .yml, .coven/prompts/NAME.md) hide
+// those of the user, which hide those that coven ships.
+type Library struct {
+	shelves []shelf // the first that has a name wins
+}
+
+// NewLibrary returns the library of a repository. root is its main checkout,
+// userDir where the user's own settings for coven are; either may be empty.
+func NewLibrary(root, userDir string) *Library {
+	l := &Library{}
+	if root != "" {
+		l.shelves = append(l.shelves, projectShelf(root))
+	}
+	if userDir != "" {
+		l.shelves = append(l.shelves, shelf{fsys: os.DirFS(userDir), label: func(name string) string { return filepath.Join(userDir, name) }})
+	}
+	return &Library{append(l.shelves, shelf{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
+}
+
+// shelf is one place with grimoires and prompts.
+type shelf struct {
+	fsys  fs.FS
+	root  string // set: fsys is opened below it, and no link may lead out
+	flat  bool   // grimoires are not in a directory of their own
+	label func(file string) string
+}
+
+// projectShelf reads .coven, and nothing outside of the repository that a link
+// in it may name.
+func projectShelf(root string) shelf {
+	return shelf{root: root, label: func(name string) string { return path.Join(".coven", name) }}
+}
+
+// open returns the shelf's files; close ends it.
+func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
+	if s.root == "" {
+		return s.fsys, func() {}, nil
+	}
+	root, err := os.OpenRoot(s.root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the repository: %w", err)
+	}
+	closeRoot := func() { _ = root.Close() } //nolint:errcheck // only read from
+	sub, err := fs.Sub(root.FS(), ".coven")
+	if err != nil {
+		closeRoot()
+		return nil, nil, fmt.Errorf("open .coven: %w", err)
+	}
+	return sub, closeRoot, nil
+}
+
+// files are the names that a grimoire or prompt can have here.
+func (s shelf) files(kind, name string) []string {
+	switch {
+	case kind == "prompt":
+		return []string{"prompts/" + name + ".md"}
+	case s.flat:
+		return []string{name + ".yaml"}
+	}
+	return []string{"grimoires/" + name + ".yaml", "grimoires/" + name + ".yml"}
+}
+
+// read returns the text of the one file that has the name, and what to call the
+// file. label is empty when there is none.
+func (s shelf) read(kind, name string) (text []byte, label string, err error) {
+	fsys, done, err := s.open()
+	if err != nil {
+		return nil, "", err
+	}
+	defer done()
+	for _, file := range s.files(kind, name) {
+		data, err := readFile(fsys, file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, "", fmt.Errorf("read the %s %s: %w", kind, s.label(file), err)
+		case label != "":
+			return nil, "", yamldoc.Errors{{File: s.label(file), Line: 1, Column: 1, Msg: "there is " + label + " too", Hint: "keep one"}}
+		default:
+			text, label = data, s.label(file)
+		}
+	}
+	return text, label, nil
+}
+
+func readFile(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it read
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it read
+	}
+	defer func() { _ = f.Close() }() //nolint:errcheck // only read from
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	return data, err //nolint:wrapcheck // the caller says what it read
+}
+
+// find returns the first file of a name.
+func (l *Library) find(kind, name string) (text []byte, label string, err error) {
+	if nameRE.MatchString(name) {
+		for _, s := range l.shelves {
+			text, label, err := s.read(kind, name)
+			if err != nil || label != "" {
+				return text, label, err
+			}
+		}
+	}
+	known, err := l.list(kind)
+	if err != nil {
+		return nil, "", err
+	}
+	hint := suggest.Hint(name, known)
+	if hint == "" {
+		hint = "known: " + strings.Join(known, ", ")
+	}
+	return nil, "", &UnknownError{Kind: kind, Name: name, Hint: hint}
+}
+
+// Names returns the names of all grimoires, sorted.
+func (l *Library) Names() ([]string, error) { return l.list("grimoire") }
+
+// PromptNames returns the names of all prompts, sorted.
+func (l *Library) PromptNames() ([]string, error) { return l.list("prompt") }
+
+func (l *Library) list(kind string) ([]string, error) {
+	var names []string
+	for _, s := range l.shelves {
+		found, err := s.list(kind)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func (s shelf) list(kind string) ([]string, error) {
+	fsys, done, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var names []string
+	for _, pattern := range s.files(kind, "*") {
+		entries, err := fs.ReadDir(fsys, path.Dir(pattern))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind, err)
+		}
+		for _, e := range entries {
+			name, ok := strings.CutSuffix(e.Name(), path.Ext(pattern))
+			if ok && !e.IsDir() && nameRE.MatchString(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Prompt returns a prompt. The error is an *UnknownError when there is none.
+func (l *Library) Prompt(name string) (Prompt, error) {
+	data, label, err := l.find("prompt", name)
+	if err != nil {
+		return Prompt{}, err
+	}
+	if !utf8.Valid(data) {
+		return Prompt{}, &tmpl.Error{Name: label, Line: 1, Msg: "the prompt is not UTF-8 text"}
+	}
+	text := lf(strings.TrimPrefix(string(data), "\ufeff"))
+	return Prompt{Name: name, Text: text, Source: label}, nil
+}

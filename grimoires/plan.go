@@ -1,0 +1,87 @@
+package grimoires
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// Plan is all that a session needs of grimoires, prompts, configuration and
+// tracker, frozen when it begins. Edits made later do not touch it.
+type Plan struct {
+	Grimoire *Grimoire
+	Prompts  map[string]Prompt // all that steps use, included ones too
+	Checks   []string          // what must pass before the change lands, in order
+	Raw      []string          // places where a command takes a value unquoted
+	Model    string
+	Provider string
+	Target   string // full ref: refs/heads/main
+	Task     Task
+	Attempt  string // what the prior session of the task came to; empty: there is none
+}
+
+// Freeze makes a plan of a grimoire, with the prompts as they are now. The
+// caller sets Model, Provider, Target, Task and Attempt.
+func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
+	p, err := l.promptsOf(g)
+	if err != nil {
+		return nil, err
+	}
+	all := p.elsewhere
+	for s := range g.All() {
+		for _, f := range p.faults[s.Name] {
+			all = append(all, yamldoc.Error{File: g.Source, Line: 1, Column: 1, Msg: f.msg, Hint: f.hint})
+		}
+	}
+	if len(all) > 0 {
+		return nil, all
+	}
+	raw, err := rawUses(g)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
+}
+
+// rawUses says where commands opt out of quoting.
+func rawUses(g *Grimoire) ([]string, error) {
+	var places []string
+	for s := range g.All() {
+		if s.Script == nil || s.Script.Command == "" {
+			continue
+		}
+		uses, err := tmpl.CheckCommand("step "+s.Name, s.Script.Command)
+		if err != nil {
+			return nil, fmt.Errorf("check the commands: %w", err)
+		}
+		for _, r := range uses.Raw {
+			places = append(places, fmt.Sprintf("step %s: line %d, column %d of its command", s.Name, r.Line, r.Column))
+		}
+	}
+	return places, nil
+}
+
+// RenderPrompt renders a prompt of the plan, or one that is given itself (it
+// holds a newline), with the data of a step.
+func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, error) {
+	file, text := "prompt", nameOrInline
+	if !isInline(nameOrInline) {
+		found, ok := p.prompt(nameOrInline)
+		if !ok {
+			return "", &UnknownError{Kind: "prompt", Name: nameOrInline, Hint: "it is not part of the session's plan"}
+		}
+		file, text = found.file(), found.Text
+	}
+	return tmpl.Prompt(file, text, data, func(name string) (string, string, bool) {
+		found, ok := p.Prompts[name]
+		return found.file(), found.Text, ok
+	})
+}
+
+// prompt finds a prompt of the plan; the name may end in .md.
+func (p *Plan) prompt(name string) (Prompt, bool) {
+	found, ok := p.Prompts[strings.TrimSuffix(name, ".md")]
+	return found, ok
+}

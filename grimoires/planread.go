@@ -1,0 +1,57 @@
+package grimoires
+
+import "github.com/coven-run/coven/internal/yamldoc"
+
+// planName is what errors call a frozen plan.
+const planName = "plan.yaml"
+
+// planKeys is what is read of a plan.
+type planKeys struct {
+	Source   string                `yaml:"source"`
+	Model    string                `yaml:"model"`
+	Provider string                `yaml:"provider"`
+	Target   string                `yaml:"target"`
+	Checks   []string              `yaml:"checks"`
+	Raw      []string              `yaml:"raw"`
+	Task     taskFile              `yaml:"task"`
+	Attempt  string                `yaml:"attempt"`
+	Grimoire yamldoc.Node          `yaml:"grimoire"`
+	Prompts  map[string]promptFile `yaml:"prompts"`
+}
+
+// ReadPlan reads what Marshal wrote. The error is a yamldoc.Errors.
+func ReadPlan(data []byte) (*Plan, error) {
+	doc, err := yamldoc.Parse(planName, data)
+	if err != nil {
+		return nil, err
+	}
+	var keys planKeys
+	doc.Decode(&keys)
+	r := &reader{doc: doc}
+	g := r.grimoire(keys.Grimoire)
+	g.Source = keys.Source
+	p := &Plan{
+		Grimoire: g, Prompts: map[string]Prompt{}, Checks: keys.Checks, Raw: keys.Raw, Model: keys.Model,
+		Provider: keys.Provider, Target: keys.Target, Task: Task(keys.Task), Attempt: keys.Attempt,
+	}
+	for name, prompt := range keys.Prompts {
+		p.Prompts[name] = Prompt{Name: name, Text: prompt.Text, Source: prompt.Source}
+	}
+	r.demand(p)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// demand records prompts that steps name and the plan does not have.
+func (r *reader) demand(p *Plan) {
+	for _, t := range r.found {
+		if t.kind != promptTemplate || isInline(t.at.Value) {
+			continue
+		}
+		if _, ok := p.prompt(t.at.Value); !ok {
+			r.doc.Fail(t.at, "the plan has no prompt \""+t.at.Value+"\"", "")
+		}
+	}
+}

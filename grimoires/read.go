@@ -1,0 +1,209 @@
+package grimoires
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// What a grimoire does where it does not say otherwise. A loop and a merge are
+// bounded by the run only.
+const (
+	defaultRun        = 2 * time.Hour
+	defaultAgent      = 15 * time.Minute
+	defaultScript     = 5 * time.Minute
+	defaultIterations = 3
+	defaultRetries    = 1
+	defaultStrategy   = "squash"
+
+	maxIterations = 100
+	maxRetries    = 10
+)
+
+// The types of steps.
+const (
+	agentType  = "agent"
+	scriptType = "script"
+	loopType   = "loop"
+	mergeType  = "merge"
+)
+
+var (
+	nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	envRE  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+type text = yamldoc.At[string]
+
+// grimoireKeys is a grimoire as its file has it.
+type grimoireKeys struct {
+	Name        text                        `yaml:"name"`
+	Description text                        `yaml:"description"`
+	Timeout     yamldoc.At[time.Duration]   `yaml:"timeout"`
+	Steps       yamldoc.At[[]*yamldoc.Node] `yaml:"steps"`
+}
+
+// stepKeys are the keys of every step.
+type stepKeys struct {
+	Name      text                      `yaml:"name"`
+	Type      text                      `yaml:"type"`
+	When      text                      `yaml:"when"`
+	Timeout   yamldoc.At[time.Duration] `yaml:"timeout"`
+	OnFail    text                      `yaml:"on_fail"`
+	Retries   yamldoc.At[int]           `yaml:"retries"`
+	OnSuccess text                      `yaml:"on_success"`
+	Output    text                      `yaml:"output"`
+}
+
+// reader makes a grimoire of a document and keeps what it finds on the way.
+type reader struct {
+	doc   *yamldoc.Document
+	names map[string]bool
+	found []template // in the order of the steps
+	wrote []template // names that steps write with output
+	scope *scope
+}
+
+// template is a template of a step, with where it stands.
+type template struct {
+	kind templateKind
+	step string
+	at   text
+}
+
+type templateKind int
+
+const (
+	textTemplate templateKind = iota
+	conditionTemplate
+	commandTemplate
+	promptTemplate // inline, or the name of a prompt
+)
+
+// Parse reads a grimoire and finds everything that is wrong in it, except what
+// depends on prompts (see Library.Load). file is the name in errors, and the
+// grimoire's Source. The error is a yamldoc.Errors.
+func Parse(file string, data []byte) (*Grimoire, error) {
+	r, g, err := read(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.doc.Err(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func read(file string, data []byte) (*reader, *Grimoire, error) {
+	doc, err := yamldoc.Parse(file, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &reader{doc: doc}
+	g := r.grimoire(doc.Root())
+	g.Source = file
+	return r, g, nil
+}
+
+func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
+	r.names = map[string]bool{}
+	var keys grimoireKeys
+	r.doc.DecodeNode(root, &keys)
+	g := &Grimoire{
+		Name: keys.Name.Value, Description: strings.TrimSpace(keys.Description.Value), Timeout: keys.Timeout.Or(defaultRun),
+	}
+	r.name(root, keys.Name, "the grimoire")
+	g.Steps = r.steps(root, keys.Steps, false)
+	r.scope = newScope(g)
+	r.outputs()
+	for _, t := range r.found {
+		r.check(t)
+	}
+	return g
+}
+
+func (r *reader) name(at yamldoc.Place, name text, what string) {
+	switch {
+	case !name.Set():
+		r.doc.Fail(at, what+" has no name", "")
+	case !nameRE.MatchString(name.Value):
+		r.doc.Fail(name, fmt.Sprintf("%q cannot be a name", name.Value), "letters, digits, - and _, at most 64, the first a letter or digit")
+	}
+}
+
+func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], inLoop bool) []Step {
+	if len(nodes.Value) == 0 {
+		r.doc.Fail(at, "there are no steps", "list at least one under steps")
+	}
+	steps := make([]Step, len(nodes.Value))
+	for i, n := range nodes.Value {
+		steps[i] = r.step(*n, inLoop)
+	}
+	return steps
+}
+
+// step reads the keys that the step's type has.
+func (r *reader) step(n yamldoc.Node, inLoop bool) Step {
+	kind := r.doc.Text(n, "type")
+	switch kind.Value {
+	case agentType:
+		return r.agent(n, inLoop)
+	case scriptType:
+		return r.script(n, inLoop)
+	case loopType:
+		return r.loop(n, inLoop)
+	case mergeType:
+		return r.merge(n, inLoop)
+	}
+	if !kind.Set() {
+		r.doc.Fail(n, "a step has no type", "type: agent, script, loop or merge")
+	} else {
+		r.doc.OneOf(kind, agentType, scriptType, loopType, mergeType)
+	}
+	return Step{Name: r.doc.Text(n, "name").Value}
+}
+
+// common makes what every step has. limit is the type's default timeout.
+func (r *reader) common(n yamldoc.Node, k stepKeys, inLoop bool, limit time.Duration) Step {
+	r.name(n, k.Name, "a step")
+	if k.Name.Set() && r.names[k.Name.Value] {
+		r.doc.Fail(k.Name, fmt.Sprintf("there are two steps %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
+	}
+	r.names[k.Name.Value] = true
+	s := Step{
+		Name: k.Name.Value, When: k.When.Value, Timeout: k.Timeout.Or(limit),
+		OnFail: OnFail(k.OnFail.Or(string(Block))), Output: k.Output.Value,
+	}
+	r.doc.OneOf(k.OnFail, string(Block), string(Continue), string(Fail), string(Retry))
+	s.Retries = r.retries(k, s.OnFail)
+	if r.doc.OneOf(k.OnSuccess, exitLoop) && k.OnSuccess.Set() {
+		s.ExitLoop = true
+		if !inLoop {
+			r.doc.Fail(k.OnSuccess, "there is no loop to exit here", "on_success works for the steps of a loop")
+		}
+	}
+	if k.Output.Set() {
+		r.wrote = append(r.wrote, template{textTemplate, s.Name, k.Output})
+	}
+	if k.When.Set() {
+		r.found = append(r.found, template{conditionTemplate, s.Name, k.When})
+	}
+	return s
+}
+
+const exitLoop = "exit_loop"
+
+func (r *reader) retries(k stepKeys, onFail OnFail) int {
+	switch {
+	case onFail != Retry && k.Retries.Set():
+		r.doc.Fail(k.Retries, "retries works with on_fail: retry only", "")
+	case onFail != Retry:
+		return 0
+	case k.Retries.Set() && (k.Retries.Value < 1 || k.Retries.Value > maxRetries):
+		r.doc.Fail(k.Retries, fmt.Sprintf("retries must be 1 to %d", maxRetries), "")
+	}
+	return k.Retries.Or(defaultRetries)
+}

@@ -1,0 +1,145 @@
+package grimoires
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+type agentKeys struct {
+	Step   stepKeys        `yaml:",inline"`
+	Prompt text            `yaml:"prompt"`
+	Spell  text            `yaml:"spell"`
+	Input  map[string]text `yaml:"input"`
+	Model  text            `yaml:"model"`
+	Expect text            `yaml:"expect"`
+}
+
+func (r *reader) agent(n yamldoc.Node, inLoop bool) Step {
+	var k agentKeys
+	r.doc.DecodeNode(n, &k)
+	s := r.common(n, k.Step, inLoop, defaultAgent)
+	prompt := k.Prompt
+	switch {
+	case prompt.Set() && k.Spell.Set():
+		r.doc.Fail(k.Spell, "prompt and spell are the same", "keep prompt")
+	case k.Spell.Set():
+		prompt = k.Spell
+	case !prompt.Set():
+		r.doc.Fail(n, fmt.Sprintf("the agent step %q has no prompt", s.Name), "the name of a prompt, or the prompt itself as a text with more than one line")
+	}
+	s.Agent = &Agent{Prompt: prompt.Value, Input: r.texts(s.Name, k.Input), Model: k.Model.Value}
+	s.Agent.ExpectChanges = r.doc.OneOf(k.Expect, "changes") && k.Expect.Set()
+	if prompt.Set() {
+		r.found = append(r.found, template{promptTemplate, s.Name, prompt})
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Input)) {
+		if !nameRE.MatchString(name) {
+			r.doc.Fail(k.Input[name], fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _")
+		}
+	}
+	return s
+}
+
+// texts takes in a map of templates.
+func (r *reader) texts(step string, in map[string]text) map[string]string {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(in))
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		out[key] = in[key].Value
+		r.found = append(r.found, template{textTemplate, step, in[key]})
+	}
+	return out
+}
+
+type scriptKeys struct {
+	Step    stepKeys         `yaml:",inline"`
+	Command text             `yaml:"command"`
+	Checks  yamldoc.At[bool] `yaml:"checks"`
+	Env     map[string]text  `yaml:"env"`
+}
+
+func (r *reader) script(n yamldoc.Node, inLoop bool) Step {
+	var k scriptKeys
+	r.doc.DecodeNode(n, &k)
+	s := r.common(n, k.Step, inLoop, defaultScript)
+	switch {
+	case k.Command.Set() && k.Checks.Value:
+		r.doc.Fail(k.Checks, "a script step has a command or checks, not both", "")
+	case !k.Command.Set() && !k.Checks.Value:
+		r.doc.Fail(n, fmt.Sprintf("the script step %q has no command", s.Name), "command: a shell command, or checks: true")
+	case k.Command.Set() && strings.TrimSpace(k.Command.Value) == "":
+		r.doc.Fail(k.Command, "the command is empty", "")
+	case k.Command.Set():
+		r.found = append(r.found, template{commandTemplate, s.Name, k.Command})
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Env)) {
+		switch {
+		case !envRE.MatchString(name):
+			r.doc.Fail(k.Env[name], fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
+		case strings.HasPrefix(name, "COVEN_"):
+			r.doc.Fail(k.Env[name], fmt.Sprintf("%q is coven's own variable", name), "")
+		}
+	}
+	s.Script = &Script{Command: k.Command.Value, Checks: k.Checks.Value, Env: r.texts(s.Name, k.Env)}
+	return s
+}
+
+type loopKeys struct {
+	Step            stepKeys                    `yaml:",inline"`
+	Steps           yamldoc.At[[]*yamldoc.Node] `yaml:"steps"`
+	MaxIterations   yamldoc.At[int]             `yaml:"max_iterations"`
+	OnMaxIterations text                        `yaml:"on_max_iterations"`
+}
+
+func (r *reader) loop(n yamldoc.Node, inLoop bool) Step {
+	var k loopKeys
+	r.doc.DecodeNode(n, &k)
+	s := r.common(n, k.Step, inLoop, 0)
+	if k.MaxIterations.Set() && (k.MaxIterations.Value < 1 || k.MaxIterations.Value > maxIterations) {
+		r.doc.Fail(k.MaxIterations, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
+	}
+	r.doc.OneOf(k.OnMaxIterations, string(Block), string(Continue), string(Fail), "exit")
+	s.Loop = &Loop{
+		Steps: r.steps(n, k.Steps, true), MaxIterations: k.MaxIterations.Or(defaultIterations),
+		OnMaxIterations: OnFail(k.OnMaxIterations.Or(string(Block))),
+	}
+	if s.Loop.OnMaxIterations == "exit" {
+		s.Loop.OnMaxIterations = Fail
+	}
+	return s
+}
+
+type mergeKeys struct {
+	Step          stepKeys             `yaml:",inline"`
+	RequireReview yamldoc.At[bool]     `yaml:"require_review"`
+	Strategy      text                 `yaml:"strategy"`
+	Message       text                 `yaml:"message"`
+	Checks        yamldoc.At[[]string] `yaml:"checks"`
+}
+
+func (r *reader) merge(n yamldoc.Node, inLoop bool) Step {
+	var k mergeKeys
+	r.doc.DecodeNode(n, &k)
+	s := r.common(n, k.Step, inLoop, 0)
+	if inLoop {
+		r.doc.Fail(k.Step.Type, "a merge step cannot stand in a loop", "put it after the loop")
+	}
+	r.doc.OneOf(k.Strategy, "squash", "merge", "rebase")
+	if k.Checks.Set() && len(k.Checks.Value) == 0 {
+		r.doc.Fail(k.Checks, "the list of checks is empty", "leave checks out to use those of the configuration")
+	}
+	if k.Message.Set() {
+		r.found = append(r.found, template{textTemplate, s.Name, k.Message})
+	}
+	s.Merge = &Merge{
+		RequireReview: k.RequireReview.Or(true), Strategy: k.Strategy.Or(defaultStrategy),
+		Message: k.Message.Value, Checks: k.Checks.Value,
+	}
+	return s
+}

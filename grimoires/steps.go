@@ -1,0 +1,42 @@
+package grimoires
+
+import "iter"
+
+// All yields every step in the order of the file, those of loops too.
+func (g *Grimoire) All() iter.Seq[Step] {
+	return func(yield func(Step) bool) { walk(g.Steps, yield) }
+}
+
+func walk(steps []Step, yield func(Step) bool) bool {
+	for _, s := range steps {
+		if !yield(s) {
+			return false
+		}
+		if s.Loop != nil && !walk(s.Loop.Steps, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// OnlyChecks reports whether the step has no purpose without checks: it runs
+// the checks, or is a loop whose scripts all do.
+func (s Step) OnlyChecks() bool {
+	if s.Script != nil {
+		return s.Script.Checks
+	}
+	if s.Loop == nil {
+		return false
+	}
+	found := false
+	for _, inner := range s.Loop.Steps {
+		switch {
+		case inner.Agent != nil:
+		case !inner.OnlyChecks():
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}

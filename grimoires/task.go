@@ -1,0 +1,156 @@
+package grimoires
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Task is what templates may know about the task of a session.
+type Task struct {
+	ID, Title, Description string
+	Acceptance             string // Markdown; empty: the section of Description is taken
+	Design, Notes, Type    string
+	Priority               int // 0 is the most urgent
+	Labels                 []string
+	Parent, ExternalRef    string
+}
+
+// TaskData is what templates see as .task (and .bead): id, title, description,
+// body (the same), acceptance (Markdown), acceptance_criteria (its items),
+// design, notes, type, priority ("P2"), labels, parent and external_ref.
+func TaskData(t Task) map[string]any {
+	acceptance := strings.TrimSpace(lf(t.Acceptance))
+	if acceptance == "" {
+		acceptance = section(lf(t.Description))
+	}
+	labels := t.Labels
+	if labels == nil {
+		labels = []string{}
+	}
+	return map[string]any{
+		"id": t.ID, "title": t.Title, "description": t.Description, "body": t.Description,
+		"acceptance": acceptance, "acceptance_criteria": Criteria(acceptance),
+		"design": t.Design, "notes": t.Notes, "type": t.Type, "priority": fmt.Sprintf("P%d", t.Priority),
+		"labels": labels, "parent": t.Parent, "external_ref": t.ExternalRef,
+	}
+}
+
+func taskKeys() []string {
+	return []string{
+		"id", "title", "description", "body", "acceptance", "acceptance_criteria", "design", "notes",
+		"type", "priority", "labels", "parent", "external_ref",
+	}
+}
+
+func lf(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+var (
+	heading    = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
+	acceptance = regexp.MustCompile(`(?i)^acceptance criteria:?$`)
+	fence      = regexp.MustCompile("^ {0,3}(```+|~~~+)")
+	item       = regexp.MustCompile(`^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?(.*))?$`)
+)
+
+// section returns what a text has under the heading "Acceptance Criteria".
+func section(text string) string {
+	var out []string
+	depth := 0 // of the section's heading; 0 outside of it
+	eachLine(text, func(line string, code bool) {
+		if m := heading.FindStringSubmatch(line); m != nil && !code {
+			switch {
+			case depth == 0 && len(out) == 0 && acceptance.MatchString(strings.Trim(m[2], "*_ ")):
+				depth = len(m[1])
+				return
+			case depth > 0 && len(m[1]) <= depth:
+				depth = 0
+			}
+		}
+		if depth > 0 {
+			out = append(out, line)
+		}
+	})
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+// Criteria returns the items of a Markdown text, in order and word for word: its
+// list items, with what is indented below them, and its paragraphs. Markers,
+// check boxes and headings are left out.
+func Criteria(markdown string) []string {
+	items := []string{}
+	open, blank := false, false // an item can go on; a blank line came
+	eachLine(lf(markdown), func(line string, code bool) {
+		m := item.FindStringSubmatch(line)
+		last := len(items) - 1
+		switch {
+		case strings.TrimSpace(line) == "" && !code:
+			blank = true
+			return
+		case m != nil && !code:
+			items, open = append(items, m[1]), true
+		case heading.MatchString(line) && !code:
+			open = false
+		case open && (!blank || code || strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")):
+			if blank && !code {
+				items[last] += "\n"
+			}
+			items[last] += "\n" + line
+		default:
+			items, open = append(items, line), true
+		}
+		blank = false
+	})
+	return tidy(items)
+}
+
+// tidy removes empty items, and from each the indentation that all its lines
+// but the first have.
+func tidy(items []string) []string {
+	kept := []string{}
+	for _, text := range items {
+		lines := strings.Split(text, "\n")
+		cut := indentation(lines[1:])
+		for i := range lines[1:] {
+			lines[i+1] = lines[i+1][min(cut, len(lines[i+1])):]
+		}
+		if text = strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}
+
+func indentation(lines []string) int {
+	least := -1
+	for _, line := range lines {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if n := len(line) - len(strings.TrimLeft(line, " \t")); least < 0 || n < least {
+			least = n
+		}
+	}
+	return max(least, 0)
+}
+
+// eachLine calls do for each line; code says that it belongs to a fenced block
+// of code.
+func eachLine(text string, do func(line string, code bool)) {
+	open := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		mark := ""
+		if m := fence.FindStringSubmatch(strings.TrimLeft(line, " \t")); m != nil {
+			mark = m[1]
+		}
+		switch {
+		case open == "" && mark != "":
+			open = mark
+			do(line, true)
+		case open != "" && strings.HasPrefix(mark, open):
+			open = ""
+			do(line, true)
+		default:
+			do(line, open != "")
+		}
+	}
+}

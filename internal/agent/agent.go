@@ -1,0 +1,146 @@
+// Package agent runs one agent: one process of an agent CLI under a pty, driven
+// by a provider plugin, every tool call of it through the gate.
+//
+// Rules. The run counts as a success only when the CLI ended with exit code 0
+// after it gave a result that is no error, coven sent it no signal, and each
+// tool that ran had been asked about. When Run returns, no process of the agent
+// is alive.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Runner starts agents.
+type Runner struct {
+	Launcher *process.Launcher
+	Self     []string // argv prefix of coven itself: how the CLI starts coven's MCP bridge
+	Environ  func() []string
+	Version  string
+	Sockets  string // the directory of sockets: a short path
+}
+
+// Job is one run of an agent.
+type Job struct {
+	Provider     provider.Provider
+	Conversation string // id of the conversation
+	Resume       bool   // go on with it
+	Prompt       string
+	System       string // added to the CLI's own system prompt
+	Model        string
+	Tools        []string
+	Dir          string   // the worktree
+	Pass         []string // more names to hand on from the user's environment
+	Env          []string // KEY=VALUE, set for the agent
+	Idle         time.Duration
+	Gate         Gate
+	Transcript   io.Writer
+	// Emit makes an event durable.
+	Emit func(t event.Type, data any) error
+	// Say takes each part of the conversation as it comes.
+	Say func(part provider.Event) error
+}
+
+// Gate decides about the agent's tool calls.
+type Gate interface {
+	Decide(ctx context.Context, call gate.Call) gate.Verdict
+	Decided(id string) bool
+}
+
+// Kind names why a run was no success.
+type Kind string
+
+// The kinds of failure.
+const (
+	None        Kind = ""
+	Timeout     Kind = "timeout"           // out of time, or silent for too long
+	ProcessExit Kind = "process_exit"      // the CLI ended on its own without success
+	Limit       Kind = "limit"             // the API refused for a rate limit or overload, retries included
+	Failed      Kind = "provider"          // the CLI says that it failed
+	GateLost    Kind = "gate_lost"         // coven's permission server went away
+	Ungated     Kind = "permission_denied" // a tool ran that nobody was asked about
+	Internal    Kind = "internal"          // coven could not record or read the run
+)
+
+// Report is how a run went.
+type Report struct {
+	Kind    Kind
+	Error   string // one line, empty on success
+	Text    string // the agent's final message
+	Started bool   // the CLI told of itself: its conversation exists
+	Worked  bool   // the model said something
+	Result  provider.Result
+}
+
+// Run runs the agent to its end. The error is coven's own: the CLI could not be
+// started, or ctx was cancelled.
+func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
+	run := &run{job: job, ask: make(chan struct{})}
+	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
+		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
+	command, err := r.command(ctx, job, listener)
+	if err != nil {
+		return Report{}, err
+	}
+	child, err := r.Launcher.Start(ctx, process.Spec{
+		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command),
+		Transcript: job.Transcript, Idle: job.Idle,
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("start the agent: %w", err)
+	}
+	run.child = child
+	close(run.ask)
+	report := run.follow(ctx, listener.Lost(), command.Input)
+	return report, context.Cause(ctx)
+}
+
+// command asks the provider how to start, and writes the files that it needs.
+func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (provider.Command, error) {
+	command, err := job.Provider.Command(ctx, provider.Request{
+		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
+		Model: job.Model, Tools: job.Tools, FilesDir: listener.Dir(),
+		Gate:     provider.Server{Name: mcp.Name, Argv: append(r.Self, "gate"), Env: listener.Env()},
+		GateTool: mcp.ApproveTool,
+	})
+	switch {
+	case err != nil:
+		return provider.Command{}, err
+	case len(command.Argv) == 0:
+		return provider.Command{}, errors.New("the provider plugin gave no command")
+	case !command.Gated:
+		return provider.Command{}, errors.New("the provider's calls do not pass the gate: coven does not run it without a fence")
+	}
+	for _, f := range command.Files {
+		if filepath.Base(f.Name) != f.Name {
+			return provider.Command{}, fmt.Errorf("the provider plugin names a file %q outside its directory", f.Name)
+		}
+		if err := os.WriteFile(filepath.Join(listener.Dir(), f.Name), f.Content, 0o600); err != nil {
+			return provider.Command{}, fmt.Errorf("write the agent's files: %w", err)
+		}
+	}
+	return command, nil
+}
+
+func (r *Runner) environment(job Job, command provider.Command) []string {
+	env := Environment(r.Environ(), append(job.Pass, command.Pass...))
+	env = append(env, command.Env...)
+	return append(env, job.Env...)
+}

@@ -1,0 +1,36 @@
+package agent
+
+import "strings"
+
+// inherited are the variables that every child gets from the user's
+// environment: what programs need to find themselves, nothing that opens doors.
+// A trailing * stands for any ending.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM",
+	"TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+	"GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT",
+}
+
+// Environment returns what of the user's environment a child gets: what every
+// child gets, and the names in pass.
+func Environment(user, pass []string) []string {
+	env := []string{"GIT_TERMINAL_PROMPT=0"}
+	for _, kv := range user {
+		name, _, _ := strings.Cut(kv, "=")
+		if matches(inherited, name) || matches(pass, name) {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+func matches(names []string, name string) bool {
+	for _, n := range names {
+		if prefix, open := strings.CutSuffix(n, "*"); n == name || open && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

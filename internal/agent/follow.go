@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// The causes for which a run stops its own agent.
+var (
+	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
+	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
+)
+
+// run is an agent at work.
+type run struct {
+	job   Job
+	ask   chan struct{} // closed when child is set
+	child *process.Child
+
+	mu       sync.Mutex
+	finished bool // the CLI gave its result
+
+	report Report
+	broken error // coven could not record or read the run
+}
+
+// admit says whether a process that connected to the gate is the agent's.
+func (r *run) admit(pid int) bool {
+	<-r.ask
+	return r.child.Contains(pid)
+}
+
+func (r *run) turnedAway(err error) {
+	// A caller that is not the agent's is told nothing; the record is for the user.
+	_ = r.job.Emit(event.Warning, event.Text{Text: err.Error()})
+}
+
+// follow feeds the agent, reads it to its end and judges what it did.
+func (r *run) follow(ctx context.Context, lost <-chan struct{}, input []byte) Report {
+	done := make(chan struct{})
+	var side sync.WaitGroup
+	side.Go(func() { r.feed(input) })
+	side.Go(func() { r.guard(lost, done) })
+	r.read(context.WithoutCancel(ctx))
+	exit := r.child.Wait()
+	close(done)
+	side.Wait()
+	if err := r.child.Close(); err != nil && r.broken == nil {
+		r.broken = fmt.Errorf("read the agent's output: %w", err)
+	}
+	r.judge(exit)
+	return r.report
+}
+
+// feed writes the first message. The input stays open until the result.
+func (r *run) feed(input []byte) {
+	if _, err := r.child.Stdin().Write(input); err != nil && !r.over() {
+		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
+	}
+}
+
+// guard stops the agent when its gate goes away before it is done.
+func (r *run) guard(lost, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-lost:
+		if !r.over() {
+			r.child.Stop(errGateLost)
+		}
+	}
+}
+
+func (r *run) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished
+}
+
+// read takes the agent's output line by line until it ends.
+func (r *run) read(ctx context.Context) {
+	lines := bufio.NewReaderSize(r.child.Output(), 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 && r.broken == nil {
+			if r.broken = r.take(ctx, line); r.broken != nil {
+				r.child.Stop(r.broken)
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && r.broken == nil {
+				r.broken = fmt.Errorf("read the agent's output: %w", err)
+			}
+			return
+		}
+	}
+}
+
+func (r *run) take(ctx context.Context, line []byte) error {
+	events, err := r.job.Provider.Parse(ctx, line)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := errors.Join(r.job.Say(e), r.see(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// see acts on one thing that the agent said.
+func (r *run) see(e provider.Event) error {
+	switch e := e.(type) {
+	case provider.Started:
+		r.report.Started = true
+	case provider.Text:
+		r.report.Worked = true
+		r.report.Text = e.Text
+		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
+	case provider.ToolCall:
+		r.report.Worked = true
+		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
+		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
+	case provider.ToolResult:
+		r.compare(e)
+	case provider.Retry:
+		text := fmt.Sprintf("the API answered %d (%s); try %d of %d", e.Status, e.Reason, e.Attempt, e.MaxAttempts)
+		return r.job.Emit(event.AgentRetry, event.Text{Text: text})
+	case provider.Result:
+		return r.finish(e)
+	}
+	return nil
+}
+
+// compare stops the agent at the first call that ran without being asked about.
+func (r *run) compare(result provider.ToolResult) {
+	if result.NeverRan || r.job.Gate.Decided(result.ID) {
+		return
+	}
+	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
+}
+
+// finish closes the agent's input: it has nothing more to do.
+func (r *run) finish(result provider.Result) error {
+	r.mu.Lock()
+	r.finished = true
+	r.mu.Unlock()
+	r.report.Result = result
+	if result.Text != "" {
+		r.report.Text = result.Text
+	}
+	if err := r.child.Stdin().Close(); err != nil {
+		return fmt.Errorf("close the agent's input: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/process"
+)
+
+// judge says whether the run was a success, and why not.
+func (r *run) judge(exit process.Exit) {
+	kind, why := verdict(r.report.Result)
+	switch {
+	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
+		r.fail(Timeout, "%v", exit.Cause)
+	case errors.Is(exit.Cause, errGateLost):
+		r.fail(GateLost, "%v: without it no tool call is allowed", exit.Cause)
+	case errors.Is(exit.Cause, errUngated):
+		r.fail(Ungated, "%v", exit.Cause)
+	case r.broken != nil:
+		r.fail(Internal, "%v", r.broken)
+	case exit.Err != nil:
+		r.fail(Internal, "%v", exit.Err)
+	case exit.Cause != nil:
+		r.fail(Timeout, "stopped: %v", exit.Cause)
+	case !r.finished:
+		r.fail(ProcessExit, "the agent ended with %s and gave no result%s", exitText(exit), r.lastWords())
+	case kind != None:
+		r.fail(kind, "%s", why)
+	case exit.Code != 0 || exit.Signal != 0:
+		r.fail(ProcessExit, "the agent ended with %s after its result", exitText(exit))
+	}
+}
+
+func (r *run) fail(kind Kind, format string, args ...any) {
+	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
+}
+
+// lastWords are what the agent said last, when it ended without a result.
+func (r *run) lastWords() string {
+	if r.report.Text == "" {
+		return ""
+	}
+	return ": " + oneLine(r.report.Text)
+}
+
+func exitText(exit process.Exit) string {
+	if exit.Signal != 0 {
+		return "signal " + exit.Signal.String()
+	}
+	return fmt.Sprintf("exit code %d", exit.Code)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

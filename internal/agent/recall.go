@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Recall reads the report of a run that nobody saw the end of from its
+// transcript. complete says whether the agent had given its last result; how
+// its process ended is not known then, and does not matter any more.
+func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
+	lines := bufio.NewReaderSize(transcript, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // a line without its end was never whole
+			return report, complete, nil
+		}
+		if err != nil {
+			return report, false, fmt.Errorf("read the transcript: %w", err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		events, err := p.Parse(ctx, line)
+		if err != nil {
+			return report, false, err
+		}
+		for _, e := range events {
+			complete = report.remember(e, complete)
+		}
+	}
+}
+
+// remember takes one event of a transcript into the report.
+func (r *Report) remember(e provider.Event, complete bool) bool {
+	switch e := e.(type) {
+	case provider.Started:
+		r.Started = true
+		r.Kind, r.Error = None, ""
+		return false // another stretch of work begins
+	case provider.Text:
+		r.Worked, r.Text = true, e.Text
+	case provider.ToolCall:
+		r.Worked = true
+	case provider.Result:
+		r.Result = e
+		if e.Text != "" {
+			r.Text = e.Text
+		}
+		r.Kind, r.Error = verdict(e)
+		return true
+	}
+	return complete
+}
+
+// verdict is what a result alone says about a run.
+func verdict(result provider.Result) (Kind, string) {
+	switch {
+	case result.Limit:
+		return Limit, oneLine(result.Error)
+	case !result.OK:
+		return Failed, oneLine(result.Error)
+	}
+	return None, ""
+}

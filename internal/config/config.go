@@ -1,0 +1,185 @@
+// Package config reads coven's settings: .coven/config.yaml of the project over
+// $XDG_CONFIG_HOME/coven/config.yaml of the user over the defaults, key by key.
+//
+// The files are strict: what is not known is an error with its line and column.
+// Every key is described in docs/formats/config.md.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// Errors is everything that is wrong in the files.
+type Errors = yamldoc.Errors
+
+// Config is coven's settings.
+type Config struct {
+	Checks       []string // commands that must pass before a change lands, in order; nil: detect them
+	DefaultModel string   // what agents are asked to use
+	Provider     string   // who drives agents
+	Grimoire     string   // the workflow of tasks that choose none
+	PriorAttempt bool     // tell agents what the session before came to
+	Env          Env
+	Timeouts     Timeouts
+}
+
+// Env says what of the user's environment is passed on.
+type Env struct {
+	Pass []string // names of variables that agents and scripts get
+}
+
+// Timeouts are the limits that hold for every step.
+type Timeouts struct {
+	Idle time.Duration // a step without output for this long is stopped
+}
+
+// Default returns the settings that hold where no file says otherwise.
+func Default() Config {
+	return Config{
+		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true,
+		Timeouts: Timeouts{Idle: 10 * time.Minute},
+	}
+}
+
+const (
+	fileName = "config.yaml"
+	maxFile  = 1 << 20
+)
+
+// Load reads the settings of a repository. root is its main checkout; getenv
+// gives XDG_CONFIG_HOME and HOME. The error is an Errors when a file is wrong.
+func Load(root string, getenv func(string) string) (Config, error) {
+	c := Default()
+	var all Errors
+	for _, f := range files(root, getenv) {
+		data, err := f.read()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return Config{}, fmt.Errorf("read %s: %w", f.label, err)
+		}
+		err = c.apply(f.label, data)
+		if found := (Errors)(nil); errors.As(err, &found) {
+			all = append(all, found...)
+		}
+	}
+	if len(all) > 0 {
+		return Config{}, all
+	}
+	return c, nil
+}
+
+// file is a place where settings can be.
+type file struct{ dir, name, label string }
+
+// files are the places, the weakest first.
+func files(root string, getenv func(string) string) []file {
+	dir := getenv("XDG_CONFIG_HOME")
+	if home := getenv("HOME"); !filepath.IsAbs(dir) && filepath.IsAbs(home) {
+		dir = filepath.Join(home, ".config")
+	}
+	all := []file{{root, path.Join(".coven", fileName), path.Join(".coven", fileName)}}
+	if filepath.IsAbs(dir) {
+		dir = filepath.Join(dir, "coven")
+		all = slices.Insert(all, 0, file{dir, fileName, filepath.Join(dir, fileName)})
+	}
+	return all
+}
+
+// read reads the file. A link in the project may not lead out of it.
+func (f file) read() ([]byte, error) {
+	opened, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }() //nolint:errcheck // only read from
+	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	return data, err //nolint:wrapcheck // the caller says what it read
+}
+
+func (f file) open() (*os.File, error) {
+	if f.name == fileName { // the user's own: links may lead anywhere
+		return os.Open(filepath.Join(f.dir, f.name)) //nolint:wrapcheck // the caller says what it read
+	}
+	return os.OpenInRoot(f.dir, f.name) //nolint:wrapcheck // the caller says what it read
+}
+
+// keys are the settings as a file has them.
+type keys struct {
+	Checks       yamldoc.At[[]text] `yaml:"checks"`
+	DefaultModel text               `yaml:"default_model"`
+	Provider     text               `yaml:"provider"`
+	Grimoire     text               `yaml:"grimoire"`
+	PriorAttempt yamldoc.At[bool]   `yaml:"prior_attempt"`
+	Env          struct {
+		Pass yamldoc.At[[]text] `yaml:"pass"`
+	} `yaml:"env"`
+	Timeouts struct {
+		Idle yamldoc.At[time.Duration] `yaml:"idle"`
+	} `yaml:"timeouts"`
+}
+
+type text = yamldoc.At[string]
+
+// apply takes in a file. It changes only what the file gives.
+func (c *Config) apply(label string, data []byte) error {
+	doc, err := yamldoc.Parse(label, data)
+	if err != nil {
+		return err //nolint:wrapcheck // it has the place
+	}
+	var k keys
+	doc.Decode(&k)
+	c.Checks = list(doc, k.Checks, c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
+	c.Env.Pass = list(doc, k.Env.Pass, c.Env.Pass, "the name of a variable", variableRE.MatchString)
+	c.DefaultModel = word(doc, k.DefaultModel, c.DefaultModel)
+	c.Provider = word(doc, k.Provider, c.Provider)
+	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
+	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
+	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
+	return doc.Err() //nolint:wrapcheck // it has the places
+}
+
+var (
+	variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	wordRE     = regexp.MustCompile(`^[^\s\pC-][^\s\pC]*$`)
+)
+
+// list returns the given list, or the one from before. Lists are replaced, not
+// added to; an empty one stays one.
+func list(doc *yamldoc.Document, given yamldoc.At[[]text], before []string, what string, ok func(string) bool) []string {
+	if !given.Set() {
+		return before
+	}
+	values := make([]string, len(given.Value))
+	for i, v := range given.Value {
+		if v.Set() && !ok(v.Value) {
+			doc.Fail(v, fmt.Sprintf("%q is not %s", v.Value, what), "")
+		}
+		values[i] = v.Value
+	}
+	return values
+}
+
+// word returns the given word, or the one from before.
+func word(doc *yamldoc.Document, given text, before string) string {
+	if given.Set() && !wordRE.MatchString(given.Value) {
+		doc.Fail(given, fmt.Sprintf("%q is not a name", given.Value), "")
+	}
+	return given.Or(before)
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// DetectChecks looks for how a repository is tested. checks are commands, in
+// the order in which they run; found says for each where it comes from:
+// "npm test (package.json)". A Makefile with a test target stands for all
+// others. What cannot be read counts as not there: nothing is guessed.
+func DetectChecks(root string) (checks, found []string) {
+	d := detector{root}
+	for _, way := range []struct {
+		command, file string
+		holds         func(file string) bool
+	}{
+		{"make test", "Makefile", d.makefile},
+		{"make test", "makefile", d.makefile},
+		{"make test", "GNUmakefile", d.makefile},
+		{"npm test", "package.json", d.npm},
+		{"go test ./...", "go.mod", d.exists},
+		{"cargo test", "Cargo.toml", d.exists},
+		{"python -m pytest", "pyproject.toml", d.pytest},
+	} {
+		if !way.holds(way.file) {
+			continue
+		}
+		checks = append(checks, way.command)
+		found = append(found, way.command+" ("+way.file+")")
+		if way.command == "make test" {
+			break
+		}
+	}
+	return checks, found
+}
+
+type detector struct{ root string }
+
+// read returns the text of a file of the repository.
+func (d detector) read(name string) (string, bool) {
+	f, err := os.OpenInRoot(d.root, name)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = f.Close() }() //nolint:errcheck // only read from
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return string(data), err == nil
+}
+
+func (d detector) exists(name string) bool {
+	_, ok := d.read(name)
+	return ok
+}
+
+var testTarget = regexp.MustCompile(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
+
+func (d detector) makefile(name string) bool {
+	text, ok := d.read(name)
+	return ok && testTarget.MatchString(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
+// npm reports a test script that is not the one npm init writes.
+func (d detector) npm(name string) bool {
+	text, ok := d.read(name)
+	var pkg struct {
+		Scripts struct {
+			Test string `json:"test"`
+		} `json:"scripts"`
+	}
+	if !ok || json.Unmarshal([]byte(text), &pkg) != nil {
+		return false
+	}
+	test := strings.TrimSpace(pkg.Scripts.Test)
+	return test != "" && !strings.Contains(test, "no test specified")
+}
+
+var pytestTable = regexp.MustCompile(`(?m)^[ \t]*\[tool\.pytest(?:\.ini_options)?\]`)
+
+func (d detector) pytest(name string) bool {
+	text, ok := d.read(name)
+	return ok && pytestTable.MatchString(text)
+}

@@ -1,0 +1,119 @@
+package fakeapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	s.control(mux)
+	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
+	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, nil) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.plain(w, r, http.StatusNotFound, errorBody(http.StatusNotFound, r.URL.Path+" is not part of the fake API"))
+	})
+	return mux
+}
+
+// messages answers one turn, or one of the CLI's own side requests.
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+	request, err := readRequest(r)
+	if err != nil {
+		s.record(request)(http.StatusBadRequest)
+		reply(w, http.StatusBadRequest, errorBody(http.StatusBadRequest, err.Error()))
+		return
+	}
+	if answer, side := sideAnswer(request); side {
+		request.Kind = KindSide
+		s.record(request)(http.StatusOK)
+		s.answer(w, r, request, Turn{Text: answer})
+		return
+	}
+	request.Kind = KindTurn
+	request.Conversation, request.Turn = s.scenario.choose(request)
+	s.play(w, r, request, s.record(request))
+}
+
+func (s *Server) play(w http.ResponseWriter, r *http.Request, request Request, answered func(int)) {
+	turn := s.scenario.turn(request.Conversation, request.Turn).expand(request)
+	if failure, failing := s.failures.next(request.Conversation, request.Turn, turn.Fail); failing {
+		answered(failure.Status)
+		fail(w, failure)
+		return
+	}
+	if s.holds.wait(r.Context(), turn.Hold) != nil || pause(r, turn.Delay) != nil {
+		return
+	}
+	answered(http.StatusOK)
+	s.answer(w, r, request, turn)
+}
+
+// answer sends the turn in the form the request asked for. An answer that
+// cannot be finished, on purpose or not, drops the connection.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn) {
+	if !request.Stream {
+		if turn.Cut {
+			panic(http.ErrAbortHandler)
+		}
+		reply(w, http.StatusOK, whole(request.Model, turn))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	out := &stream{writer: w, flusher: http.NewResponseController(w), holds: s.holds}
+	if out.play(r.Context(), opening(request.Model, turn), turn) != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+	request, err := readRequest(r)
+	request.Kind = KindCount
+	if err != nil {
+		s.record(request)(http.StatusBadRequest)
+		reply(w, http.StatusBadRequest, errorBody(http.StatusBadRequest, err.Error()))
+		return
+	}
+	s.record(request)(http.StatusOK)
+	reply(w, http.StatusOK, object{"input_tokens": 10})
+}
+
+// plain records any other request and answers it as told.
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, status int, body any) {
+	request, _ := readRequest(r) // a body that is not JSON is of no interest here
+	s.record(request)(status)
+	reply(w, status, body)
+}
+
+func fail(w http.ResponseWriter, failure Failure) {
+	if failure.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter/time.Second)))
+	}
+	reply(w, failure.Status, errorBody(failure.Status, "scripted failure"))
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if body != nil {
+		_, _ = w.Write([]byte(encode(body))) // the client may be gone
+	}
+}
+
+// pause waits for the delay, or for the client to go away.
+func pause(r *http.Request, delay time.Duration) error {
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+}

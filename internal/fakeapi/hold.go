@@ -1,0 +1,59 @@
+package fakeapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// holds are named points at which answers wait. A released name stays
+// released, so releasing before or after the answer gets there is the same.
+type holds struct {
+	mu     sync.Mutex
+	byName map[string]*hold
+}
+
+type hold struct {
+	reached, released         chan struct{}
+	reachedOnce, releasedOnce sync.Once
+}
+
+func newHolds() *holds { return &holds{byName: map[string]*hold{}} }
+
+func (h *holds) get(name string) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byName[name] == nil {
+		h.byName[name] = &hold{reached: make(chan struct{}), released: make(chan struct{})}
+	}
+	return h.byName[name]
+}
+
+// wait is where an answer stands still; the empty name does not hold.
+func (h *holds) wait(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	point := h.get(name)
+	point.reachedOnce.Do(func() { close(point.reached) })
+	select {
+	case <-point.released:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *holds) waitReached(ctx context.Context, name string) error {
+	select {
+	case <-h.get(name).reached:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for hold %q: %w", name, ctx.Err())
+	}
+}
+
+func (h *holds) release(name string) {
+	point := h.get(name)
+	point.releasedOnce.Do(func() { close(point.released) })
+}

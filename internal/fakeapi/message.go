@@ -1,0 +1,83 @@
+package fakeapi
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+)
+
+// errCut ends an answer in the middle: the connection is dropped.
+var errCut = errors.New("scripted cut")
+
+// newID makes an id that no other server makes: conversations outlive servers.
+func newID(prefix string) string {
+	var random [12]byte
+	_, _ = rand.Read(random[:]) // never fails: it would crash instead
+	return prefix + "_" + hex.EncodeToString(random[:])
+}
+
+// opening is the message object that a stream starts with.
+func opening(model string, turn Turn) object {
+	return object{
+		"id": newID("msg"), "type": "message", "role": "assistant", "model": model,
+		"content": []object{}, "stop_reason": nil, "stop_sequence": nil,
+		"usage": turn.wireUsage(0),
+	}
+}
+
+// whole is the answer to a request that did not ask for a stream.
+func whole(model string, turn Turn) object {
+	message := opening(model, turn)
+	content := []object{}
+	for _, chunk := range turn.pieces() {
+		if last := len(content) - 1; chunk.Join && last >= 0 {
+			content[last]["text"] = content[last]["text"].(string) + chunk.Text
+			continue
+		}
+		content = append(content, object{"type": "text", "text": chunk.Text})
+	}
+	for _, tool := range turn.Tools {
+		content = append(content, object{"type": "tool_use", "id": newID("toolu"), "name": tool.Name, "input": tool.Input})
+	}
+	message["content"], message["stop_reason"] = content, turn.stopReason()
+	message["usage"] = turn.wireUsage(turn.usage().Output)
+	return message
+}
+
+func (t Turn) stopReason() string {
+	switch {
+	case t.StopReason != "":
+		return t.StopReason
+	case len(t.Tools) > 0:
+		return "tool_use"
+	default:
+		return "end_turn"
+	}
+}
+
+func (t Turn) usage() Usage {
+	if t.Usage == (Usage{}) {
+		return Usage{Input: 10, Output: 5}
+	}
+	return t.Usage
+}
+
+func (t Turn) wireUsage(output int) object {
+	return object{
+		"input_tokens": t.usage().Input, "output_tokens": output,
+		"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+	}
+}
+
+// errorBody is the API's error object for a status.
+func errorBody(status int, text string) object {
+	kinds := map[int]string{
+		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+		404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error",
+	}
+	kind := kinds[status]
+	if kind == "" {
+		kind = "api_error"
+	}
+	return object{"type": "error", "error": object{"type": kind, "message": text}}
+}

@@ -1,0 +1,127 @@
+package fakeapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Scenario is everything the fake model will ever say.
+type Scenario struct {
+	Conversations []Conversation `yaml:"conversations"`
+}
+
+// Conversation is one scripted talk. A request belongs to the first
+// conversation whose Match occurs in the text of its first user message; an
+// empty Match takes any request.
+type Conversation struct {
+	Match string `yaml:"match"`
+	Turns []Turn `yaml:"turns"`
+}
+
+// Turn is one answer of the model.
+type Turn struct {
+	// Hold waits, before anything of this answer is sent, until the name is released.
+	Hold string `yaml:"hold"`
+	// Delay is slept, after Hold, before anything is sent.
+	Delay time.Duration `yaml:"delay"`
+	// Fail answers the first requests for this turn with errors, in order.
+	Fail []Failure `yaml:"fail"`
+	// Text comes before Chunks, both before Tools.
+	Text   string  `yaml:"text"`
+	Chunks []Chunk `yaml:"chunks"`
+	Tools  []Tool  `yaml:"tools"`
+	// StopReason defaults to tool_use when there are Tools, else end_turn.
+	StopReason string `yaml:"stop_reason"`
+	// Usage defaults to 10 tokens in and 5 out.
+	Usage Usage `yaml:"usage"`
+	// Cut drops the connection in the middle of the last block.
+	Cut bool `yaml:"cut"`
+}
+
+// Chunk is a piece of text. It is a content block of its own, which the CLI
+// shows as soon as it is complete; with Join it is one more delta of the block
+// before it, which the CLI shows only when that block ends.
+type Chunk struct {
+	Text string `yaml:"text"`
+	Hold string `yaml:"hold"` // wait for this name before the chunk, everything before it flushed
+	Join bool   `yaml:"join"`
+}
+
+// Tool is one tool call.
+type Tool struct {
+	Name  string         `yaml:"name"`
+	Input map[string]any `yaml:"input"`
+}
+
+// Usage is what the turn is said to have cost, in tokens.
+type Usage struct {
+	Input  int `yaml:"input"`
+	Output int `yaml:"output"`
+}
+
+// Failure answers Times requests (1 if zero) with an HTTP status of 400 or
+// more. RetryAfter, in whole seconds, becomes the Retry-After header.
+type Failure struct {
+	Status     int           `yaml:"status"`
+	Times      int           `yaml:"times"`
+	RetryAfter time.Duration `yaml:"retry_after"`
+}
+
+// Load reads a scenario from a YAML file.
+func Load(path string) (Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Scenario{}, fmt.Errorf("read scenario: %w", err)
+	}
+	scenario, err := Parse(data)
+	if err != nil {
+		return Scenario{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return scenario, nil
+}
+
+// Parse reads a scenario from YAML. An unknown key is an error.
+func Parse(data []byte) (Scenario, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	var scenario Scenario
+	if err := decoder.Decode(&scenario); err != nil && !errors.Is(err, io.EOF) {
+		return Scenario{}, fmt.Errorf("parse scenario: %w", err)
+	}
+	return scenario, scenario.check()
+}
+
+// check refuses what could only be a slip of the pen.
+func (s Scenario) check() error {
+	for i, conversation := range s.Conversations {
+		for j, turn := range conversation.Turns {
+			if err := turn.check(); err != nil {
+				return fmt.Errorf("conversation %d, turn %d: %w", i, j, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (t Turn) check() error {
+	for _, tool := range t.Tools {
+		if tool.Name == "" {
+			return errors.New("tool without a name")
+		}
+	}
+	for _, failure := range t.Fail {
+		if failure.Status < 400 || failure.Status > 599 {
+			return fmt.Errorf("fail status %d is not an HTTP error", failure.Status)
+		}
+		if failure.RetryAfter%time.Second != 0 {
+			return fmt.Errorf("retry_after %s is not in whole seconds", failure.RetryAfter)
+		}
+	}
+	return nil
+}

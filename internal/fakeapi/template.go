@@ -1,0 +1,76 @@
+package fakeapi
+
+import (
+	"strings"
+)
+
+// expand returns the turn with the template values of its texts and tool
+// inputs filled in. Every other ${...} is left alone: it may be shell.
+func (t Turn) expand(request Request) Turn {
+	replacer := strings.NewReplacer(
+		"${CWD}", workingDirectory(request),
+		"${LAST_TOOL_RESULT}", lastToolResult(request.Messages),
+	)
+	t.Text = replacer.Replace(t.Text)
+	chunks := make([]Chunk, len(t.Chunks))
+	for i, chunk := range t.Chunks {
+		chunk.Text = replacer.Replace(chunk.Text)
+		chunks[i] = chunk
+	}
+	tools := make([]Tool, len(t.Tools))
+	for i, tool := range t.Tools {
+		input, _ := expandValue(tool.Input, replacer).(map[string]any)
+		tools[i] = Tool{Name: tool.Name, Input: input}
+	}
+	t.Chunks, t.Tools = chunks, tools
+	return t
+}
+
+func expandValue(value any, replacer *strings.Replacer) any {
+	switch value := value.(type) {
+	case string:
+		return replacer.Replace(value)
+	case []any:
+		items := make([]any, len(value))
+		for i, item := range value {
+			items[i] = expandValue(item, replacer)
+		}
+		return items
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for name, field := range value {
+			fields[name] = expandValue(field, replacer)
+		}
+		return fields
+	default:
+		return value
+	}
+}
+
+// workingDirectory reads the directory the CLI says it works in. It is in the
+// system prompt, or in a reminder beside the first prompt.
+func workingDirectory(request Request) string {
+	texts := []string{request.System}
+	for _, message := range request.Messages {
+		texts = append(texts, textOf(message.Content))
+	}
+	for _, text := range texts {
+		if _, rest, found := strings.Cut(text, "Primary working directory: "); found {
+			line, _, _ := strings.Cut(rest, "\n")
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+func lastToolResult(messages []Message) string {
+	result := ""
+	for _, message := range messages {
+		for _, block := range message.Content {
+			if block.Type == "tool_result" {
+				result = block.Result
+			}
+		}
+	}
+	return result
+}

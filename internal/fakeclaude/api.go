@@ -1,0 +1,205 @@
+package fakeclaude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// api asks the model.
+type api struct {
+	model  string
+	system string
+	tools  []object
+	out    *output
+}
+
+// answer is one finished answer of the model.
+type answer struct {
+	stopReason string
+	usage      usage
+	calls      []call
+	text       string // of the last text block
+}
+
+// usage is what one answer, or many, used in tokens.
+type usage struct {
+	Input  int `json:"input_tokens"`
+	Output int `json:"output_tokens"`
+}
+
+// apiError is an answer that did not come: status 0 is a connection that broke.
+type apiError struct {
+	status     int
+	text       string
+	retryAfter time.Duration
+	started    bool // a block had already been shown
+	used       usage
+}
+
+func (e *apiError) Error() string { return e.text }
+
+// modelID resolves the real CLI's aliases.
+func modelID(name string) string {
+	switch name {
+	case "", "sonnet":
+		return "claude-sonnet-5"
+	case "opus":
+		return "claude-opus-4-8"
+	case "haiku":
+		return "claude-haiku-4-5-20251001"
+	default:
+		return name
+	}
+}
+
+// ask gets one answer, with as many retries as the environment allows. Every
+// block is shown, by the given func, as soon as it is complete.
+func (a *api) ask(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
+	limit := maxRetries()
+	for attempt := 1; ; attempt++ {
+		got, err := a.once(ctx, messages, show)
+		var failed *apiError
+		if err == nil || !errors.As(err, &failed) || !failed.retryable() || attempt > limit {
+			return got, err
+		}
+		a.reportRetry(failed, attempt, limit)
+		if err := sleep(ctx, failed.delay(attempt)); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+func maxRetries() int {
+	if limit, err := strconv.Atoi(os.Getenv("CLAUDE_CODE_MAX_RETRIES")); err == nil {
+		return limit
+	}
+	return 10
+}
+
+func (e *apiError) retryable() bool {
+	switch {
+	case e.started:
+		return false
+	case e.status == 0, e.status == http.StatusUnauthorized, e.status == http.StatusTooManyRequests:
+		return true
+	default:
+		return e.status >= 500
+	}
+}
+
+// delay is far shorter than the real one's, unless the server names one.
+func (e *apiError) delay(attempt int) time.Duration {
+	if e.retryAfter > 0 {
+		return e.retryAfter
+	}
+	return time.Duration(attempt) * 5 * time.Millisecond
+}
+
+// kind is the word that the real CLI has for the error.
+func (e *apiError) kind() string {
+	switch {
+	case e.status == 529:
+		return "overloaded"
+	case e.status == http.StatusTooManyRequests:
+		return "rate_limit"
+	case e.status == http.StatusUnauthorized:
+		return "authentication_failed"
+	case e.status == http.StatusBadRequest:
+		return "invalid_request"
+	case e.status >= 500:
+		return "server_error"
+	default:
+		return "unknown"
+	}
+}
+
+func (a *api) reportRetry(failed *apiError, attempt, limit int) {
+	fields := object{
+		"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "error": failed.kind(),
+		"retry_delay_ms": failed.delay(attempt).Milliseconds(), "error_status": nil,
+	}
+	if failed.status != 0 {
+		fields["error_status"] = failed.status
+	}
+	a.out.event("system", fields)
+}
+
+func (a *api) once(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
+	body := encode(object{
+		"model": a.model, "max_tokens": 64000, "stream": true, "messages": messages,
+		"system": []object{textBlock(a.system)}, "tools": a.tools,
+	})
+	url := strings.TrimSuffix(os.Getenv("ANTHROPIC_BASE_URL"), "/") + "/v1/messages?beta=true"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return answer{}, fmt.Errorf("ask model: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	request.Header.Set("User-Agent", "claude-cli/"+Version+" (fake)")
+	request.Header.Set("X-Api-Key", os.Getenv("ANTHROPIC_API_KEY"))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer{}, connectionError(ctx, &streamReader{})
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end, or given up
+	if response.StatusCode != http.StatusOK {
+		return answer{}, statusError(response)
+	}
+	reader := &streamReader{show: show}
+	if err := reader.read(response.Body); err != nil {
+		if reader.failed != nil {
+			return answer{}, reader.failed
+		}
+		return answer{}, connectionError(ctx, reader)
+	}
+	return reader.answer, nil
+}
+
+// connectionError is ctx's error when it was we who hung up.
+func connectionError(ctx context.Context, reader *streamReader) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text := "API Error: Unable to connect to API (ECONNRESET)"
+	if reader.shown {
+		text = "API Error: Connection closed mid-response. The response above may be incomplete."
+	}
+	return &apiError{text: text, started: reader.shown, used: reader.answer.usage}
+}
+
+func statusError(response *http.Response) error {
+	data, _ := io.ReadAll(response.Body) // an error without a text is still one
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(data, &body) // as above
+	text := fmt.Sprintf("API Error: %d %s", response.StatusCode, body.Error.Message)
+	if response.StatusCode == http.StatusUnauthorized {
+		text = "Failed to authenticate. " + text
+	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 when there is none
+	return &apiError{status: response.StatusCode, text: text, retryAfter: time.Duration(seconds) * time.Second}
+}
+
+func sleep(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,64 @@
+// Package fakeclaude is a stand-in for the Claude Code CLI, for tests and for
+// the demo.
+//
+// It takes the flags that coven uses, speaks the same JSON lines on standard
+// input and output, asks the same model API (in practice package fakeapi) and
+// the same MCP permission tool, and runs the tools Bash, Read, Write, Edit,
+// NotebookEdit, Glob and Grep for real. What it claims about the real CLI is
+// compared with the real one by the contract test of this package.
+//
+// Rules. A tool call runs only after the permission tool allowed it, where the
+// real CLI would have asked; only a fault makes it otherwise. The conversation is
+// on disk before a line about it is printed. It knows no slash commands, no
+// background commands, no subagents, hooks, skills or memory, and it refuses
+// flags it does not know.
+//
+// Faults and the record of a run live in $HOME/.fake-claude, see Fault and
+// Record, because coven passes no environment on. Without that directory there
+// are neither.
+package fakeclaude
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Version is the version of the real CLI that this one imitates.
+const Version = "2.1.197"
+
+// Main runs one process of the CLI with the arguments that follow the program's
+// name, on the process's standard streams, and returns its exit code.
+func Main(args []string) int {
+	opts, err := parseOptions(args)
+	if err != nil {
+		return complain(err)
+	}
+	if opts.version {
+		fmt.Println(Version + " (Claude Code)")
+		return 0
+	}
+	if isTerminal(os.Stdin) {
+		return complain(fmt.Errorf("Error: Input must be provided either through stdin or as a prompt argument when using --print"))
+	}
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
+		return 0 // so does the real one, without a word
+	}
+	run, err := newRun(args, opts)
+	if err != nil {
+		return complain(err)
+	}
+	defer run.close()
+	return run.main()
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// isTerminal reports whether the file is a terminal.
+func isTerminal(file *os.File) bool {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	return err == nil && (strings.HasPrefix(name, "/dev/pts/") || strings.HasPrefix(name, "/dev/tty"))
+}

@@ -1,0 +1,235 @@
+package fakeclaude_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/coven-run/coven/internal/fakeapi"
+)
+
+// commandForever notes its process id and outlives the test unless it is killed.
+const commandForever = `echo $$ > starting; mv starting started; sleep 60; touch late`
+
+const heldScenario = `
+conversations:
+- turns:
+  - {text: pre, tools: [{name: Bash, input: {command: touch one}}]}
+  - {hold: model, text: after}
+`
+
+const commandScenario = `
+conversations:
+- turns:
+  - {text: pre, tools: [{name: Bash, input: {command: "` + commandForever + `"}}]}
+  - text: after
+`
+
+func lifeCases() []contractCase {
+	once := []string{"CLAUDE_CODE_MAX_RETRIES=1"}
+	return []contractCase{
+		{name: "overloaded three times", scenario: `
+conversations:
+- turns: [{fail: [{status: 529, times: 3}], text: bye}]
+`},
+		{name: "rate limit with retry-after", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 429, retry_after: 1s}], text: bye}]
+`},
+		{name: "retries used up", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 500, times: 9}], text: bye}]
+`},
+		{name: "not authenticated", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 401, times: 9}], text: bye}]
+`},
+		{name: "bad request", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 400, times: 9}], text: bye}]
+`},
+		{name: "stream cut in a block", env: once, drive: firstLineWhileHeld, scenario: `
+conversations:
+- turns: [{chunks: [{text: whole}, {text: half, hold: model}], cut: true}]
+`},
+		{name: "max turns", flags: []string{"--max-turns", "2"}, scenario: `
+conversations:
+- turns:
+  - tools: [{name: Bash, input: {command: touch one}}]
+  - tools: [{name: Bash, input: {command: touch two}}]
+  - tools: [{name: Bash, input: {command: touch three}}]
+`},
+		{name: "unknown flag", flags: []string{"--nonsense"}, scenario: "conversations: []", drive: silent},
+		{name: "no input", scenario: "conversations: []", drive: silent},
+		{name: "text in blocks while the model holds", drive: firstLineWhileHeld, scenario: `
+conversations:
+- turns: [{chunks: [{text: one}, {text: two, hold: model}, {text: " more", join: true}]}]
+`},
+		{name: "message after the result", drive: followUp, scenario: `
+conversations:
+- turns: [{text: first}, {text: second}]
+`},
+		{name: "appended system prompt", flags: []string{"--append-system-prompt", "APPENDED-1"}, drive: systemHas("APPENDED-1"), scenario: `
+conversations:
+- turns: [{text: bye}]
+`},
+		{name: "TERM while the model works", scenario: heldScenario, drive: signalHeld(syscall.SIGTERM)},
+		{name: "INT while the model works", scenario: heldScenario, drive: signalHeld(syscall.SIGINT)},
+		{name: "TERM in a command", scenario: commandScenario, drive: signalCommand(syscall.SIGTERM)},
+		{name: "INT in a command", scenario: commandScenario, drive: signalCommand(syscall.SIGINT)},
+		{name: "TERM when idle", scenario: heldScenario, drive: signalIdle(syscall.SIGTERM)},
+		{name: "INT when idle", scenario: heldScenario, drive: signalIdle(syscall.SIGINT)},
+		{name: "resume after KILL while the model works", scenario: heldScenario, drive: resumeAfterKill},
+		{name: "resume after KILL in a command", scenario: commandScenario, drive: resumeAfterKillInCommand},
+		{name: "resume of nothing", scenario: "conversations: []", flags: nil, drive: resumeUnknown},
+		{name: "session id in use", scenario: heldScenario, drive: sessionInUse},
+	}
+}
+
+func silent(*world, *process) []string { return nil }
+
+func firstLineWhileHeld(w *world, p *process) []string {
+	p.send("hello")
+	p.held("model")
+	eventually(w.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.lines) == 2 // init and the first text
+	})
+	w.api.Release("model")
+	return nil
+}
+
+func followUp(_ *world, p *process) []string {
+	p.send("hello")
+	p.results(1)
+	p.send("more")
+	p.results(2)
+	return nil
+}
+
+func systemHas(text string) func(*world, *process) []string {
+	return func(w *world, p *process) []string {
+		p.send("hello")
+		p.results(1)
+		has := false
+		for _, request := range w.api.Requests() {
+			has = has || strings.Contains(request.System, text)
+		}
+		return []string{fmt.Sprintf("system prompt has it: %t", has)}
+	}
+}
+
+func signalHeld(sig syscall.Signal) func(*world, *process) []string {
+	return func(_ *world, p *process) []string {
+		p.send("hello")
+		p.held("model")
+		p.signal(sig)
+		<-p.closed // with its input still open
+		return nil
+	}
+}
+
+// signalCommand also tells whether the command survived. The real one's exit
+// code after INT is now 0, now 1: it is not compared.
+func signalCommand(sig syscall.Signal) func(*world, *process) []string {
+	return func(w *world, p *process) []string {
+		p.send("hello")
+		pid := w.startedFile()
+		p.signal(sig)
+		p.wait()
+		if sig == syscall.SIGINT {
+			eventually(w.t, func() bool { return syscall.Kill(pid, 0) != nil })
+			p.exit = "not compared"
+		}
+		return []string{fmt.Sprintf("command lives: %t", syscall.Kill(pid, 0) == nil)}
+	}
+}
+
+func signalIdle(sig syscall.Signal) func(*world, *process) []string {
+	return func(w *world, p *process) []string {
+		w.api.Release("model")
+		p.send("hello")
+		p.results(1)
+		p.signal(sig)
+		<-p.closed
+		return nil
+	}
+}
+
+func resumeAfterKill(w *world, p *process) []string {
+	p.send("hello")
+	p.held("model")
+	w.transcriptHas(`"tool_result"`)
+	return w.killAndResume(p)
+}
+
+func resumeAfterKillInCommand(w *world, p *process) []string {
+	p.send("hello")
+	pid := w.startedFile()
+	w.transcriptHas(`"tool_use"`)
+	noted := w.killAndResume(p)
+	return append(noted, fmt.Sprintf("command lives: %t", syscall.Kill(pid, 0) == nil))
+}
+
+func (w *world) killAndResume(p *process) []string {
+	w.t.Helper()
+	p.signal(syscall.SIGKILL)
+	p.wait()
+	w.api.Release("model")
+	return w.again("--resume", w.id)
+}
+
+// again runs the CLI once more in the same world; the flags come after those
+// that every run has.
+func (w *world) again(flags ...string) []string {
+	w.t.Helper()
+	second := w.start(nil, flags...)
+	second.send("go on")
+	lines := append([]string{"again " + flags[0]}, second.wait().describe()...)
+	var last string
+	for _, request := range w.api.Requests() {
+		if request.Kind != fakeapi.KindTurn {
+			continue
+		}
+		last = ""
+		for _, message := range request.Messages {
+			last += " " + message.Role
+			for _, block := range message.Content {
+				if block.Type != "text" || !strings.HasPrefix(block.Text, "<system-reminder>") {
+					last += " [" + block.Type + " " + block.Text + "]"
+				}
+			}
+		}
+	}
+	return append(lines, "last request:"+last)
+}
+
+func resumeUnknown(w *world, _ *process) []string {
+	return w.again("--resume", "22222222-2222-4222-8222-222222222222")
+}
+
+func sessionInUse(w *world, p *process) []string {
+	w.api.Release("model")
+	p.send("hello")
+	p.results(1)
+	p.wait()
+	return w.again("--session-id", w.id)
+}
+
+// transcriptHas waits until the conversation on disk holds the text: the real
+// CLI writes it a little later than it prints.
+func (w *world) transcriptHas(text string) {
+	w.t.Helper()
+	pattern := filepath.Join(w.home, ".claude", "projects", "*", w.id+".jsonl")
+	eventually(w.t, func() bool {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) != 1 {
+			return false
+		}
+		data, err := os.ReadFile(paths[0])
+		return err == nil && strings.Contains(string(data), text)
+	})
+}

@@ -1,0 +1,59 @@
+package fakeclaude
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// misbehave plays the faults that come before the first answer. It reports
+// whether the message is answered already.
+func (r *run) misbehave() (bool, error) {
+	fault := r.fault
+	r.fault.Garbage, r.fault.BigLine = nil, 0
+	if fault.Hang {
+		return true, r.hang()
+	}
+	for _, line := range fault.Garbage {
+		r.out.line(line)
+	}
+	if fault.BigLine > 0 {
+		r.out.event("assistant", object{
+			"message": object{
+				"id": newUUID(), "role": "assistant", "type": "message", "model": r.api.model,
+				"content": []object{textBlock(strings.Repeat("x", fault.BigLine))},
+			},
+			"parent_tool_use_id": nil,
+		})
+	}
+	for _, line := range fault.Script {
+		r.out.line(line)
+	}
+	return len(fault.Script) > 0, nil
+}
+
+// hangScript leaves a child behind that nobody waits for: it has a session of
+// its own, whose leader is gone, and the CLI's output open.
+const hangScript = `( trap "" HUP INT TERM
+while :; do echo $BASHPID >> "$HOME/.fake-claude/heartbeat"; sleep 0.05; done ) < /dev/null &`
+
+// hang only returns when its children could not be started.
+func (r *run) hang() error {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	for range 2 {
+		command := exec.CommandContext(context.Background(), "bash", "-c", hangScript)
+		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("start children that hang: %w", err)
+		}
+	}
+	for {
+		<-time.After(time.Hour) // not a bare select: that would be a deadlock to the runtime
+	}
+}

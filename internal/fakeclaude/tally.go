@@ -1,0 +1,69 @@
+package fakeclaude
+
+import (
+	"maps"
+	"strings"
+	"time"
+)
+
+// tally counts what one message used.
+type tally struct {
+	model      string
+	started    time.Time
+	turns      int // 1, and 1 for every message in the user's name since
+	used       usage
+	stopReason any
+	denials    []object
+}
+
+func (t *tally) add(got answer) {
+	t.used.Input += got.usage.Input
+	t.used.Output += got.usage.Output
+	t.stopReason = got.stopReason
+}
+
+func (t *tally) cost() float64 { return price(t.model, t.used) }
+
+// price is in US dollars, at the real CLI's rates per million tokens.
+func price(model string, used usage) float64 {
+	in, out := 3.0, 15.0
+	switch {
+	case strings.Contains(model, "haiku"):
+		in, out = 1, 5
+	case !strings.Contains(model, "sonnet"):
+		in, out = 5, 25
+	}
+	return (float64(used.Input)*in + float64(used.Output)*out) / 1e6
+}
+
+// result is the result event, with the given fields over the usual ones.
+func (t *tally) result(subtype string, fields object) object {
+	denials := t.denials
+	if denials == nil {
+		denials = []object{}
+	}
+	elapsed := time.Since(t.started).Milliseconds()
+	if t.started.IsZero() {
+		elapsed = 0
+	}
+	result := object{
+		"subtype": subtype, "duration_ms": elapsed, "duration_api_ms": elapsed, "num_turns": t.turns,
+		"stop_reason": t.stopReason, "total_cost_usd": 0, "permission_denials": denials, "modelUsage": t.perModel(),
+		"usage": object{
+			"input_tokens": t.used.Input, "output_tokens": t.used.Output,
+			"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+		},
+	}
+	maps.Copy(result, fields)
+	return result
+}
+
+func (t *tally) perModel() object {
+	if t.used == (usage{}) {
+		return object{}
+	}
+	return object{t.model: object{
+		"inputTokens": t.used.Input, "outputTokens": t.used.Output,
+		"cacheReadInputTokens": 0, "cacheCreationInputTokens": 0, "costUSD": t.cost(),
+	}}
+}

@@ -1,0 +1,139 @@
+package fakeclaude
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// builtin are the tools that this CLI has, in the order it lists them.
+func builtin() []string {
+	return []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"}
+}
+
+// toolbox runs calls.
+type toolbox struct {
+	enabled []string // the built-in ones of --tools
+	servers servers
+	gate    *gate
+	files   *files
+	ungated atomic.Bool // a fault: ask nobody, once
+}
+
+func (t *toolbox) names() []string {
+	names := []string{}
+	for _, name := range builtin() {
+		if slices.Contains(t.enabled, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range t.servers.names() {
+		if name != t.gate.prompt { // the model does not see the permission tool
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// run runs the calls of one answer: neighbors that only read beside each other,
+// the others one by one. Each outcome is handed on when it is there, one at a
+// time; an error from there ends the run.
+func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) error) error {
+	for len(calls) > 0 {
+		count := 1
+		for calls[0].readOnly() && count < len(calls) && calls[count].readOnly() {
+			count++
+		}
+		if err := t.batch(ctx, calls[:count], done); err != nil {
+			return err
+		}
+		calls = calls[count:]
+	}
+	return nil
+}
+
+func (t *toolbox) batch(ctx context.Context, calls []call, done func(outcome) error) error {
+	outcomes := make(chan outcome)
+	for _, c := range calls {
+		go func() { outcomes <- t.one(ctx, c) }()
+	}
+	var errs []error
+	for range calls {
+		errs = append(errs, done(<-outcomes))
+	}
+	return errors.Join(errs...)
+}
+
+// one checks, asks and runs one call.
+func (t *toolbox) one(ctx context.Context, c call) outcome {
+	if refusal := t.refusal(c); refusal != "" {
+		return refused(c, refusal)
+	}
+	input := c.askedInput(t.gate.cwd, t.gate.home)
+	if t.gate.asks(c) && !t.skipGate() {
+		updated, answer := t.gate.decide(ctx, c)
+		if answer != nil {
+			return *answer
+		}
+		input = updated
+	}
+	return t.execute(ctx, c, input)
+}
+
+// refusal is why the call is not even asked for, or "".
+func (t *toolbox) refusal(c call) string {
+	if !slices.Contains(t.names(), c.name) {
+		text := "Error: No such tool available: " + c.name
+		if slices.Contains(builtin(), c.name) {
+			text += ". " + c.name + " exists but is not enabled in this context. Use one of the available tools instead."
+		}
+		return text
+	}
+	if strings.HasPrefix(c.name, "mcp__") {
+		return ""
+	}
+	if issue := c.invalid(); issue != "" {
+		return issue
+	}
+	return t.files.objection(c)
+}
+
+// skipGate is true once when the fault is on.
+func (t *toolbox) skipGate() bool { return t.ungated.CompareAndSwap(true, false) }
+
+func (t *toolbox) execute(ctx context.Context, c call, input object) outcome {
+	switch c.name {
+	case "Bash":
+		return t.files.bash(ctx, c, input)
+	case "Read":
+		return t.files.read(c, input)
+	case "Write":
+		return t.files.write(c, input)
+	case "Edit":
+		return t.files.edit(c, input)
+	case "NotebookEdit":
+		return t.files.notebookEdit(c, input)
+	case "Glob":
+		return t.files.glob(c, input)
+	case "Grep":
+		return t.files.grep(c, input)
+	default:
+		return t.remote(ctx, c, input)
+	}
+}
+
+// remote calls a tool of an MCP server.
+func (t *toolbox) remote(ctx context.Context, c call, input object) outcome {
+	server, tool, _ := t.servers.find(c.name) // it is in names
+	text, isError, err := server.call(ctx, tool, input)
+	switch {
+	case err != nil:
+		return failed(c, err.Error())
+	case isError:
+		return failed(c, text)
+	default:
+		return succeeded(c, []object{textBlock(text)})
+	}
+}

@@ -1,0 +1,144 @@
+package fakeclaude
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// message is one message of the conversation, in the API's form.
+type message struct {
+	Role    string   `json:"role"`
+	Content []object `json:"content"`
+}
+
+// transcript is the conversation, kept in a file so that it can be resumed.
+type transcript struct {
+	file     *os.File
+	messages []message
+}
+
+// entry is one line of the file: one content block, as it came.
+type entry struct {
+	Type    string  `json:"type"`
+	Message message `json:"message"`
+}
+
+// errNoConversation is what the real CLI says when there is nothing to resume.
+type errNoConversation struct{ id string }
+
+func (e errNoConversation) Error() string {
+	return "No conversation found with session ID: " + e.id
+}
+
+var notSlug = regexp.MustCompile(`[^A-Za-z0-9]`)
+
+// transcriptPath is where the real CLI keeps it, too.
+func transcriptPath(home, cwd, id string) string {
+	config := os.Getenv("CLAUDE_CONFIG_DIR")
+	if config == "" {
+		config = filepath.Join(home, ".claude")
+	}
+	return filepath.Join(config, "projects", notSlug.ReplaceAllString(cwd, "-"), id+".jsonl")
+}
+
+// newTranscript begins a conversation; its id must be unused.
+func newTranscript(path, id string) (*transcript, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("create transcript: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("Error: Session ID %s is already in use.", id) //nolint:staticcheck,revive // the real one's words
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create transcript: %w", err)
+	}
+	return &transcript{file: file}, nil
+}
+
+// resumeTranscript goes on with a conversation, which may have been cut off
+// anywhere: a tool call without a result is forgotten, a question without an
+// answer is closed with the same two messages that the real CLI adds.
+func resumeTranscript(path, id string) (*transcript, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoConversation{id}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
+	}
+	t := &transcript{file: file}
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<30)
+	for scanner.Scan() {
+		var line entry
+		if json.Unmarshal(scanner.Bytes(), &line) == nil { // a torn last line is nothing
+			t.join(line.Message)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume: %w", err), file.Close())
+	}
+	return t, t.repair()
+}
+
+func (t *transcript) repair() error {
+	t.messages = withoutUnanswered(t.messages)
+	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role == "assistant" {
+		return nil
+	}
+	if err := t.add("user", textBlock("Continue from where you left off.")); err != nil {
+		return err
+	}
+	return t.add("assistant", textBlock("No response requested."))
+}
+
+// withoutUnanswered drops every tool call that has no result.
+func withoutUnanswered(messages []message) []message {
+	answered := map[any]bool{}
+	for _, m := range messages {
+		for _, block := range m.Content {
+			if block["type"] == "tool_result" {
+				answered[block["tool_use_id"]] = true
+			}
+		}
+	}
+	kept := &transcript{}
+	for _, m := range messages {
+		for _, block := range m.Content {
+			if block["type"] != "tool_use" || answered[block["id"]] {
+				kept.join(message{m.Role, []object{block}})
+			}
+		}
+	}
+	return kept.messages
+}
+
+// add appends a block to the conversation and to the file.
+func (t *transcript) add(role string, block object) error {
+	m := message{role, []object{block}}
+	if _, err := t.file.WriteString(encode(entry{role, m}) + "\n"); err != nil {
+		return fmt.Errorf("write transcript: %w", err)
+	}
+	t.join(m)
+	return nil
+}
+
+// join puts blocks of the same role, one after the other, into one message.
+func (t *transcript) join(m message) {
+	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == m.Role {
+		t.messages[last].Content = append(t.messages[last].Content, m.Content...)
+		return
+	}
+	t.messages = append(t.messages, m)
+}
+
+func (t *transcript) close() error { return t.file.Close() }
+
+func textBlock(text string) object { return object{"type": "text", "text": text} }

@@ -1,0 +1,155 @@
+package fakeclaude
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+)
+
+// turn is the work on one message: answers and tool calls until the model has
+// nothing more to do.
+type turn struct {
+	*run
+	tally tally
+	abort bool // a denial ended it
+}
+
+// main returns the exit code, if this is the last message. An error ends the
+// process without a result.
+func (t *turn) main(ctx context.Context) (int, error) {
+	t.tally.started = time.Now()
+	for {
+		got, err := t.api.ask(ctx, t.talk.messages, t.show)
+		var failed *apiError
+		switch {
+		case ctx.Err() != nil:
+			return t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
+		case errors.As(err, &failed):
+			return t.apiFailed(failed)
+		case err != nil:
+			return 0, err
+		}
+		t.tally.add(got)
+		if len(got.calls) == 0 {
+			t.finish("success", object{"is_error": false, "result": got.text, "api_error_status": nil, "terminal_reason": "completed"})
+			return 0, nil
+		}
+		err = t.tools.run(ctx, got.calls, t.tell)
+		switch {
+		case ctx.Err() != nil || t.abort:
+			return t.interrupted("[Request interrupted by user for tool use]", "aborted_tools", 1)
+		case err != nil:
+			return 0, err
+		case t.options.turns > 0 && t.tally.turns > t.options.turns:
+			return t.turnsUsedUp()
+		}
+		if err := t.overhear(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// show keeps and prints one block of an answer.
+func (t *turn) show(block, opening object) error {
+	if err := t.talk.add("assistant", block); err != nil {
+		return err
+	}
+	message := maps.Clone(opening)
+	message["content"] = []object{block}
+	t.out.event("assistant", object{"message": message, "parent_tool_use_id": nil})
+	return nil
+}
+
+// tell keeps and prints what came of a call.
+func (t *turn) tell(out outcome) error {
+	if out.denied {
+		t.tally.denials = append(t.tally.denials, object{"tool_name": out.call.name, "tool_use_id": out.call.id, "tool_input": out.call.input})
+	}
+	t.abort = t.abort || out.abort
+	if out.fatal != nil {
+		t.out.resetTerminal() // before the line, and on the same one
+	}
+	if err := t.user(out.block()); err != nil {
+		return err
+	}
+	return out.fatal
+}
+
+// user keeps and prints a block in the user's name.
+func (t *turn) user(block object) error {
+	if err := t.talk.add("user", block); err != nil {
+		return err
+	}
+	t.tally.turns++
+	t.out.event("user", object{"message": message{"user", []object{block}}, "parent_tool_use_id": nil})
+	return nil
+}
+
+// overhear puts messages that came meanwhile into the conversation.
+func (t *turn) overhear() error {
+	for {
+		select {
+		case came, open := <-t.inbox:
+			if !open {
+				return nil
+			}
+			if came.err != nil {
+				return came.err
+			}
+			for _, block := range came.blocks {
+				if err := t.talk.add("system", textBlock("The user sent a new message while you were working:\n"+text(block, "text"))); err != nil {
+					return err
+				}
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (t *turn) interrupted(said, reason string, code int) (int, error) {
+	if err := t.user(textBlock(said)); err != nil {
+		return 0, err
+	}
+	t.finish("error_during_execution", object{"is_error": true, "terminal_reason": reason, "errors": []string{"interrupted"}})
+	return code, nil
+}
+
+func (t *turn) turnsUsedUp() (int, error) {
+	t.finish("error_max_turns", object{"is_error": true, "terminal_reason": "max_turns", "errors": []string{"Reached maximum number of turns"}})
+	return 1, nil
+}
+
+// apiFailed says so in the model's place. The subtype is "success" all the same.
+func (t *turn) apiFailed(failed *apiError) (int, error) {
+	said := textBlock(failed.text)
+	if err := t.talk.add("assistant", said); err != nil {
+		return 0, err
+	}
+	t.tally.stopReason = "stop_sequence"
+	if failed.started { // what was cut off is paid for, but not counted
+		t.cost += price(t.api.model, failed.used)
+	}
+	t.out.event("assistant", object{
+		"message": object{
+			"id": newUUID(), "model": "<synthetic>", "role": "assistant", "type": "message", "content": []object{said},
+			"stop_reason": "stop_sequence", "stop_sequence": "", "usage": usage{},
+		},
+		"parent_tool_use_id": nil, "error": failed.kind(),
+	})
+	fields := object{"is_error": true, "result": failed.text, "api_error_status": nil, "terminal_reason": "completed"}
+	if failed.status != 0 {
+		fields["api_error_status"] = failed.status
+	}
+	t.finish("success", fields)
+	return 1, nil
+}
+
+// finish prints the result. Cost is that of the process, the rest of the message.
+func (t *turn) finish(subtype string, fields object) {
+	t.stop.Store(nil) // who sees the result and sends INT finds us idle
+	t.cost += t.tally.cost()
+	fields["total_cost_usd"] = t.cost
+	t.out.event("result", t.tally.result(subtype, fields))
+}

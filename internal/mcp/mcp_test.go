@@ -1,0 +1,210 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/mcp"
+)
+
+// patience is far beyond what anything here takes.
+const patience = time.Minute
+
+// decider allows Read and keeps what it was asked.
+type decider struct{ calls chan gate.Call }
+
+func (d decider) Decide(_ context.Context, call gate.Call) gate.Verdict {
+	d.calls <- call
+	if call.Tool == "Read" {
+		return gate.Verdict{Allow: true}
+	}
+	return gate.Verdict{Message: "coven refused " + call.Tool}
+}
+
+type fixture struct {
+	listener *mcp.Listener
+	calls    chan gate.Call
+	refused  chan error
+	admit    atomic.Bool
+	closed   bool
+}
+
+func listen(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{calls: make(chan gate.Call, 10), refused: make(chan error, 10)}
+	f.admit.Store(true)
+	dir, err := os.MkdirTemp("", "mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	f.listener, err = mcp.Listen(t.Context(), mcp.Options{
+		Version: "test", Dir: dir, Decider: decider{f.calls},
+		Admit:   func(pid int) bool { return pid == os.Getpid() && f.admit.Load() },
+		Refused: func(err error) { f.refused <- err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if f.closed {
+			return
+		}
+		if err := f.listener.Close(); err != nil {
+			t.Error(err)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+	return f
+}
+
+func (f *fixture) getenv(key string) string {
+	for _, kv := range f.listener.Env() {
+		if value, ok := strings.CutPrefix(kv, key+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// connect is what an agent CLI does: a bridge, and an MCP client on its ends.
+func (f *fixture) connect(t *testing.T) (session *sdk.ClientSession, bridge chan error) {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	bridge = make(chan error, 1)
+	go func() {
+		bridge <- errors.Join(mcp.Bridge(inR, outW, f.getenv), outW.Close())
+	}()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: outR, Writer: inW}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session, bridge
+}
+
+func ask(t *testing.T, s *sdk.ClientSession, arguments any) map[string]any {
+	t.Helper()
+	result, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: mcp.ApproveTool, Arguments: arguments})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer map[string]any
+	if err := json.Unmarshal([]byte(result.Content[0].(*sdk.TextContent).Text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestApprove(t *testing.T) {
+	f := listen(t)
+	session, bridge := f.connect(t)
+	input := map[string]any{"file_path": "/w/<a>&b"}
+	answer := ask(t, session, map[string]any{"tool_name": "Read", "input": input, "tool_use_id": "t1"})
+	if answer["behavior"] != "allow" || answer["updatedInput"].(map[string]any)["file_path"] != "/w/<a>&b" {
+		t.Errorf("allowed: %v", answer)
+	}
+	if call := <-f.calls; call.ID != "t1" || call.Tool != "Read" || !strings.Contains(string(call.Input), "file_path") {
+		t.Errorf("decided about %+v", call)
+	}
+	answer = ask(t, session, map[string]any{"tool_name": "WebFetch", "input": map[string]any{}, "tool_use_id": "t2"})
+	if answer["behavior"] != "deny" || answer["message"] != "coven refused WebFetch" {
+		t.Errorf("refused: %v", answer)
+	}
+	// What is not understood is denied, and nobody is asked.
+	<-f.calls
+	answer = ask(t, session, map[string]any{"tool_name": "Read", "input": input})
+	if answer["behavior"] != "deny" || len(f.calls) != 0 {
+		t.Errorf("without an id: %v", answer)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	await(t, "the bridge to end", bridge)
+	await(t, "the loss to be told", f.listener.Lost())
+}
+
+// When coven hangs up the bridge ends: the agent CLI has nobody to ask.
+func TestBridgeEndsWithCoven(t *testing.T) {
+	f := listen(t)
+	_, bridge := f.connect(t)
+	if err := f.listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the bridge to end", bridge)
+	f.closed = true
+}
+
+func TestGreeting(t *testing.T) {
+	for name, hello := range map[string]string{
+		"wrong token": "not the token\n",
+		"no token":    "",
+		"half":        "half",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := listen(t)
+			conn, err := net.Dial("unix", f.getenv(mcp.SocketEnv))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, hello); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the refusal", f.refused)
+			if text, err := io.ReadAll(conn); len(text) > 0 {
+				t.Errorf("a stranger was told %q, %v", text, err)
+			}
+			_ = conn.Close()
+		})
+	}
+}
+
+// The token alone is not enough: the kernel says who connects.
+func TestStranger(t *testing.T) {
+	f := listen(t)
+	f.admit.Store(false)
+	err := mcp.Bridge(strings.NewReader(""), io.Discard, f.getenv)
+	if err != nil && !strings.Contains(err.Error(), "carry bytes") && !strings.Contains(err.Error(), "greet") {
+		t.Errorf("the bridge: %v", err)
+	}
+	await(t, "the refusal", f.refused)
+	select {
+	case <-f.listener.Lost():
+		t.Error("a stranger's leaving counts as the loss of the gate")
+	default:
+	}
+}
+
+func TestBridgeByHand(t *testing.T) {
+	err := mcp.Bridge(strings.NewReader(""), io.Discard, func(string) string { return "" })
+	if err == nil || !strings.Contains(err.Error(), "by hand") {
+		t.Errorf("Bridge = %v", err)
+	}
+}
+
+func await[T any](t *testing.T, what string, c <-chan T) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+	}
+}

@@ -1,0 +1,48 @@
+package process
+
+import (
+	"io"
+	"os/exec"
+	"testing"
+)
+
+// BenchmarkStart compares a contained /bin/true, from Start to Wait, with a
+// bare one. Run it without -race.
+func BenchmarkStart(b *testing.B) {
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command("/bin/true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, containment := range []Containment{PIDNamespace, Subreaper} {
+		b.Run(containment.String(), func(b *testing.B) {
+			l := launcher(b, containment)
+			for b.Loop() {
+				exit, _, err := l.Run(b.Context(), Spec{Argv: []string{"/bin/true"}})
+				if err != nil || !exit.OK() {
+					b.Fatal(exit, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOutput measures how fast bytes come through the terminal.
+func BenchmarkOutput(b *testing.B) {
+	child, err := launcher(b, 0).Start(b.Context(), Spec{Argv: []string{"/usr/bin/yes"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	chunk := make([]byte, 32<<10)
+	b.SetBytes(int64(len(chunk)))
+	for b.Loop() {
+		if _, err := io.ReadFull(child.Output(), chunk); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := child.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

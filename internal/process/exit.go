@@ -1,0 +1,71 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrTimeout is the cause of an Exit whose child ran longer than Spec.Timeout.
+	ErrTimeout = errors.New("ran longer than its timeout")
+	// ErrIdle is the cause of an Exit whose child was silent longer than Spec.Idle.
+	ErrIdle = errors.New("no output for longer than its idle timeout")
+	// ErrStopped is the cause of an Exit whose child was stopped without a reason.
+	ErrStopped = errors.New("stopped")
+	// ErrNotFound is returned by Start when a program without a slash in its
+	// name is in no directory of the PATH it was given. It is an fs.ErrNotExist,
+	// as is the error for a missing path.
+	ErrNotFound = fmt.Errorf("not on the PATH of its environment: %w", fs.ErrNotExist)
+	// ErrLauncher says that the launcher itself broke, not the program it ran.
+	ErrLauncher = errors.New("the launcher broke")
+)
+
+// Exit is how a child ended.
+type Exit struct {
+	// Code is the exit code; 128 + Signal when a signal ended the program.
+	Code int
+	// Signal is what killed the program, 0 when it exited.
+	Signal syscall.Signal
+	// Cause is why coven stopped the child: ErrTimeout, ErrIdle, the context's
+	// cause, or what Stop was given. It is nil when the program ended by itself,
+	// even if a Stop came just after.
+	Cause error
+	// Err is an ErrLauncher: how the program ended is not known.
+	Err error
+}
+
+// OK reports whether the program ended by itself with exit code 0.
+func (e Exit) OK() bool {
+	return e.Code == 0 && e.Signal == 0 && e.Cause == nil && e.Err == nil
+}
+
+// String says how the child ended, for people: "exit code 3",
+// "ended by SIGTERM: ran longer than its timeout".
+func (e Exit) String() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	text := fmt.Sprintf("exit code %d", e.Code)
+	if e.Signal != 0 {
+		text = "ended by " + signalName(e.Signal)
+	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+func signalName(signal syscall.Signal) string {
+	if name := unix.SignalName(signal); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(signal))
+}
+
+func killed(signal syscall.Signal) Exit {
+	return Exit{Code: 128 + int(signal), Signal: signal}
+}

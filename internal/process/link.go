@@ -1,0 +1,71 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// link is what connects coven with one shim.
+type link struct {
+	control *os.File   // write end: open as long as coven lives and the child may
+	status  *os.File   // read end: its end of file says that the shim is gone
+	theirs  []*os.File // the shim's descriptors, from orderFd on
+}
+
+func newLink(o order) (*link, error) {
+	memory, err := memoryFile("order")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(memory).Encode(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("write order: %w", err), memory.Close())
+	}
+	controlR, controlW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make control pipe: %w", err), memory.Close())
+	}
+	statusR, statusW, err := os.Pipe()
+	if err != nil {
+		err = fmt.Errorf("make status pipe: %w", err)
+		return nil, errors.Join(err, closeAll(memory, controlR, controlW))
+	}
+	return &link{controlW, statusR, []*os.File{memory, controlR, statusW}}, nil
+}
+
+// memoryFile makes a file that no listing of files or processes shows and that
+// takes any length without a reader.
+func memoryFile(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make memory file: %w", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// terminate asks the shim to end the tree. A shim that is gone needs no asking.
+func (l *link) terminate() {
+	_, _ = l.control.Write([]byte{commandTerm})
+}
+
+// handOver closes the shim's ends here, once it was started or never will be.
+func (l *link) handOver() error {
+	err := closeAll(l.theirs...)
+	l.theirs = nil
+	return err
+}
+
+func (l *link) close() error {
+	return errors.Join(l.handOver(), closeAll(l.control, l.status))
+}
+
+func closeAll(files ...*os.File) error {
+	var errs []error
+	for _, file := range files {
+		errs = append(errs, file.Close())
+	}
+	return errors.Join(errs...)
+}

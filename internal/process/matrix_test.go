@@ -1,0 +1,259 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// own is a coven that owns one hostile child: it starts it, then does what a
+// line on its standard input says.
+func own(dir, leak string) int {
+	l := must(NewLauncher("/proc/self/exe", "exec"))
+	child := must(l.Start(context.Background(), Spec{
+		Argv: hostile{dir}.argv(), Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: 200 * time.Millisecond,
+	}))
+	go func() { _, _ = io.Copy(io.Discard, child.Output()) }()
+	if leak == "leak" { // a bystander keeps the control pipe open
+		bystander := exec.Command("sleep", "1000")
+		bystander.ExtraFiles = []*os.File{child.link.control}
+		if err := bystander.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(bystander.Process.Pid)
+	}
+	fmt.Println(l.Containment())
+	order := must(bufio.NewReader(os.Stdin).ReadString('\n'))
+	if order == "stop\n" {
+		child.Stop(nil)
+	} else {
+		must(io.WriteString(child.Stdin(), order))
+	}
+	fmt.Println(child.Wait())
+	return 0
+}
+
+// owner is such a coven as the test sees it.
+type owner struct {
+	cmd   *exec.Cmd
+	stdin io.Writer
+	lines *bufio.Scanner
+}
+
+func startOwner(t *testing.T, h hostile, containment Containment, user *syscall.Credential, leak string) *owner {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", "own", h.dir, leak)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), ContainmentEnv + "=" + containment.String()}
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
+	o := &owner{cmd: cmd, stdin: must(cmd.StdinPipe()), lines: bufio.NewScanner(must(cmd.StdoutPipe()))}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // both fail when the test has waited for it
+		_ = cmd.Wait()
+	})
+	return o
+}
+
+func (o *owner) line(t *testing.T) string {
+	t.Helper()
+	if !o.lines.Scan() {
+		t.Fatalf("the owner says no more: %v", o.lines.Err())
+	}
+	return o.lines.Text()
+}
+
+// kill is what happens to a coven that cannot clean up.
+func (o *owner) kill(t *testing.T) {
+	t.Helper()
+	if err := o.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cmd.Wait(); err == nil {
+		t.Fatal("the owner was not killed")
+	}
+}
+
+// users are the ordinary user and, if we are root, root. An ordinary user needs
+// a user namespace around the PID namespace.
+func users() map[string]*syscall.Credential {
+	if os.Geteuid() != 0 {
+		return map[string]*syscall.Credential{"self": nil}
+	}
+	return map[string]*syscall.Credential{"root": nil, "nobody": {Uid: 65534, Gid: 65534}}
+}
+
+func TestNothingOfTheTreeSurvives(t *testing.T) {
+	ends := map[string]string{
+		"exit": "exit code 7", "die": "ended by SIGKILL", "stop": "ended by SIGKILL: stopped", "kill-coven": "",
+	}
+	for name, user := range users() {
+		for _, containment := range []Containment{PIDNamespace, Subreaper} {
+			for how, want := range ends {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, containment, how), func(t *testing.T) {
+					t.Parallel()
+					matrix(t, user, containment, how, want)
+				})
+			}
+		}
+	}
+}
+
+func matrix(t *testing.T, user *syscall.Credential, containment Containment, how, want string) {
+	h := newHostile(t)
+	o := startOwner(t, h, containment, user, "")
+	if got := o.line(t); got != containment.String() {
+		t.Fatalf("containment is %s", got)
+	}
+	h.awaitBeating(t)
+	if how == "kill-coven" {
+		o.kill(t)
+		eventually(t, "the tree of a killed coven stands still", h.still)
+	} else {
+		must(fmt.Fprintln(o.stdin, how))
+		if got := o.line(t); got != want {
+			t.Errorf("ended with %q, want %q", got, want)
+		}
+	}
+	h.assertDead(t)
+}
+
+// The kernel tells a namespace's init of coven's death even where some process
+// was given the control pipe.
+func TestParentDeathSignal(t *testing.T) {
+	for name, user := range users() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHostile(t)
+			o := startOwner(t, h, PIDNamespace, user, "leak")
+			var bystander int
+			must(fmt.Sscan(o.line(t), &bystander))
+			t.Cleanup(func() { _ = syscall.Kill(bystander, syscall.SIGKILL) })
+			h.awaitBeating(t)
+			o.kill(t)
+			eventually(t, "the tree of a killed coven stands still", h.still)
+			h.assertDead(t)
+			if err := syscall.Kill(bystander, 0); err != nil {
+				t.Errorf("the bystander is gone, so this proved nothing: %v", err)
+			}
+		})
+	}
+}
+
+// Without a namespace either of the two processes between coven and the tree
+// may be killed or halted by the program, and the tree still ends.
+func TestSubreaperIsGuarded(t *testing.T) {
+	attacks := map[string]func(guard, reaper int) error{
+		"kill guard":  func(guard, _ int) error { return syscall.Kill(guard, syscall.SIGKILL) },
+		"kill reaper": func(_, reaper int) error { return syscall.Kill(reaper, syscall.SIGKILL) },
+		"halt reaper": func(_, reaper int) error { return syscall.Kill(reaper, syscall.SIGSTOP) },
+	}
+	for name, attack := range attacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHostile(t)
+			child := start(t, launcher(t, Subreaper), Spec{Argv: h.argv(), Grace: 200 * time.Millisecond})
+			h.awaitBeating(t)
+			guard := child.process.Pid
+			if err := attack(guard, childrenOf(guard)[0]); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(name, "halt") {
+				child.Stop(nil)
+			}
+			t.Log(wait(t, child))
+			h.assertDead(t)
+		})
+	}
+}
+
+// haltReaper kills the guard while its reaper is halted and returns the reaper,
+// which cannot end the tree before it is woken up.
+func haltReaper(t *testing.T, guard int) int {
+	t.Helper()
+	reaper := childrenOf(guard)[0]
+	for _, attack := range []struct {
+		pid    int
+		signal syscall.Signal
+	}{{guard, syscall.SIGSTOP}, {reaper, syscall.SIGSTOP}, {guard, syscall.SIGKILL}} {
+		if err := syscall.Kill(attack.pid, attack.signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reaper
+}
+
+// Neither Wait nor a command's release returns before the tree is gone, though
+// the process that coven started is.
+func TestWaitingIsForTheTree(t *testing.T) {
+	l := launcher(t, Subreaper)
+	h := newHostile(t)
+	child := start(t, l, Spec{Argv: h.argv()})
+	h.awaitBeating(t)
+	wakeLate(t, haltReaper(t, child.process.Pid), func() { child.Wait() })
+	h.assertDead(t)
+
+	h = newHostile(t)
+	cmd, release := contain(t, l, h.argv()...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitBeating(t)
+	reaper := haltReaper(t, cmd.Process.Pid)
+	if err := cmd.Wait(); err == nil {
+		t.Error("a killed command succeeded")
+	}
+	wakeLate(t, reaper, release)
+	h.assertDead(t)
+}
+
+// wakeLate checks that wait waits until the reaper is woken up.
+func wakeLate(t *testing.T, reaper int, wait func()) {
+	t.Helper()
+	waited := make(chan struct{})
+	go func() { wait(); close(waited) }()
+	select {
+	case <-waited:
+		t.Error("did not wait for the tree")
+	case <-time.After(300 * time.Millisecond): // absence cannot be waited for
+	}
+	if err := syscall.Kill(reaper, syscall.SIGCONT); err != nil {
+		t.Error(err)
+	}
+	<-waited
+}
+
+// A kernel may not list a process's children; then all processes are read.
+func TestScanFindsTheTree(t *testing.T) {
+	h := newHostile(t)
+	child := start(t, launcher(t, Subreaper), Spec{Argv: h.argv(), Grace: brief})
+	h.awaitBeating(t)
+	eventually(t, "every sleeper is found", func() bool {
+		found := map[int]bool{}
+		below := scan()
+		var visit func(pid int)
+		visit = func(pid int) {
+			for _, next := range below(pid) {
+				found[next] = true
+				visit(next)
+			}
+		}
+		visit(child.process.Pid)
+		for _, pid := range h.processes(t) {
+			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(line), "sleeper.sh") && !found[pid] {
+				return false
+			}
+		}
+		return len(found) > 4
+	})
+}

@@ -1,0 +1,140 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// orphanWait is how long a reader waits for more once the tree is gone.
+	// Only a process outside the tree can make it wait: one that was handed the
+	// terminal and keeps it open.
+	orphanWait = 200 * time.Millisecond
+	// orphanBytes is the most that is read after that; the kernel buffers less.
+	orphanBytes = 1 << 20
+)
+
+// output reads a child's terminal. Bytes stay in the kernel until they are
+// read, so a slow reader loses none and holds the child up instead.
+type output struct {
+	master     *os.File
+	transcript io.Writer
+	active     func()      // called after every read that brought bytes
+	broken     func(error) // called when the transcript fails
+	ended      chan struct{}
+
+	reading sync.Mutex
+	left    int // bytes still accepted after ended
+	over    error
+}
+
+func newOutput(master *os.File, transcript io.Writer, active func(), broken func(error)) *output {
+	return &output{
+		master: master, transcript: transcript, active: active, broken: broken,
+		ended: make(chan struct{}), left: orphanBytes,
+	}
+}
+
+// Read returns io.EOF when the tree is gone and all it wrote was read.
+func (o *output) Read(p []byte) (int, error) {
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	if o.over != nil || len(p) == 0 {
+		return 0, o.over
+	}
+	n, err := o.read(p)
+	if n > 0 {
+		o.record(p[:n])
+		return n, nil
+	}
+	o.over = err
+	if closing := o.master.Close(); closing != nil && errors.Is(err, io.EOF) {
+		o.over = fmt.Errorf("close terminal: %w", closing)
+	}
+	return 0, o.over
+}
+
+func (o *output) read(p []byte) (int, error) {
+	for {
+		final := o.final()
+		if final {
+			if o.left <= 0 {
+				return 0, io.EOF
+			}
+			p = p[:min(len(p), o.left)]
+			if err := o.master.SetReadDeadline(time.Now().Add(orphanWait)); err != nil {
+				return 0, fmt.Errorf("read terminal: %w", err)
+			}
+		}
+		n, err := o.master.Read(p)
+		switch {
+		case n > 0:
+			if final {
+				o.left -= n
+			}
+			return n, nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && !final:
+			<-o.ended // end woke us up; read on with a deadline of our own
+		case errors.Is(err, syscall.EIO), errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, io.EOF
+		default:
+			return 0, fmt.Errorf("read terminal: %w", err)
+		}
+	}
+}
+
+func (o *output) record(p []byte) {
+	o.active()
+	if o.transcript == nil {
+		return
+	}
+	if _, err := o.transcript.Write(p); err != nil {
+		o.transcript = nil
+		o.broken(fmt.Errorf("write transcript: %w", err))
+	}
+}
+
+func (o *output) final() bool {
+	select {
+	case <-o.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// end says that the tree is gone. The deadline wakes a waiting reader and is
+// set before final can be true, so it never cuts a final read short. A master
+// that is closed has no reader to wake.
+func (o *output) end() {
+	_ = o.master.SetReadDeadline(time.Unix(1, 0))
+	close(o.ended)
+}
+
+// pending reports whether the child wrote something that nobody has read yet.
+func (o *output) pending() bool {
+	raw, err := o.master.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waiting := []unix.PollFd{{Events: unix.POLLIN}}
+	var polled error
+	err = raw.Control(func(fd uintptr) {
+		waiting[0].Fd = int32(fd)
+		_, polled = unix.Poll(waiting, 0)
+	})
+	return err == nil && polled == nil && waiting[0].Revents&unix.POLLIN != 0
+}
+
+// drain reads what is left, for the transcript, and closes the terminal.
+func (o *output) drain() error {
+	_, err := io.Copy(io.Discard, o)
+	return err
+}

@@ -1,0 +1,70 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// MaxCapture is how many bytes of output Run keeps: the first and the last
+// half of it.
+const MaxCapture = 1 << 20
+
+// Run runs a program to its end with an empty standard input. Of the output it
+// returns everything up to MaxCapture bytes, else its head and its tail with a
+// line between them that says how many bytes are missing; Spec.Transcript gets
+// all. The error says that the program could not be started or the launcher
+// broke; how the program ended is in Exit.
+func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
+	child, err := l.Start(ctx, spec)
+	if err != nil {
+		return Exit{}, nil, err
+	}
+	if err := child.Stdin().Close(); err != nil {
+		child.Stop(fmt.Errorf("close standard input: %w", err))
+	}
+	kept := &capture{half: MaxCapture / 2}
+	if _, err := io.Copy(kept, child.Output()); err != nil {
+		child.Stop(err)
+	}
+	exit := child.Wait()
+	if err := child.Close(); err != nil && exit.Err == nil {
+		exit.Err = err
+	}
+	return exit, kept.bytes(), exit.Err
+}
+
+// capture keeps the first and the last half bytes of what is written to it.
+type capture struct {
+	half       int
+	head, tail []byte
+	cut        int64
+}
+
+// Write never fails.
+func (c *capture) Write(p []byte) (int, error) {
+	size := len(p)
+	room := min(c.half-len(c.head), size)
+	c.head = append(c.head, p[:room]...)
+	c.tail = append(c.tail, p[room:]...)
+	if len(c.tail) > 2*c.half { // so that bytes move rarely
+		c.trim()
+	}
+	return size, nil
+}
+
+func (c *capture) trim() {
+	if extra := len(c.tail) - c.half; extra > 0 {
+		c.cut += int64(extra)
+		c.tail = append(c.tail[:0], c.tail[extra:]...)
+	}
+}
+
+func (c *capture) bytes() []byte {
+	c.trim()
+	if c.cut == 0 {
+		return append(c.head, c.tail...)
+	}
+	gap := fmt.Sprintf("\n[... %d bytes cut ...]\n", c.cut)
+	return append(append(c.head, gap...), c.tail...)
+}

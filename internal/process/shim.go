@@ -1,0 +1,165 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// leftoverGrace is the longest that processes a program left behind get
+	// between TERM and KILL.
+	leftoverGrace = time.Second
+	// killPause is the time between two rounds of KILL; it grows to
+	// killPauseMax for the sake of a process stuck in the kernel.
+	killPause    = time.Millisecond
+	killPauseMax = 20 * time.Millisecond
+)
+
+// tree is all processes below a shim.
+type tree interface {
+	signal(signal syscall.Signal)
+}
+
+// program runs the ordered program through the fence and returns its exit code
+// when nothing of the tree is left.
+func (w *wire) program(tree tree) int {
+	pid, begun, err := w.startFence()
+	if err != nil {
+		return w.fail(newFailure(err))
+	}
+	watch := &watch{
+		tree: tree, grace: w.order.Grace, leftover: min(w.order.Grace, leftoverGrace),
+		begun: begun, commands: hear(w.control),
+		started: w.started,
+		ended:   func(e ended) { w.tell(report{Ended: &e}) },
+	}
+	return watch.run(reap(pid, 0))
+}
+
+// started reports whether the program runs.
+func (w *wire) started(f *failure) {
+	if f == nil {
+		w.tell(report{Ready: true})
+		return
+	}
+	w.fail(f)
+}
+
+// startFence starts the process that becomes the program. The channel gives
+// nil when it did, else why not.
+func (w *wire) startFence() (int, <-chan *failure, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return 0, nil, fmt.Errorf("make fence pipe: %w", err)
+	}
+	files := []uintptr{0, 1, 2, w.memory.Fd(), writer.Fd()}
+	if !w.order.Inherit {
+		files[0], files[1], files[2] = w.input.Fd(), w.terminal.Fd(), w.terminal.Fd()
+	}
+	pid, err := w.next(fenceStage, files...)
+	if err = errors.Join(err, writer.Close(), w.memory.Close()); err != nil {
+		return 0, nil, errors.Join(fmt.Errorf("start fence: %w", err), reader.Close())
+	}
+	begun := make(chan *failure, 1)
+	go func() {
+		var f *failure
+		if json.NewDecoder(reader).Decode(&f) != nil { // the end of file that exec makes
+			f = nil
+		}
+		begun <- f
+	}()
+	return pid, begun, nil
+}
+
+// next starts another stage of the launcher in a session of its own, and lets
+// go of the program's standard input, whose reader's end its writer must see.
+// The terminal stays open: its end of file is the end of the tree.
+func (w *wire) next(stage string, files ...uintptr) (int, error) {
+	pid, err := syscall.ForkExec("/proc/self/exe", append(plain(w.order.Self), stage), &syscall.ProcAttr{
+		Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !w.order.Inherit {
+		return pid, w.input.Close()
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return pid, err
+	}
+	return pid, errors.Join(unix.Dup3(int(null.Fd()), 0, 0), null.Close())
+}
+
+// guard starts the reaper and watches over it: should it die, the guard, a
+// subreaper too, ends the tree. The reaper in turn hears coven through a pipe
+// that the guard holds, and ends the tree when that breaks.
+func (w *wire) guard() int {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return w.fail(newFailure(fmt.Errorf("make guard pipe: %w", err)))
+	}
+	files := []uintptr{0, 1, 2, w.memory.Fd(), reader.Fd(), w.status.Fd()}
+	if !w.order.Inherit {
+		files = append(files, w.input.Fd(), w.terminal.Fd())
+	}
+	pid, err := w.next(reaperStage, files...)
+	if err != nil {
+		return w.fail(newFailure(fmt.Errorf("start reaper: %w", err)))
+	}
+	go func() {
+		_, _ = writer.ReadFrom(w.control)
+		_ = writer.Close()
+	}()
+	watch := &watch{tree: descendants{}}
+	return watch.run(reap(pid, syscall.WUNTRACED))
+}
+
+// hear returns coven's commands; the last is 0, its death.
+func hear(control *os.File) <-chan byte {
+	commands := make(chan byte, 2)
+	go func() {
+		order := []byte{0}
+		for {
+			n, err := control.Read(order)
+			if err != nil {
+				commands <- 0
+				return
+			}
+			if n > 0 {
+				commands <- order[0]
+			}
+		}
+	}()
+	return commands
+}
+
+// reap waits for every child this process has or adopts. The channel gives the
+// status of the first one, main, and is closed when no child is left, which for
+// an init or a subreaper means that nothing of its tree is alive.
+func reap(main, options int) <-chan syscall.WaitStatus {
+	gone := make(chan syscall.WaitStatus, 1)
+	go func() {
+		defer close(gone)
+		for {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &status, options, nil)
+			switch {
+			case errors.Is(err, syscall.EINTR):
+			case err != nil: // ECHILD
+				return
+			case status.Stopped():
+				_ = syscall.Kill(pid, syscall.SIGCONT) // a reaper must not be held up
+			case pid == main:
+				gone <- status
+			}
+		}
+	}()
+	return gone
+}

@@ -1,0 +1,194 @@
+package process
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	brief  = 100 * time.Millisecond
+	stolid = "trap '' TERM; echo up; while :; do sleep 0.02; done"
+)
+
+func TestExitCodeAndSignal(t *testing.T) {
+	tests := map[string]Exit{
+		"exit 0":        {},
+		"exit 42":       {Code: 42},
+		"kill -9 $$":    {Code: 137, Signal: syscall.SIGKILL},
+		"kill -SEGV $$": {Code: 139, Signal: syscall.SIGSEGV},
+	}
+	contained(t, func(t *testing.T, l *Launcher) {
+		for script, want := range tests {
+			child := start(t, l, Spec{Argv: shell(script)})
+			if got := wait(t, child); got != want {
+				t.Errorf("%s: %+v, want %+v", script, got, want)
+			}
+			child.Stop(errors.New("too late"))
+			if got := child.Wait(); got != want {
+				t.Errorf("%s: a late stop changed it to %+v", script, got)
+			}
+		}
+	})
+}
+
+func TestStopLetsTheProgramFinish(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.02; done")})
+		readLine(t, child.Output())
+		first, second := errors.New("first"), errors.New("second")
+		child.Stop(first)
+		child.Stop(second)
+		if got := readAll(t, child.Output()); !strings.HasSuffix(got, "bye\n") {
+			t.Errorf("got %q", got)
+		}
+		if exit := wait(t, child); exit != (Exit{Code: 9, Cause: first}) {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+}
+
+func TestTermIgnored(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell(stolid), Grace: brief})
+		readLine(t, child.Output())
+		began := time.Now()
+		child.Stop(nil)
+		if exit := wait(t, child); exit != (Exit{Code: 137, Signal: syscall.SIGKILL, Cause: ErrStopped}) {
+			t.Errorf("exit is %+v", exit)
+		}
+		if took := time.Since(began); took < brief {
+			t.Errorf("killed after %v, before the grace was over", took)
+		}
+	})
+}
+
+// A program that is halted hears TERM all the same.
+func TestStopWakesTheHalted(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("trap 'exit 9' TERM; echo up; kill -STOP $$; while :; do sleep 0.02; done"), Grace: limit})
+		readLine(t, child.Output())
+		child.Stop(nil)
+		if exit := wait(t, child); exit.Code != 9 {
+			t.Errorf("exit is %v", exit)
+		}
+	})
+}
+
+// What a program leaves behind gets TERM and the time to obey.
+func TestLeftoversAreAskedFirst(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell(`
+			setsid sh -c 'trap "echo left; exit" TERM; echo ready; while :; do sleep 0.02; done' &
+			read go; exit 4`)})
+		readLine(t, child.Output())
+		must(io.WriteString(child.Stdin(), "\n"))
+		if got := readAll(t, child.Output()); !strings.HasSuffix(got, "left\n") {
+			t.Errorf("got %q", got)
+		}
+		if exit := wait(t, child); exit != (Exit{Code: 4}) {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+}
+
+// A stop that comes when the program has ended, and only leftovers live, is not
+// what ended it.
+func TestStopAfterTheProgramEnded(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell(`
+			setsid sh -c 'trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done' &
+			read go; exit 4`)})
+		readLine(t, child.Output())
+		must(io.WriteString(child.Stdin(), "\n"))
+		for readLine(t, child.Output()) != "asked" { // the shell may tell of its sleep first
+		}
+		child.Stop(nil)
+		if exit := wait(t, child); exit != (Exit{Code: 4}) {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("while :; do echo busy; sleep 0.01; done"), Timeout: 3 * brief, Idle: limit})
+		readAll(t, child.Output())
+		if exit := wait(t, child); exit.Cause != ErrTimeout {
+			t.Errorf("exit is %v", exit)
+		}
+	})
+}
+
+func TestIdle(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("echo once; sleep 1000"), Idle: 3 * brief, Timeout: limit})
+		readAll(t, child.Output())
+		if exit := wait(t, child); exit.Cause != ErrIdle {
+			t.Errorf("exit is %v", exit)
+		}
+	})
+}
+
+// Output that waits for its reader is not silence.
+func TestUnreadOutputIsNotIdle(t *testing.T) {
+	l := launcher(t, 0)
+	child := start(t, l, Spec{Argv: shell("echo unread; sleep 1000"), Idle: brief})
+	time.Sleep(5 * brief) // absence of a stop cannot be waited for
+	select {
+	case <-child.done:
+		t.Errorf("stopped: %v", child.Wait())
+	default:
+	}
+	if got := readLine(t, child.Output()); got != "unread" {
+		t.Errorf("got %q", got)
+	}
+	readAll(t, child.Output())
+	if exit := wait(t, child); exit.Cause != ErrIdle {
+		t.Errorf("exit is %v", exit)
+	}
+}
+
+func TestPauseHoldsTheClocks(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("read x; exit 5"), Timeout: 10 * brief, Idle: 10 * brief})
+		child.Pause()
+		child.Pause()
+		child.Resume()
+		time.Sleep(15 * brief) // absence of a stop cannot be waited for
+		must(io.WriteString(child.Stdin(), "\n"))
+		if exit := wait(t, child); exit != (Exit{Code: 5}) {
+			t.Errorf("exit is %+v", exit)
+		}
+
+		child = start(t, l, Spec{Argv: shell("read x"), Timeout: brief})
+		child.Pause()
+		child.Resume()
+		if exit := wait(t, child); exit.Cause != ErrTimeout {
+			t.Errorf("exit is %v", exit)
+		}
+	})
+}
+
+func TestExitString(t *testing.T) {
+	tests := map[string]Exit{
+		"exit code 3":               {Code: 3},
+		"ended by SIGTERM: stopped": {Code: 143, Signal: syscall.SIGTERM, Cause: ErrStopped},
+		"ended by signal 50":        {Code: 178, Signal: 50},
+		"the launcher broke":        {Code: -1, Err: ErrLauncher},
+	}
+	for want, exit := range tests {
+		if got := exit.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if exit.OK() {
+			t.Errorf("%s is OK", want)
+		}
+	}
+	if !(Exit{}).OK() {
+		t.Error("exit code 0 is not OK")
+	}
+}

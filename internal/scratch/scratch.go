@@ -1,0 +1,81 @@
+// Package scratch provides a private directory for as long as a process lives.
+//
+// What a process that was killed has left is removed by the next one that asks
+// for a directory in the same place: a directory whose lock nobody holds
+// belongs to nobody.
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	prefix   = "coven-"
+	lockName = "lock"
+)
+
+// Dir is a private directory.
+type Dir struct {
+	path string
+	lock *os.File
+}
+
+// New makes a directory in parent that only the user can enter.
+func New(parent string) (*Dir, error) {
+	sweep(parent)
+	path, err := os.MkdirTemp(parent, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("make a private directory: %w", err)
+	}
+	lock, err := hold(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a private directory: %w", err), os.RemoveAll(path))
+	}
+	return &Dir{path: path, lock: lock}, nil
+}
+
+// Path is the directory.
+func (d *Dir) Path() string { return d.path }
+
+// Close removes the directory and everything in it.
+func (d *Dir) Close() error { return errors.Join(os.RemoveAll(d.path), d.lock.Close()) }
+
+// hold locks the directory. The lock file gets its name when it is locked, so
+// nobody ever sees it free while its owner lives.
+func hold(path string) (*os.File, error) {
+	f, err := os.CreateTemp(path, "new-")
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := os.Rename(f.Name(), filepath.Join(path, lockName)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// sweep removes the directories of processes that are gone. What it cannot
+// remove stays: it is in nobody's way.
+func sweep(parent string) {
+	locks, err := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
+	if err != nil {
+		return
+	}
+	for _, name := range locks {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue // another user's, or gone
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.RemoveAll(filepath.Dir(name))
+		}
+		_ = f.Close()
+	}
+}

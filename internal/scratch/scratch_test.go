@@ -1,0 +1,79 @@
+package scratch_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/coven-run/coven/internal/scratch"
+)
+
+func TestDir(t *testing.T) {
+	parent := t.TempDir()
+	d, err := scratch.New(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(d.Path())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	empty(t, parent, 0)
+}
+
+// What nobody holds is removed; what somebody holds, or is not ours, stays.
+func TestSweep(t *testing.T) {
+	parent := t.TempDir()
+	dead := filepath.Join(parent, "coven-dead")
+	stranger := filepath.Join(parent, "coven-stranger")
+	for _, dir := range []string{dead, stranger} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dead, "lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var dirs []*scratch.Dir
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			d, err := scratch.New(parent)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			dirs = append(dirs, d)
+		})
+	}
+	all.Wait()
+	for _, d := range dirs {
+		if _, err := os.Stat(d.Path()); err != nil {
+			t.Errorf("a directory in use was removed: %v", err)
+		}
+	}
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("what a dead process left is still there")
+	}
+	for _, d := range dirs {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	empty(t, parent, 1) // the stranger's
+}
+
+func empty(t *testing.T, parent string, want int) {
+	t.Helper()
+	left, err := os.ReadDir(parent)
+	if err != nil || len(left) != want {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

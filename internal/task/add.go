@@ -1,0 +1,124 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Add adds a task and returns it with its new id. It fails with ErrInvalid when
+// the task is not acceptable, with ErrNotFound when one of After does not
+// exist, and with a *CycleError when it could never become ready.
+func (f *File) Add(ctx context.Context, n New) (Task, error) {
+	if err := n.check(); err != nil {
+		return Task{}, err
+	}
+	// Before the lock, which is on this directory.
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+		return Task{}, fmt.Errorf("write tasks: %w", err)
+	}
+	var added Task
+	err := f.update(ctx, func(d *document) error {
+		if err := f.checkAfter(d, n.After); err != nil {
+			return err
+		}
+		id, err := newID(d, f.path)
+		if err != nil {
+			return err
+		}
+		line, err := n.line(id, stamp(f.now()), d.typed)
+		if err != nil {
+			return err
+		}
+		err = d.add(line)
+		added = d.tasks[id]
+		return err
+	})
+	if err != nil {
+		return Task{}, err
+	}
+	return added, nil
+}
+
+func (n New) check() error {
+	switch {
+	case strings.TrimSpace(n.Title) == "":
+		return fmt.Errorf("%w: the title is empty", ErrInvalid)
+	case n.Priority < 0 || n.Priority > 4:
+		return fmt.Errorf("%w: priority %d is not between 0 (most urgent) and 4", ErrInvalid, n.Priority)
+	case slices.Contains(n.Labels, ""):
+		return fmt.Errorf("%w: a label is empty", ErrInvalid)
+	}
+	return nil
+}
+
+func (f *File) checkAfter(d *document, after []string) error {
+	for _, id := range after {
+		if _, err := d.get(id); err != nil {
+			return err
+		}
+	}
+	if ids := f.graph(d).cycle(after); ids != nil {
+		return &CycleError{IDs: ids}
+	}
+	return nil
+}
+
+// edge is a dependency as beads writes it.
+type edge struct {
+	IssueID     string `json:"issue_id"`
+	DependsOnID string `json:"depends_on_id"`
+	Type        string `json:"type"`
+	CreatedAt   string `json:"created_at"`
+	CreatedBy   string `json:"created_by"`
+	Metadata    string `json:"metadata"`
+}
+
+// record is a new line, with its members in the order of bd export.
+type record struct {
+	Kind         string   `json:"_type,omitempty"`
+	ID           string   `json:"id"`
+	Title        string   `json:"title"`
+	Description  string   `json:"description,omitempty"`
+	Acceptance   string   `json:"acceptance_criteria,omitempty"`
+	Status       string   `json:"status"`
+	Priority     int      `json:"priority"`
+	Type         string   `json:"issue_type"`
+	CreatedAt    string   `json:"created_at"`
+	CreatedBy    string   `json:"created_by"`
+	UpdatedAt    string   `json:"updated_at"`
+	Labels       []string `json:"labels,omitempty"`
+	Dependencies []edge   `json:"dependencies,omitempty"`
+}
+
+// author is who added what coven adds.
+const author = "coven"
+
+func (n New) line(id, now string, typed bool) ([]byte, error) {
+	r := record{
+		ID: id, Title: n.Title, Description: n.Description, Acceptance: checklist(n.Acceptance), Status: StatusOpen,
+		Priority: n.Priority, Type: n.Type, CreatedAt: now, CreatedBy: author, UpdatedAt: now, Labels: unique(n.Labels),
+	}
+	if typed {
+		r.Kind = "issue"
+	}
+	if r.Type == "" {
+		r.Type = "task"
+	}
+	for _, on := range unique(n.After) {
+		r.Dependencies = append(r.Dependencies, edge{id, on, "blocks", now, author, "{}"})
+	}
+	return encode(r)
+}
+
+// checklist writes criteria as a Markdown task list.
+func checklist(criteria []string) string {
+	items := make([]string, len(criteria))
+	for i, c := range criteria {
+		items[i] = "- [ ] " + strings.ReplaceAll(c, "\n", "\n  ")
+	}
+	return strings.Join(items, "\n")
+}

@@ -1,0 +1,164 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Claim takes a task for actor: in_progress, with actor as its assignee. It
+// succeeds when the task is open, or blocked by status only, and belongs to
+// nobody or to actor; it changes nothing when actor has the task already.
+// Errors: ErrNotFound, ErrClaimed (a *ClaimedError), ErrNotClaimable (a
+// *StatusError), *BlockedError when open tasks block it.
+func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
+	if actor == "" {
+		return Task{}, errors.New("claim a task: no actor given")
+	}
+	return f.change(ctx, id, func(d *document, t Task) ([]edit, error) {
+		if t.Status == StatusInProgress && t.Assignee == actor {
+			return nil, nil
+		}
+		if err := claimable(f.graph(d), t, actor); err != nil {
+			return nil, err
+		}
+		e := f.edits().set("status", StatusInProgress).set("assignee", actor)
+		if t.StartedAt.IsZero() {
+			e.now("started_at")
+		}
+		return e.done()
+	})
+}
+
+func claimable(g graph, t Task, actor string) error {
+	switch {
+	case t.Status == StatusInProgress && t.Assignee != "", t.Assignee != "" && t.Assignee != actor && t.Status != StatusClosed:
+		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
+	case t.Status != StatusOpen && t.Status != StatusBlocked:
+		return &StatusError{ID: t.ID, Status: t.Status}
+	}
+	if ids := g.blockers(t); len(ids) > 0 {
+		return &BlockedError{ID: t.ID, Blockers: ids}
+	}
+	return nil
+}
+
+// Close closes a task, whoever has it and whatever blocks it. Closing it again
+// changes nothing, unless another reason is given: the last one counts.
+func (f *File) Close(ctx context.Context, id, reason string) (Task, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+		if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
+			return nil, nil
+		}
+		e := f.edits().set("status", StatusClosed)
+		if t.Status != StatusClosed || t.ClosedAt.IsZero() {
+			e.now("closed_at")
+		}
+		if reason != "" {
+			e.set("close_reason", reason)
+		}
+		return e.done()
+	})
+}
+
+// Block gives a task the status blocked, takes it from its assignee and appends
+// note to its notes. Blocking it again with the same note changes nothing. A
+// closed task stays as it is.
+func (f *File) Block(ctx context.Context, id, note string) (Task, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+		if t.Status == StatusClosed || t.Status == StatusBlocked && t.Assignee == "" && noted(t.Notes, note) {
+			return nil, nil
+		}
+		return f.edits().set("status", StatusBlocked).remove("assignee").note(t.Notes, note).done()
+	})
+}
+
+// Release gives a task back: nobody's, and open if it was in progress or
+// blocked. note is appended to its notes unless it is empty. Releasing it again
+// with the same note changes nothing. A closed task stays as it is.
+func (f *File) Release(ctx context.Context, id, note string) (Task, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+		held := t.Status == StatusInProgress || t.Status == StatusBlocked
+		if t.Status == StatusClosed || !held && t.Assignee == "" && noted(t.Notes, note) {
+			return nil, nil
+		}
+		e := f.edits().remove("assignee").note(t.Notes, note)
+		if held {
+			e.set("status", StatusOpen)
+		}
+		return e.done()
+	})
+}
+
+// noted says whether note is the last thing in notes.
+func noted(notes, note string) bool {
+	return note == "" || notes == note || strings.HasSuffix(notes, "\n"+note)
+}
+
+// change decides under the lock what to do with one task's line, and does it.
+func (f *File) change(ctx context.Context, id string, decide func(*document, Task) ([]edit, error)) (Task, error) {
+	var t Task
+	err := f.update(ctx, func(d *document) error {
+		before, err := d.get(id)
+		if err != nil {
+			return err
+		}
+		edits, err := decide(d, before)
+		if err == nil && len(edits) > 0 {
+			err = d.patch(id, edits)
+		}
+		t = d.tasks[id]
+		return err
+	})
+	if err != nil {
+		return Task{}, err
+	}
+	return t, nil
+}
+
+// edits collects changes to one line.
+type edits struct {
+	at   string
+	list []edit
+	err  error
+}
+
+func (f *File) edits() *edits { return &edits{at: stamp(f.now())} }
+
+// stamp writes a time with all its digits, so that tasks added in one second
+// keep their order.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func (e *edits) set(name string, value any) *edits {
+	one, err := set(name, value)
+	e.list, e.err = append(e.list, one), errors.Join(e.err, err)
+	return e
+}
+
+func (e *edits) remove(name string) *edits {
+	e.list = append(e.list, edit{name: name})
+	return e
+}
+
+func (e *edits) now(name string) *edits { return e.set(name, e.at) }
+
+// note appends to the notes what is not there already.
+func (e *edits) note(notes, note string) *edits {
+	switch {
+	case noted(notes, note):
+		return e
+	case notes == "":
+		return e.set("notes", note)
+	}
+	return e.set("notes", notes+"\n"+note)
+}
+
+func (e *edits) done() ([]edit, error) {
+	e.now("updated_at")
+	if e.err != nil {
+		return nil, fmt.Errorf("change a task: %w", e.err)
+	}
+	return e.list, nil
+}

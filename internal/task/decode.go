@@ -1,0 +1,190 @@
+package task
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// decoder reads the members of one line. The first member that has the wrong
+// type stays in err.
+type decoder struct {
+	line  []byte
+	found []member
+	err   *syntaxError
+}
+
+func newDecoder(line []byte) (*decoder, error) {
+	found, err := members(line)
+	if err != nil {
+		return nil, err
+	}
+	return &decoder{line: line, found: found}, nil
+}
+
+// last is the member of a name that counts, or nothing at the line's start.
+func (d *decoder) last(name string) (member, bool) {
+	for i := len(d.found) - 1; i >= 0; i-- {
+		if d.found[i].name == name {
+			return d.found[i], true
+		}
+	}
+	return member{}, false
+}
+
+// raw is the value of a member, nil when it is absent or null.
+func (d *decoder) raw(name string) []byte {
+	m, ok := d.last(name)
+	if !ok || string(d.line[m.value:m.end]) == "null" {
+		return nil
+	}
+	return d.line[m.value:m.end]
+}
+
+func (d *decoder) fail(name, want string) {
+	if d.err == nil {
+		m, _ := d.last(name)
+		d.err = &syntaxError{m.value, name + " is not " + want}
+	}
+}
+
+// into decodes a member, if it is there.
+func (d *decoder) into(name, want string, to any) {
+	raw := d.raw(name)
+	if raw != nil && json.Unmarshal(raw, to) != nil {
+		d.fail(name, want)
+	}
+}
+
+func (d *decoder) text(name, absent string) string {
+	raw := d.raw(name)
+	if raw == nil {
+		return absent
+	}
+	s, err := unquote(raw)
+	if err != nil {
+		d.fail(name, "a string")
+	}
+	return cmp.Or(s, absent)
+}
+
+// flag reads a boolean; SQLite writes them as numbers.
+func (d *decoder) flag(name string) bool {
+	switch string(d.raw(name)) {
+	case "", "false", "0":
+		return false
+	case "true", "1":
+		return true
+	}
+	d.fail(name, "true or false")
+	return false
+}
+
+// moment reads a time. One that is there and cannot be read is an error only
+// when it decides something.
+func (d *decoder) moment(name string, decides bool) time.Time {
+	text := d.text(name, "")
+	if text == "" {
+		return time.Time{}
+	}
+	t, ok := parseTime(text)
+	if !ok && decides {
+		d.fail(name, "a time such as 2026-01-31T12:00:00Z")
+	}
+	return t
+}
+
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (d *decoder) metadata() map[string]any {
+	raw := d.raw("metadata")
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil // old exports have a string here
+	}
+	numbers := json.NewDecoder(bytes.NewReader(raw))
+	numbers.UseNumber()
+	var m map[string]any
+	if numbers.Decode(&m) != nil {
+		d.fail("metadata", "an object")
+	}
+	return m
+}
+
+func (d *decoder) comments() []Comment {
+	var all []struct {
+		Author  string `json:"author"`
+		Text    string `json:"text"`
+		Created string `json:"created_at"`
+	}
+	d.into("comments", "a list of comments", &all)
+	var comments []Comment
+	for _, c := range all {
+		at, _ := parseTime(c.Created)
+		comments = append(comments, Comment{Author: c.Author, Text: c.Text, CreatedAt: at})
+	}
+	return comments
+}
+
+// dependencies reads both shapes: edges, and the full issues that bd show prints.
+func (d *decoder) dependencies() []Dependency {
+	var all []struct {
+		ID        string `json:"id"`
+		DependsOn string `json:"depends_on_id"`
+		Type      string `json:"type"`
+		FullType  string `json:"dependency_type"`
+	}
+	d.into("dependencies", "a list of dependencies", &all)
+	var found []Dependency
+	for _, one := range all {
+		dep := Dependency{ID: one.DependsOn, Type: one.Type}
+		if dep.ID == "" {
+			dep = Dependency{ID: one.ID, Type: one.FullType}
+		}
+		if dep.ID == "" {
+			d.fail("dependencies", "a list of dependencies that say on what")
+		}
+		dep.Type = strings.ReplaceAll(dep.Type, "_", "-")
+		if dep.Type == "" {
+			dep.Type = "blocks"
+		}
+		found = append(found, dep)
+	}
+	return found
+}
+
+// task reads everything that coven knows of a task.
+func (d *decoder) task() (Task, error) {
+	t := Task{
+		ID: d.text("id", ""), Title: d.text("title", ""), Description: d.text("description", ""),
+		Acceptance: d.text("acceptance_criteria", ""), Design: d.text("design", ""), Notes: d.text("notes", ""),
+		Status: d.text("status", StatusOpen), Type: d.text("issue_type", "task"), Priority: defaultPriority,
+		Assignee: d.text("assignee", ""), Parent: d.text("parent", ""), ExternalRef: d.text("external_ref", ""),
+		DependsOn: d.dependencies(), CloseReason: d.text("close_reason", ""), Metadata: d.metadata(), Comments: d.comments(),
+		CreatedAt: d.moment("created_at", false), UpdatedAt: d.moment("updated_at", false), StartedAt: d.moment("started_at", false),
+		ClosedAt: d.moment("closed_at", false), DeferUntil: d.moment("defer_until", true),
+	}
+	d.into("priority", "a whole number", &t.Priority)
+	d.into("labels", "a list of strings", &t.Labels)
+	t.aside = d.flag("pinned") || d.flag("is_template") || d.flag("ephemeral")
+	for _, dep := range t.DependsOn {
+		if dep.Type == parentChild && t.Parent == "" {
+			t.Parent = dep.ID
+		}
+	}
+	if t.ID == "" {
+		d.fail("id", "there: a task needs one")
+	}
+	if d.err != nil {
+		return Task{}, d.err
+	}
+	return t, nil
+}

@@ -1,0 +1,146 @@
+package task
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// document is the content of a file: its lines with their endings, and the
+// tasks found in them.
+type document struct {
+	path    string
+	lines   [][]byte
+	tasks   map[string]Task
+	line    map[string]int // where the line that counts is, tombstones too
+	typed   bool           // the last line says "_type"
+	changed bool
+}
+
+const byteOrderMark = "\xef\xbb\xbf"
+
+// parse reads the content of a file.
+func parse(path string, data []byte) (*document, error) {
+	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
+	if len(data) > 0 {
+		d.lines = bytes.SplitAfter(data, []byte("\n"))
+	}
+	if n := len(d.lines); n > 0 && len(d.lines[n-1]) == 0 {
+		d.lines = d.lines[:n-1]
+	}
+	for i := range d.lines {
+		if err := d.read(i); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// read takes in one line.
+func (d *document) read(i int) error {
+	_, body, _ := d.parts(i)
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if isConflictMarker(body) {
+		return &ConflictMarkersError{File: d.path, Line: i + 1}
+	}
+	fields, err := newDecoder(body)
+	if err != nil {
+		return d.corrupt(i, err)
+	}
+	kind := fields.text("_type", "")
+	if kind != "" && kind != "issue" {
+		return nil
+	}
+	d.typed = kind != ""
+	t, err := fields.task()
+	if err != nil {
+		return d.corrupt(i, err)
+	}
+	d.line[t.ID] = i
+	delete(d.tasks, t.ID)
+	if t.Status != statusTombstone {
+		d.tasks[t.ID] = t
+	}
+	return nil
+}
+
+// parts splits a line into a byte order mark, its body and its ending.
+func (d *document) parts(i int) (mark, body, ending []byte) {
+	body = d.lines[i]
+	if i == 0 && bytes.HasPrefix(body, []byte(byteOrderMark)) {
+		mark, body = body[:len(byteOrderMark)], body[len(byteOrderMark):]
+	}
+	end := len(bytes.TrimSuffix(bytes.TrimSuffix(body, []byte("\n")), []byte("\r")))
+	return mark, body[:end], body[end:]
+}
+
+// isConflictMarker knows the four lines that git puts into a file. No JSON
+// value starts like them.
+func isConflictMarker(body []byte) bool {
+	for _, mark := range []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"} {
+		rest, ok := bytes.CutPrefix(body, []byte(mark))
+		if ok && (len(rest) == 0 || rest[0] == ' ') {
+			return true
+		}
+	}
+	return false
+}
+
+// corrupt says where in the file a line is wrong.
+func (d *document) corrupt(i int, err error) error {
+	mark, _, _ := d.parts(i)
+	found := &CorruptError{File: d.path, Line: i + 1, Column: 1, Reason: err.Error()}
+	syntax := (*syntaxError)(nil)
+	if errors.As(err, &syntax) {
+		found.Column = len(mark) + syntax.offset + 1
+	}
+	return found
+}
+
+func (d *document) get(id string) (Task, error) {
+	t, ok := d.tasks[id]
+	if !ok {
+		return Task{}, fmt.Errorf("task %s: %w in %s", id, ErrNotFound, d.path)
+	}
+	return t, nil
+}
+
+// patch changes members of a task's line.
+func (d *document) patch(id string, edits []edit) error {
+	i := d.line[id]
+	mark, body, ending := d.parts(i)
+	body, err := patch(body, edits)
+	if err != nil {
+		return d.corrupt(i, err)
+	}
+	d.lines[i] = bytes.Join([][]byte{mark, body, ending}, nil)
+	d.changed = true
+	return d.read(i)
+}
+
+// add puts a line at the end. A file that ended without a newline still does.
+func (d *document) add(body []byte) error {
+	ending, last := []byte("\n"), len(d.lines)-1
+	if last >= 0 {
+		ending = d.ending()
+		if _, _, end := d.parts(last); len(end) == 0 {
+			d.lines[last] = append(d.lines[last][:len(d.lines[last]):len(d.lines[last])], ending...)
+			ending = nil
+		}
+	}
+	d.lines = append(d.lines, append(body, ending...))
+	d.changed = true
+	return d.read(len(d.lines) - 1)
+}
+
+// ending is how the file ends its lines.
+func (d *document) ending() []byte {
+	if _, _, end := d.parts(0); len(end) > 0 {
+		return end
+	}
+	return []byte("\n")
+}
+
+func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }

@@ -1,0 +1,104 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrNotFound says that the tracker has no task of that id.
+	ErrNotFound = errors.New("no such task")
+	// ErrClaimed says that somebody else has the task. It is wrapped by a
+	// *ClaimedError.
+	ErrClaimed = errors.New("task is claimed")
+	// ErrNotClaimable says that the task's status allows no claim. It is
+	// wrapped by a *StatusError.
+	ErrNotClaimable = errors.New("task is not claimable")
+	// ErrInvalid says that a task to be added is not acceptable.
+	ErrInvalid = errors.New("invalid task")
+)
+
+// ClaimedError names who has a task.
+type ClaimedError struct{ ID, Owner string }
+
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("task %s is claimed by %s", e.ID, e.Owner)
+}
+
+func (e *ClaimedError) Unwrap() error { return ErrClaimed }
+
+// StatusError names the status that keeps a task from being claimed.
+type StatusError struct{ ID, Status string }
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("task %s cannot be claimed: its status is %s", e.ID, e.Status)
+}
+
+func (e *StatusError) Unwrap() error { return ErrNotClaimable }
+
+// BlockedError names the open tasks that block a task.
+type BlockedError struct {
+	ID       string
+	Blockers []string
+}
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("task %s is blocked by %s", e.ID, strings.Join(e.Blockers, ", "))
+}
+
+// CycleError names tasks that wait for each other; the last waits for the first.
+type CycleError struct{ IDs []string }
+
+func (e *CycleError) Error() string {
+	return "tasks wait for each other: " + strings.Join(append(e.IDs[:len(e.IDs):len(e.IDs)], e.IDs[0]), " -> ")
+}
+
+// BackendError says that the tasks are kept where coven cannot read them.
+type BackendError struct {
+	Dir     string // the .beads directory
+	Backend string // dolt, or what else its metadata.json says
+}
+
+func (e *BackendError) Error() string {
+	return fmt.Sprintf("%s: the tasks are in a %s database; coven reads beads JSONL files, support for bd comes with the bd tracker. "+
+		"Until then work on a copy (mkdir DIR; bd export -o DIR/issues.jsonl; BEADS_DIR=DIR coven run, with DIR an absolute path) "+
+		"or without a tracker (coven run -p PROMPT)", e.Dir, e.Backend)
+}
+
+// RedirectError says that a .beads directory only points to another one.
+type RedirectError struct{ Dir, To string }
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("%s: the file redirect points to %q, which coven does not follow: set BEADS_DIR to the directory that holds the tasks", e.Dir, e.To)
+}
+
+// ConflictMarkersError says that a file has git's conflict markers. Nothing was
+// written.
+type ConflictMarkersError struct {
+	File string
+	Line int // from 1
+}
+
+func (e *ConflictMarkersError) Error() string {
+	return fmt.Sprintf("%s:%d: conflict marker of git; nothing was written. Resolve it: delete the marker lines and keep one line of each task, then run the command again", e.File, e.Line)
+}
+
+// CorruptError says which line of a file cannot be read, and why. Nothing was
+// written.
+type CorruptError struct {
+	File   string
+	Line   int // from 1
+	Column int // in bytes, from 1
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s; nothing was written. Repair the line, or take it from an earlier version (git log -p -- %s), then run the command again",
+		e.File, e.Line, e.Column, e.Reason, quoted(e.File))
+}
+
+// quoted is a word for a POSIX shell.
+func quoted(word string) string {
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,113 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// File is a beads JSONL file. It holds no state of its own: every call reads
+// the file. It may be used by several goroutines, and by several processes.
+type File struct {
+	path    string
+	lockDir string
+	now     func() time.Time
+}
+
+// OpenFile returns the tracker that is kept in the file at path. The file and
+// its directory are made when the first task is added. Locks are kept in
+// lockDir, which is made when it is needed; programs that share the file should
+// share lockDir too, and it should be outside the working tree.
+func OpenFile(path, lockDir string) *File {
+	return &File{path: path, lockDir: lockDir, now: time.Now}
+}
+
+// Path returns where the tasks are.
+func (f *File) Path() string { return f.path }
+
+// List returns all tasks, closed ones too, by priority, age and id.
+func (f *File) List(ctx context.Context) ([]Task, error) {
+	d, err := f.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Task, 0, len(d.tasks))
+	for _, t := range d.tasks {
+		all = append(all, t)
+	}
+	return inOrder(all), nil
+}
+
+// Ready returns the tasks that could be worked on now, in the order in which
+// they should be.
+func (f *File) Ready(ctx context.Context) ([]Task, error) {
+	d, err := f.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := f.graph(d)
+	ready := []Task{}
+	for _, t := range d.tasks {
+		if g.ready(t) {
+			ready = append(ready, t)
+		}
+	}
+	return inOrder(ready), nil
+}
+
+// Get returns one task; ErrNotFound when there is none of that id.
+func (f *File) Get(ctx context.Context, id string) (Task, error) {
+	d, err := f.read(ctx)
+	if err != nil {
+		return Task{}, err
+	}
+	return d.get(id)
+}
+
+// Blockers returns the ids of the open tasks that block a task. An ancestor
+// that is blocked or deferred itself is among them.
+func (f *File) Blockers(ctx context.Context, id string) ([]string, error) {
+	d, err := f.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.get(id)
+	if err != nil {
+		return nil, err
+	}
+	return f.graph(d).blockers(t), nil
+}
+
+func (f *File) graph(d *document) graph { return graph{d.tasks, f.now()} }
+
+func (f *File) read(ctx context.Context) (*document, error) {
+	d, _, err := f.load(ctx)
+	return d, err
+}
+
+// load reads the file and says which one it was: nil when there is none.
+func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	was, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		d, err := parse(f.path, nil)
+		return d, nil, err
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read tasks: %w", err)
+	}
+	if !was.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("read tasks: %s is not a file", f.path)
+	}
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read tasks: %w", err)
+	}
+	d, err := parse(f.path, data)
+	return d, was, err
+}

@@ -1,0 +1,173 @@
+package task
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	directory   = ".beads"
+	defaultFile = "issues.jsonl"
+	oldFile     = "beads.jsonl" // what the first versions of beads wrote
+)
+
+// Find returns the path of the tasks file for somebody who stands in dir, a
+// directory of a checkout of the repository whose main checkout is given: the
+// file in $BEADS_DIR, else in the nearest .beads from dir up to the top of the
+// checkout, else in the main checkout's .beads. A linked worktree's own copy is
+// never used: the file at the same place in the main checkout is. The file need
+// not exist. Errors: *BackendError when a database holds the tasks,
+// *RedirectError when the directory points to another one.
+func Find(dir, mainCheckout string, getenv func(string) string) (string, error) {
+	beads, err := findDirectory(dir, mainCheckout, getenv)
+	if err != nil {
+		return "", fmt.Errorf("find tasks: %w", err)
+	}
+	if err := checkRedirect(beads); err != nil {
+		return "", err
+	}
+	name, err := fileName(beads)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(beads, name), nil
+}
+
+func findDirectory(dir, mainCheckout string, getenv func(string) string) (string, error) {
+	if set := getenv("BEADS_DIR"); set != "" {
+		if !filepath.IsAbs(set) {
+			set = filepath.Join(dir, set)
+		}
+		return filepath.Abs(set)
+	}
+	top, within, err := nearest(dir)
+	if err != nil {
+		return "", err
+	}
+	home, err := filepath.Abs(mainCheckout)
+	if err != nil {
+		return "", err
+	}
+	if at := filepath.Join(home, within, directory); top != "" && isDirectory(at) {
+		return at, nil
+	}
+	return filepath.Join(home, directory), nil
+}
+
+// nearest finds the first directory from dir upward that has a .beads. It
+// returns the top of the checkout and the path within it; both are empty when
+// there is none.
+func nearest(dir string) (top, within string, err error) {
+	dir, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", "", err
+	}
+	found := ""
+	for at := dir; ; at = filepath.Dir(at) {
+		if found == "" && isDirectory(filepath.Join(at, directory)) {
+			found = at
+		}
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			top = at
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if top == "" || found == "" {
+		return "", "", nil
+	}
+	within, err = filepath.Rel(top, found)
+	return top, within, err
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func checkRedirect(beads string) error {
+	to, err := os.ReadFile(filepath.Join(beads, "redirect"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("find tasks: %w", err)
+	}
+	if line := strings.TrimSpace(string(to)); line != "" {
+		return &RedirectError{Dir: beads, To: line}
+	}
+	return nil
+}
+
+// metadata is what beads says about its own storage.
+type metadata struct {
+	Backend  string `json:"backend"`
+	Database string `json:"database"`
+	Export   string `json:"jsonl_export"`
+}
+
+// fileName says which file of a .beads directory holds the tasks.
+func fileName(beads string) (string, error) {
+	m, err := readMetadata(beads)
+	if err != nil {
+		return "", err
+	}
+	switch backend := cmp.Or(m.Backend, databaseKind(m.Database)); backend {
+	case "", "sqlite", "jsonl":
+	default:
+		return "", &BackendError{Dir: beads, Backend: backend}
+	}
+	if m.Export != "" {
+		if filepath.Base(m.Export) != m.Export || filepath.Ext(m.Export) != ".jsonl" {
+			return "", fmt.Errorf("find tasks: %s: jsonl_export is not the name of a .jsonl file: %q", filepath.Join(beads, "metadata.json"), m.Export)
+		}
+		return m.Export, nil
+	}
+	if !exists(filepath.Join(beads, defaultFile)) && exists(filepath.Join(beads, oldFile)) {
+		return oldFile, nil
+	}
+	return defaultFile, nil
+}
+
+// databaseKind is dolt when only the database's name says so.
+func databaseKind(database string) string {
+	if database == "dolt" {
+		return database
+	}
+	return ""
+}
+
+func readMetadata(beads string) (metadata, error) {
+	path := filepath.Join(beads, "metadata.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if isDirectory(filepath.Join(beads, "embeddeddolt")) || isDirectory(filepath.Join(beads, "dolt")) {
+			return metadata{Backend: "dolt"}, nil
+		}
+		return metadata{}, nil
+	}
+	if err != nil {
+		return metadata{}, fmt.Errorf("find tasks: %w", err)
+	}
+	var m metadata
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("find tasks: %s says where beads keeps the tasks, and cannot be read: %w", path, err)
+	}
+	return m, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,102 @@
+package task
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+// lock keeps every other coven from changing the file until unlock is called.
+// It waits for as long as ctx lasts.
+func (f *File) lock(ctx context.Context) (unlock func(), err error) {
+	type result struct {
+		unlock func()
+		err    error
+	}
+	got := make(chan result, 1)
+	go func() {
+		unlock, err := f.acquire()
+		got <- result{unlock, err}
+	}()
+	select {
+	case r := <-got:
+		return r.unlock, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-got; r.err == nil {
+				r.unlock()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// acquire takes the lock file, which works on every file system, and then the
+// directory of the tasks, which covers those that share it from other
+// repositories by BEADS_DIR and keep their lock files elsewhere.
+func (f *File) acquire() (func(), error) {
+	name, err := f.lockName()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(f.lockDir, 0o755); err != nil {
+		return nil, err
+	}
+	release, err := lockedfile.MutexAt(filepath.Join(f.lockDir, name)).Lock()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := lockDirectory(filepath.Dir(f.path))
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() {
+		if dir != nil {
+			_ = dir.Close() // it was only read; closing gives the lock back
+		}
+		release()
+	}, nil
+}
+
+// lockName is the same for every name of one file.
+func (f *File) lockName() (string, error) {
+	path, err := f.target()
+	if errors.Is(err, fs.ErrNotExist) {
+		path, err = filepath.Abs(f.path) // not even its directory is there
+	}
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(path))
+	return fmt.Sprintf("tasks-%x.lock", sum[:8]), nil
+}
+
+// lockDirectory locks a directory. It returns nil when there is none, or when
+// its file system has no such locks, as some network file systems do not.
+func lockDirectory(path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX)
+	}
+	switch {
+	case err == nil:
+		return dir, nil
+	case errors.Is(err, syscall.EBADF), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOLCK):
+		return nil, dir.Close()
+	}
+	return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
+}

@@ -1,0 +1,156 @@
+package task
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	parentChild     = "parent-child"
+	defaultPriority = 2
+)
+
+// blocks says whether a dependency of this type holds a task back while the
+// other one is open. A parent does so in another way: see graph.above.
+func (d Dependency) blocks() bool {
+	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
+}
+
+// work says whether an agent can be given the task. Containers are no work, nor
+// are the records that other programs keep in beads.
+func (t Task) work() bool {
+	switch t.Type {
+	case "epic", "molecule", "gate", "message", "merge-request", "agent", "role", "rig":
+		return false
+	}
+	return !t.aside
+}
+
+// graph answers which task waits for which.
+type graph struct {
+	tasks map[string]Task
+	now   time.Time
+}
+
+// ready says whether a task could be worked on now, by anybody.
+func (g graph) ready(t Task) bool {
+	return t.Status == StatusOpen && t.Assignee == "" && t.work() &&
+		!t.DeferUntil.After(g.now) && len(g.blockers(t)) == 0
+}
+
+// blockers are the ids of the tasks that hold t back: those that t depends on,
+// those that an ancestor of t depends on, and ancestors that are held back by
+// their own status.
+func (g graph) blockers(t Task) []string {
+	ids := g.direct(t)
+	for _, a := range g.above(t) {
+		ids = append(ids, g.direct(a)...)
+		if a.Status == StatusBlocked || a.Status == statusDeferred || a.DeferUntil.After(g.now) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return unique(ids)
+}
+
+// direct are the open tasks that t itself depends on.
+func (g graph) direct(t Task) []string {
+	var ids []string
+	for _, d := range t.DependsOn {
+		if d.blocks() && g.holds(d.ID) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// holds says whether a task blocks those that depend on it. One that is gone
+// does not; one of another tracker does, for nobody can ask whether it is done;
+// a pinned one does not, for it is never done.
+func (g graph) holds(id string) bool {
+	t, ok := g.tasks[id]
+	if !ok {
+		return strings.HasPrefix(id, "external:")
+	}
+	return t.Status != StatusClosed && t.Status != statusPinned
+}
+
+// above are the ancestors of t that are not closed, nearest first.
+func (g graph) above(t Task) []Task {
+	var found []Task
+	seen := map[string]bool{t.ID: true}
+	for queue := parents(t); len(queue) > 0; queue = queue[1:] {
+		p, ok := g.tasks[queue[0]]
+		if !ok || seen[p.ID] || p.Status == StatusClosed {
+			continue
+		}
+		seen[p.ID] = true
+		found = append(found, p)
+		queue = append(queue, parents(p)...)
+	}
+	return found
+}
+
+func parents(t Task) []string {
+	var ids []string
+	if t.Parent != "" {
+		ids = append(ids, t.Parent)
+	}
+	for _, d := range t.DependsOn {
+		if d.Type == parentChild {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// cycle finds open tasks that wait for each other, among those that ids wait
+// for. It is nil when there are none.
+func (g graph) cycle(ids []string) []string {
+	done := map[string]bool{}
+	var path []string
+	var visit func(id string) []string
+	visit = func(id string) []string {
+		if at := slices.Index(path, id); at >= 0 {
+			return slices.Clone(path[at:])
+		}
+		if done[id] || !g.holds(id) {
+			return nil
+		}
+		path = append(path, id)
+		for _, next := range append(g.direct(g.tasks[id]), parents(g.tasks[id])...) {
+			if found := visit(next); found != nil {
+				return found
+			}
+		}
+		path, done[id] = path[:len(path)-1], true
+		return nil
+	}
+	for _, id := range ids {
+		if found := visit(id); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// inOrder sorts tasks as they are to be worked on: priority, age, id.
+func inOrder(tasks []Task) []Task {
+	slices.SortFunc(tasks, func(a, b Task) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return tasks
+}
+
+func unique(words []string) []string {
+	var kept []string
+	seen := map[string]bool{}
+	for _, w := range words {
+		if !seen[w] {
+			kept = append(kept, w)
+		}
+		seen[w] = true
+	}
+	return kept
+}

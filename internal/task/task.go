@@ -1,0 +1,90 @@
+// Package task provides the tasks of a repository, read from and written to a
+// beads JSONL file (.beads/issues.jsonl): one JSON object a line.
+//
+// Rules:
+//   - The file belongs to the user and to other programs too. A change touches
+//     only the members it names, of one line; every other byte of the file, the
+//     order of lines and members, unknown members, line endings and the final
+//     newline (or its absence) stay as they are.
+//   - Of several lines with one id the last counts. Lines of another _type and
+//     tombstones are kept and not listed.
+//   - A file with git's conflict markers or with a line that cannot be read is
+//     refused as a whole: nothing is listed and nothing is written.
+//   - Every change is made under a lock, on a file that was read under that
+//     lock, and lands by rename: a reader, or the next start after kill -9, sees
+//     the file before or after it. Reading takes no lock.
+//   - The lock is kept in a directory that the caller gives, outside the working
+//     tree, and on the directory of the file itself. No lock file appears beside
+//     the tasks.
+package task
+
+import "time"
+
+// The statuses that coven reads and writes. Others are kept as they are.
+const (
+	StatusOpen       = "open"
+	StatusInProgress = "in_progress"
+	StatusBlocked    = "blocked"
+	StatusClosed     = "closed"
+)
+
+const (
+	statusDeferred  = "deferred"
+	statusPinned    = "pinned"
+	statusTombstone = "tombstone"
+)
+
+// Task is a unit of work as its tracker describes it.
+type Task struct {
+	ID          string         `json:"id"`
+	Title       string         `json:"title"`
+	Description string         `json:"description,omitempty"`
+	Acceptance  string         `json:"acceptance_criteria,omitempty"` // Markdown
+	Design      string         `json:"design,omitempty"`              // Markdown
+	Notes       string         `json:"notes,omitempty"`
+	Status      string         `json:"status"`
+	Type        string         `json:"issue_type"`
+	Priority    int            `json:"priority"` // 0 is the most urgent
+	Assignee    string         `json:"assignee,omitempty"`
+	Parent      string         `json:"parent,omitempty"`
+	ExternalRef string         `json:"external_ref,omitempty"`
+	Labels      []string       `json:"labels,omitempty"`
+	DependsOn   []Dependency   `json:"depends_on,omitempty"`
+	CreatedAt   time.Time      `json:"created_at,omitzero"`
+	UpdatedAt   time.Time      `json:"updated_at,omitzero"`
+	StartedAt   time.Time      `json:"started_at,omitzero"`
+	ClosedAt    time.Time      `json:"closed_at,omitzero"`
+	DeferUntil  time.Time      `json:"defer_until,omitzero"`
+	CloseReason string         `json:"close_reason,omitempty"`
+	Metadata    map[string]any `json:"metadata,omitempty"` // numbers are json.Number
+	Comments    []Comment      `json:"comments,omitempty"`
+
+	// aside marks what is kept in a tracker but is no work: a template, a
+	// pinned or an ephemeral record.
+	aside bool
+}
+
+// Dependency is a task that another one refers to. Type is written with
+// hyphens: blocks, parent-child, related, ...
+type Dependency struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+// Comment is a remark on a task.
+type Comment struct {
+	Author    string    `json:"author,omitempty"`
+	Text      string    `json:"text"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+}
+
+// New is a task to be added.
+type New struct {
+	Title       string
+	Description string
+	Acceptance  []string // one criterion each, plain text or Markdown
+	Priority    int      // 0 (most urgent) to 4
+	Labels      []string
+	After       []string // ids of the tasks that must be closed first
+	Type        string   // "task" when empty
+}

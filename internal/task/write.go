@@ -1,0 +1,133 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/internal/crash"
+)
+
+// attempts is how often a change is made anew because a program that does not
+// know the lock wrote the file meanwhile.
+const attempts = 10
+
+var errRaced = errors.New("the file was changed meanwhile")
+
+// update changes the file under the lock. What edit did is written only when it
+// returns no error and changed something.
+func (f *File) update(ctx context.Context, edit func(*document) error) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("lock tasks: %w", err)
+	}
+	defer unlock()
+	for range attempts {
+		err = f.attempt(ctx, edit)
+		if !errors.Is(err, errRaced) {
+			return err
+		}
+	}
+	return fmt.Errorf("write tasks: %s: another program keeps writing it: %w", f.path, err)
+}
+
+func (f *File) attempt(ctx context.Context, edit func(*document) error) error {
+	d, was, err := f.load(ctx)
+	if err != nil {
+		return err
+	}
+	if err := edit(d); err != nil || !d.changed {
+		return err
+	}
+	if err := f.replace(d.bytes(), was); err != nil {
+		return fmt.Errorf("write tasks: %w", err)
+	}
+	return nil
+}
+
+// replace puts data where the file is: the file that a symbolic link leads to,
+// with the mode it has.
+func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
+	path, err := f.target()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := sweep(path); err != nil {
+		return err
+	}
+	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
+		renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
+	if _, err := pending.Write(data); err != nil {
+		return err
+	}
+	if !same(path, was) {
+		return errRaced
+	}
+	crash.Point("task.before.rename")
+	if err := pending.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	crash.Point("task.after.rename")
+	return syncDir(dir)
+}
+
+// target is the file itself, with symbolic links followed. A link to nothing is
+// refused: writing would put a file in the place of the link.
+func (f *File) target() (string, error) {
+	path, err := filepath.EvalSymlinks(f.path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	if _, err := os.Lstat(f.path); err == nil {
+		return "", fmt.Errorf("%s is a symbolic link to a file that does not exist", f.path)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(f.path))
+	return filepath.Join(dir, filepath.Base(f.path)), err
+}
+
+// same says whether the file is still the one that was read.
+func same(path string, was fs.FileInfo) bool {
+	is, err := os.Stat(path)
+	if was == nil || err != nil {
+		return was == nil && errors.Is(err, fs.ErrNotExist)
+	}
+	return os.SameFile(is, was) && is.Size() == was.Size() && is.ModTime().Equal(was.ModTime())
+}
+
+// sweep removes what a killed writer left beside the file: copies that never
+// took its place. The lock says that nobody is writing one now.
+func sweep(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(path))
+		if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,254 @@
+package tmpl
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template/parse"
+
+	"github.com/coven-run/coven/internal/suggest"
+)
+
+// program is a template that can be run. What text/template would do by itself
+// with keys and values is done by functions of ours, which the tree calls:
+// _get for .a.b, _put for what an action prints, _each for what range goes over.
+type program struct {
+	source
+	form form
+	tree *parse.Tree
+	gets []access // by the number that _get is called with
+	uses Uses
+}
+
+// access is one use of a path.
+type access struct {
+	Reference
+	base string // what the path begins at, for messages: "the data", "$x"
+}
+
+func compile(name, text string, f form) (*program, error) {
+	p := &program{source: newSource(name, text), form: f}
+	trees := map[string]*parse.Tree{}
+	tree, err := parse.New(treeName).Parse(p.encoded, "", "", trees, signatures())
+	if err != nil {
+		return nil, p.foreign(err)
+	}
+	for _, other := range trees {
+		if other != tree {
+			return nil, p.fail(other.Root.Pos, "define and block do not work here", `put it into a prompt and {{include "name"}} it`)
+		}
+	}
+	p.tree = tree
+	if f == command {
+		if err := p.scanShell(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.list(tree.Root, true); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// treeName is what text/template calls the template in its messages.
+const treeName = "t"
+
+func (p *program) fail(at parse.Pos, msg, hint string) *Error {
+	line, column := p.place(int(at))
+	return &Error{Name: p.name, Line: line, Column: column, Msg: msg, Hint: hint}
+}
+
+var (
+	message = regexp.MustCompile(`(?s)^template: t:(\d+):(?:(\d+):)? (?:executing "t" at <.*?>: )?(.*)$`)
+	noFunc  = regexp.MustCompile(`function "(\w+)" not defined`)
+	inFunc  = regexp.MustCompile(`^error calling (\w+: )`)
+	inOurs  = regexp.MustCompile(`^(?:_\w+|include): `)
+)
+
+// foreign makes an *Error of an error of text/template, whose message says
+// where it is.
+func (p *program) foreign(err error) *Error {
+	m := message.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &Error{Name: p.name, Line: 1, Msg: p.decode(err.Error())}
+	}
+	e := &Error{Name: p.name, Msg: inOurs.ReplaceAllString(inFunc.ReplaceAllString(p.decode(m[3]), "$1"), "")}
+	e.Line, _ = strconv.Atoi(m[1]) //nolint:errcheck // digits
+	if column, err := strconv.Atoi(m[2]); err == nil {
+		e.Line, e.Column = p.place(p.offset(e.Line, column))
+	}
+	if f := noFunc.FindStringSubmatch(e.Msg); f != nil {
+		e.Msg = fmt.Sprintf("unknown function %q", f[1])
+		e.Hint = known(f[1], functionNames)
+	}
+	return e
+}
+
+// known is the hint for a word that is none of those known.
+func known(word string, words []string) string {
+	if hint := suggest.Hint(word, words); hint != "" {
+		return hint
+	}
+	if len(words) == 0 || len(words) > 24 {
+		return ""
+	}
+	return "known: " + strings.Join(words, ", ")
+}
+
+// list rewrites nodes. root says that the dot is the whole data.
+func (p *program) list(l *parse.ListNode, root bool) error {
+	if l == nil {
+		return nil
+	}
+	for _, n := range l.Nodes {
+		if err := p.node(n, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) node(n parse.Node, root bool) error {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		if len(n.Pipe.Decl) == 0 {
+			defer p.append(n.Pipe, "_put")
+		}
+		return p.pipe(n.Pipe, root)
+	case *parse.IfNode:
+		return p.branch(&n.BranchNode, root, root)
+	case *parse.WithNode:
+		return p.branch(&n.BranchNode, root, false)
+	case *parse.RangeNode:
+		defer p.append(n.Pipe, "_each")
+		return p.branch(&n.BranchNode, root, false)
+	case *parse.TemplateNode:
+		return p.fail(n.Pos, "template does not work here", `put it into a prompt and {{include "name"}} it`)
+	}
+	return nil
+}
+
+func (p *program) branch(b *parse.BranchNode, root, inner bool) error {
+	if err := p.pipe(b.Pipe, root); err != nil {
+		return err
+	}
+	if err := p.list(b.List, inner); err != nil {
+		return err
+	}
+	return p.list(b.ElseList, root)
+}
+
+// append lets a pipe end in a call of a function of ours.
+func (p *program) append(pipe *parse.PipeNode, function string) {
+	pipe.Cmds = append(pipe.Cmds, &parse.CommandNode{
+		NodeType: parse.NodeCommand, Pos: pipe.Pos, Args: []parse.Node{p.ident(function, pipe.Pos)},
+	})
+}
+
+func (p *program) ident(name string, at parse.Pos) parse.Node {
+	return parse.NewIdentifier(name).SetTree(p.tree).SetPos(at)
+}
+
+func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
+	for _, c := range pipe.Cmds {
+		if err := p.call(c); err != nil {
+			return err
+		}
+		for i, arg := range c.Args {
+			replaced, err := p.operand(arg, root)
+			if err != nil {
+				return err
+			}
+			c.Args[i] = replaced
+		}
+	}
+	return nil
+}
+
+// call notes the functions that a caller must know about.
+func (p *program) call(c *parse.CommandNode) error {
+	for i, arg := range c.Args {
+		function, ok := arg.(*parse.IdentifierNode)
+		switch {
+		case !ok:
+		case function.Ident == "raw":
+			p.uses.Raw = append(p.uses.Raw, p.reference(function.Pos, nil))
+		case function.Ident == "include" && p.form != prompt:
+			return p.fail(function.Pos, "include works in prompts only", "")
+		case function.Ident == "include":
+			name, ok := parse.Node(nil), i == 0 && len(c.Args) == 2
+			if ok {
+				name = c.Args[1]
+			}
+			text, isText := name.(*parse.StringNode)
+			if !isText {
+				return p.fail(function.Pos, "include takes the name of one prompt, in quotes", `{{include "name"}}`)
+			}
+			p.uses.Includes = append(p.uses.Includes, p.reference(text.Pos, []string{text.Text}))
+		}
+	}
+	return nil
+}
+
+func (p *program) reference(at parse.Pos, path []string) Reference {
+	line, column := p.place(int(at))
+	return Reference{Path: path, Line: line, Column: column}
+}
+
+// operand returns what stands for an operand in the rewritten tree.
+func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		base := "the data"
+		if !root {
+			base = "the current value"
+		}
+		return p.get(&parse.DotNode{NodeType: parse.NodeDot, Pos: n.Pos}, start(n.Pos, n.Ident), p.access(start(n.Pos, n.Ident), n.Ident, base, root)), nil
+	case *parse.VariableNode:
+		if len(n.Ident) == 1 {
+			return n, nil
+		}
+		base := &parse.VariableNode{NodeType: parse.NodeVariable, Pos: n.Pos, Ident: n.Ident[:1]}
+		return p.get(base, n.Pos, p.access(n.Pos, n.Ident[1:], n.Ident[0], n.Ident[0] == "$")), nil
+	case *parse.ChainNode:
+		base, err := p.operand(n.Node, root)
+		return p.get(base, n.Pos, p.access(n.Pos, n.Field, "the value", false)), err
+	case *parse.PipeNode:
+		return n, p.pipe(n, root)
+	}
+	return n, nil
+}
+
+// start is where a chain of fields begins: text/template gives a chain the
+// position of its second field.
+func start(at parse.Pos, fields []string) parse.Pos {
+	if len(fields) > 1 {
+		at -= parse.Pos(len(fields[0]) + 1)
+	}
+	return at
+}
+
+// access notes the use of a path. root says that it begins at the whole data.
+func (p *program) access(at parse.Pos, fields []string, base string, root bool) int {
+	path := slices.Clone(fields)
+	for i := range path {
+		path[i] = p.decode(path[i])
+	}
+	ref := p.reference(at, path)
+	if root {
+		p.uses.Data = append(p.uses.Data, ref)
+	}
+	p.gets = append(p.gets, access{ref, base})
+	return len(p.gets) - 1
+}
+
+// get is a call of _get, in parentheses.
+func (p *program) get(base parse.Node, at parse.Pos, number int) parse.Node {
+	c := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{
+		p.ident("_get", at), base,
+		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number), Text: strconv.Itoa(number)},
+	}}
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{c}}
+}

@@ -1,0 +1,216 @@
+package tmpl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// functionNames are the functions that templates may call. Those of
+// text/template come second; call is not among them.
+var functionNames = []string{
+	"default", "join", "upper", "lower", "trim", "indent", "quote", "json", "include", "raw",
+	"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index", "slice",
+	"print", "printf", "println", "html", "js", "urlquery",
+}
+
+// signatures are the names that the parser accepts as functions.
+func signatures() map[string]any {
+	names := make(map[string]any, len(functionNames))
+	for _, name := range functionNames {
+		names[name] = true
+	}
+	return names
+}
+
+// verbatim is text that raw lets through a command unquoted.
+type verbatim string
+
+// functions are the functions of one run.
+func (p *program) functions(include func(string) (string, error)) template.FuncMap {
+	return template.FuncMap{
+		"_get": p.field, "_put": p.put, "_each": each,
+		"default": orElse, "join": join, "indent": indent, "json": asJSON, "include": include,
+		"upper": func(v any) (string, error) { s, err := str(v); return strings.ToUpper(s), err },
+		"lower": func(v any) (string, error) { s, err := str(v); return strings.ToLower(s), err },
+		"trim":  func(v any) (string, error) { s, err := str(v); return strings.TrimSpace(s), err },
+		"quote": p.quote,
+		"raw":   func(v any) (verbatim, error) { s, err := str(v); return verbatim(s), err },
+	}
+}
+
+// put is what an action prints.
+func (p *program) put(v any) (string, error) {
+	s, err := str(v)
+	if err != nil || p.form != command {
+		return s, err
+	}
+	if _, ok := v.(verbatim); ok {
+		return s, nil
+	}
+	if strings.ContainsRune(s, 0) {
+		return "", errors.New("a value with a NUL byte cannot be given to a command")
+	}
+	return shellWord(s), nil
+}
+
+// shellWord quotes a text so that a shell reads it as one word.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// quote puts a text into double quotes. In a command it changes nothing: the
+// text is quoted for the shell anyway.
+func (p *program) quote(v any) (string, error) {
+	s, err := str(v)
+	if err != nil || p.form == command {
+		return s, err
+	}
+	return fmt.Sprintf("%q", s), nil
+}
+
+// str is a value as templates print it.
+func str(v any) (string, error) {
+	value := reflect.ValueOf(v)
+	switch value.Kind() {
+	case reflect.Invalid:
+		return "", nil
+	case reflect.String:
+		return value.String(), nil
+	}
+	return asJSON(v)
+}
+
+func asJSON(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", fmt.Errorf("write as JSON: %w", err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// orElse returns v, or otherwise when v is null, or an empty text, list or map.
+func orElse(otherwise, v any) any {
+	value := reflect.ValueOf(v)
+	switch value.Kind() {
+	case reflect.Invalid:
+		return otherwise
+	case reflect.String, reflect.Slice, reflect.Map:
+		if value.Len() == 0 {
+			return otherwise
+		}
+	}
+	return v
+}
+
+func join(sep string, list any) (string, error) {
+	value := reflect.ValueOf(list)
+	if !value.IsValid() {
+		return "", nil
+	}
+	if value.Kind() != reflect.Slice {
+		return "", fmt.Errorf("it takes a separator and a list, not %s", kindOf(list))
+	}
+	words := make([]string, value.Len())
+	for i := range words {
+		s, err := str(value.Index(i).Interface())
+		if err != nil {
+			return "", err
+		}
+		words[i] = s
+	}
+	return strings.Join(words, sep), nil
+}
+
+// maxIndent is more than anybody needs.
+const maxIndent = 200
+
+func indent(spaces int, v any) (string, error) {
+	if spaces < 0 || spaces > maxIndent {
+		return "", fmt.Errorf("it takes 0 to %d spaces", maxIndent)
+	}
+	s, err := str(v)
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = strings.Repeat(" ", spaces) + line
+		}
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// each is what range goes over: never a number, which could be endless.
+func each(v any) (any, error) {
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Invalid, reflect.Slice, reflect.Map:
+		return v, nil
+	}
+	return nil, fmt.Errorf("range goes over a list or a map, not %s", kindOf(v))
+}
+
+func kindOf(v any) string {
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Invalid:
+		return "null"
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map:
+		return "a map"
+	}
+	return "a number"
+}
+
+// field finds what a path names, from base.
+func (p *program) field(base any, number int) (any, error) {
+	use := p.gets[number]
+	for i, key := range use.Path {
+		value := reflect.ValueOf(base)
+		if value.Kind() != reflect.Map || value.Type().Key().Kind() != reflect.String {
+			return nil, p.missing(use, i, fmt.Sprintf("%s is %s and has no %q", use.label(i), kindOf(base), key), "")
+		}
+		found := value.MapIndex(reflect.ValueOf(key).Convert(value.Type().Key()))
+		if !found.IsValid() {
+			return nil, p.missing(use, i, fmt.Sprintf("%s has no %q", use.label(i), key), known(key, keysOf(value)))
+		}
+		base = found.Interface()
+	}
+	return base, nil
+}
+
+func (p *program) missing(use access, index int, msg, hint string) *Error {
+	column := use.Column
+	for _, before := range use.Path[:index] {
+		column += 1 + len([]rune(before))
+	}
+	return &Error{Name: p.name, Line: use.Line, Column: column, Msg: msg, Hint: hint}
+}
+
+// label is what messages call the first parts of the path.
+func (a access) label(parts int) string {
+	path := ""
+	if parts > 0 {
+		path = "." + strings.Join(a.Path[:parts], ".")
+	}
+	if path == "" || strings.HasPrefix(a.base, "$") {
+		return a.base + path
+	}
+	return path
+}
+
+func keysOf(m reflect.Value) []string {
+	var keys []string
+	for _, k := range m.MapKeys() {
+		keys = append(keys, k.String())
+	}
+	slices.Sort(keys)
+	return keys
+}

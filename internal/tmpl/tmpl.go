@@ -1,0 +1,119 @@
+// Package tmpl renders Go templates (text/template) for grimoires and prompts.
+//
+// Its rules:
+//
+//   - What a template names must exist: a missing key is an error with its line,
+//     its column and what was probably meant. A list or map value is printed as
+//     JSON, and null as nothing.
+//   - Names may hold hyphens: {{.steps.run-tests.output}}. (A name that ends in
+//     a hyphen, or a first name that begins with a digit, needs index.)
+//   - Functions: default join upper lower trim indent quote json include raw, and
+//     of text/template and or not eq ne lt le gt ge len index slice print printf
+//     println html js urlquery. None reads a file, the environment or a clock,
+//     or runs anything. define, template and block do not work: use include.
+//   - A value is never read as a template again.
+//   - In a shell command (Command) every value becomes one quoted word of the
+//     shell. Where that cannot work (inside quotes, comments, here-documents,
+//     backquotes, ...) the action is an error, found by Check already.
+//
+// Every error is an *Error.
+package tmpl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Error is one thing that is wrong in a template, or with what it was given.
+type Error struct {
+	Name         string // of the template
+	Line, Column int    // from 1; Column is 0 when it is not known
+	Msg          string
+	Hint         string // what to do about it; may be empty
+}
+
+// Error returns "name:line:column: msg (hint)".
+func (e *Error) Error() string {
+	at := fmt.Sprintf("%s:%d:", e.Name, e.Line)
+	if e.Column > 0 {
+		at += fmt.Sprintf("%d:", e.Column)
+	}
+	if e.Hint != "" {
+		return at + " " + e.Msg + " (" + e.Hint + ")"
+	}
+	return at + " " + e.Msg
+}
+
+// Text renders a template that becomes text. name is what errors call it.
+func Text(name, text string, data map[string]any) (string, error) {
+	return render(name, text, plain, data, nil)
+}
+
+// Lookup finds the file that {{include "name"}} means: its name in errors, and
+// its text.
+type Lookup func(name string) (file, text string, ok bool)
+
+// Prompt renders a template that may include others. They see the same data.
+func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
+	return render(name, text, prompt, data, &including{lookup: lookup})
+}
+
+// Command renders a template that becomes a command for sh -c. Every value is
+// quoted for the shell, once; raw opts out (see Uses.Raw).
+func Command(name, text string, data map[string]any) (string, error) {
+	return render(name, text, command, data, nil)
+}
+
+// Bool renders a template that must become true or false. Space around is
+// ignored.
+func Bool(name, text string, data map[string]any) (bool, error) {
+	out, err := Text(name, text, data)
+	if err != nil {
+		return false, err
+	}
+	switch out = strings.TrimSpace(out); out {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, &Error{Name: name, Line: 1, Column: 1,
+		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`}
+}
+
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "..."
+	}
+	return s
+}
+
+// form is what a template becomes.
+type form int
+
+const (
+	plain form = iota
+	prompt
+	command
+)
+
+func render(name, text string, f form, data map[string]any, in *including) (string, error) {
+	p, err := compile(name, text, f)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	if err := p.execute(&out, data, in); err != nil {
+		return "", p.explain(err)
+	}
+	return out.String(), nil
+}
+
+// explain makes an *Error of what running a template gave.
+func (p *program) explain(err error) error {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return own
+	}
+	return p.foreign(err)
+}

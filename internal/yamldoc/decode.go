@@ -1,0 +1,265 @@
+package yamldoc
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/suggest"
+)
+
+// maxVisits bounds what aliases can make of a small file.
+const maxVisits = 100_000
+
+// placed is a field that decodes itself.
+type placed interface {
+	decode(d *Document, n *yaml.Node)
+}
+
+// DecodeNode fills the value that into points to from a node.
+func (d *Document) DecodeNode(n Node, into any) {
+	if n.node != nil {
+		d.value(n.node, reflect.ValueOf(into).Elem())
+	}
+}
+
+func (d *Document) value(n *yaml.Node, v reflect.Value) {
+	if p, ok := v.Addr().Interface().(placed); ok {
+		p.decode(d, n)
+		return
+	}
+	if n.Kind == yaml.AliasNode {
+		d.alias(n, v)
+		return
+	}
+	if d.visits++; d.visits > maxVisits {
+		if d.visits == maxVisits+1 {
+			d.Fail(Node{n}, "the file is too large", "")
+		}
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		d.Fail(Node{n}, "the value is missing", "")
+		return
+	}
+	d.kind(n, v)
+}
+
+func (d *Document) alias(n *yaml.Node, v reflect.Value) {
+	if slices.Contains(d.aliases, n.Alias) {
+		d.Fail(Node{n}, "the alias *"+n.Value+" contains itself", "")
+		return
+	}
+	d.aliases = append(d.aliases, n.Alias)
+	d.value(n.Alias, v)
+	d.aliases = d.aliases[:len(d.aliases)-1]
+}
+
+func (d *Document) kind(n *yaml.Node, v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		d.duration(n, v)
+	case v.Kind() == reflect.Struct:
+		d.fields(n, v)
+	case v.Kind() == reflect.Slice:
+		d.list(n, v)
+	case v.Kind() == reflect.Map:
+		d.dictionary(n, v)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem())
+	default:
+		d.scalar(n, v)
+	}
+}
+
+func (d *Document) scalar(n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.ScalarNode {
+		d.wrong(n, wanted(v.Kind()))
+		return
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.String:
+		if !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!timestamp"}, n.Tag) {
+			d.wrong(n, "text")
+			return
+		}
+		v.SetString(n.Value)
+	case reflect.Bool:
+		var b bool
+		err = n.Decode(&b)
+		v.SetBool(b)
+	case reflect.Int:
+		var i int64
+		i, err = strconv.ParseInt(n.Value, 10, strconv.IntSize)
+		v.SetInt(i)
+	default:
+		panic("yamldoc: no YAML for a field of type " + v.Type().String())
+	}
+	if err != nil {
+		d.wrong(n, wanted(v.Kind()))
+	}
+}
+
+func wanted(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	}
+	return "text"
+}
+
+func (d *Document) duration(n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.ScalarNode {
+		d.wrong(n, "a duration such as 20m")
+		return
+	}
+	value, err := time.ParseDuration(n.Value)
+	switch {
+	case err != nil:
+		hint := "write 90s, 20m or 1h30m"
+		if _, err := strconv.Atoi(n.Value); err == nil {
+			hint = "a unit is missing: " + n.Value + "s or " + n.Value + "m?"
+		}
+		d.Fail(Node{n}, fmt.Sprintf("%q is not a duration", n.Value), hint)
+	case value <= 0:
+		d.Fail(Node{n}, "a duration must be more than 0", "")
+	default:
+		v.SetInt(int64(value))
+	}
+}
+
+// wrong says that a value is of another kind than is wanted.
+func (d *Document) wrong(n *yaml.Node, want string) {
+	got := strconv.Quote(n.Value)
+	switch {
+	case n.Kind == yaml.MappingNode:
+		got = "keys with values"
+	case n.Kind == yaml.SequenceNode:
+		got = "a list"
+	case n.Tag != "" && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary":
+		got = "a value with the tag " + n.Tag
+	}
+	hint := ""
+	if want == "text" && n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0 {
+		hint = "text that begins with { needs quotes"
+	}
+	d.Fail(Node{n}, "this must be "+want+", not "+got, hint)
+}
+
+func (d *Document) list(n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(n, "a list")
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		d.value(item, v.Index(i))
+	}
+}
+
+func (d *Document) dictionary(n *yaml.Node, v reflect.Value) {
+	v.Set(reflect.MakeMap(v.Type()))
+	d.each(n, func(key, value *yaml.Node) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(value, item)
+		v.SetMapIndex(reflect.ValueOf(key.Value), item)
+	})
+}
+
+// each calls do for every key of a mapping that is text and given once.
+func (d *Document) each(n *yaml.Node, do func(key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, "keys with values")
+		return
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch first, twice := lines[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			d.Fail(Node{key}, "a key must be text", "")
+		case key.Tag == "!!merge":
+			d.Fail(Node{key}, "merge keys (<<) do not work here", "anchors and aliases do")
+		case twice:
+			d.Fail(Node{key}, fmt.Sprintf("the key %q is given twice", key.Value), fmt.Sprintf("first on line %d", first))
+		default:
+			lines[key.Value] = key.Line
+			do(key, value)
+		}
+	}
+}
+
+func (d *Document) fields(n *yaml.Node, v reflect.Value) {
+	byKey := map[string]reflect.Value{}
+	keys := collect(v, byKey, nil)
+	d.each(n, func(key, value *yaml.Node) {
+		field, ok := byKey[key.Value]
+		if !ok {
+			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), unknown(key.Value, keys))
+			return
+		}
+		d.value(value, field)
+	})
+}
+
+// unknown is the hint for a word that is none of those known.
+func unknown(word string, known []string) string {
+	if hint := suggest.Hint(word, known); hint != "" {
+		return hint
+	}
+	return "known: " + strings.Join(known, ", ")
+}
+
+// collect finds the fields of a struct and of those inlined in it.
+func collect(v reflect.Value, byKey map[string]reflect.Value, keys []string) []string {
+	for i := range v.NumField() {
+		key, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			keys = collect(v.Field(i), byKey, keys)
+		case key != "" && key != "-":
+			byKey[key] = v.Field(i)
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Text returns the text that a mapping has under a key, and leaves the other
+// keys alone.
+func (d *Document) Text(n Node, key string) At[string] {
+	var text At[string]
+	node := n.node
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node == nil || node.Kind != yaml.MappingNode {
+		return text
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			d.DecodeNode(Node{node.Content[i+1]}, &text)
+			break
+		}
+	}
+	return text
+}
+
+// OneOf reports whether a text is one of those allowed, and records an error
+// otherwise. An absent text is fine.
+func (d *Document) OneOf(text At[string], allowed ...string) bool {
+	if !text.Set() || slices.Contains(allowed, text.Value) {
+		return true
+	}
+	d.Fail(text, fmt.Sprintf("%q is none of %s", text.Value, strings.Join(allowed, ", ")), suggest.Hint(text.Value, allowed))
+	return false
+}

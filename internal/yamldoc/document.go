@@ -1,0 +1,122 @@
+// Package yamldoc reads strict YAML files: a key that nobody knows, a key given
+// twice and a value of the wrong kind are errors, each with its file, line and
+// column, and with what was probably meant.
+//
+// Parse reads a file, Decode fills a struct by its yaml tags, Fail adds what the
+// caller finds wrong, and Err returns everything that was found, in the order of
+// the file. A field of type At remembers where its value stands; one of type
+// Node is left to the caller.
+//
+// A value is text, bool, int, time.Duration (20m), a list, a map of texts to
+// values, or a struct. Text may be written without quotes even if it looks like
+// a number. Anchors and aliases work; merge keys, other tags and empty values
+// are errors.
+package yamldoc
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Document is one YAML file.
+type Document struct {
+	file    string
+	lines   []string
+	root    *yaml.Node // nil: the file is empty
+	errs    Errors
+	visits  int
+	aliases []*yaml.Node // being decoded
+}
+
+// Node is a value that is not decoded yet. The zero Node is one that is absent.
+type Node struct{ node *yaml.Node }
+
+// Parse reads a file that holds one document, or nothing but comments. file is
+// the name in errors. The error is an Errors.
+func Parse(file string, data []byte) (*Document, error) {
+	d := &Document{file: file, lines: strings.Split(string(data), "\n")}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	switch err := decoder.Decode(&first); {
+	case errors.Is(err, io.EOF):
+		return d, nil
+	case err != nil:
+		return nil, Errors{d.syntax(err)}
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return nil, Errors{{file, second.Line, max(second.Column, 1), "a second document begins here", "a file holds one document"}}
+	case !errors.Is(err, io.EOF):
+		return nil, Errors{d.syntax(err)}
+	}
+	if len(first.Content) == 1 && !(first.Content[0].Tag == "!!null" && first.Content[0].Value == "") {
+		d.root = first.Content[0]
+	}
+	return d, nil
+}
+
+var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?((?s).*)$`)
+
+// syntax makes an error of what yaml.v3 says, which knows the line only.
+func (d *Document) syntax(err error) Error {
+	m := yamlLine.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
+	line, convErr := strconv.Atoi(m[1])
+	if convErr != nil {
+		line = 1
+	}
+	e := Error{File: d.file, Line: line, Column: 1, Msg: "this is not YAML: " + m[2]}
+	for _, at := range []int{line, line + 1} {
+		if at <= len(d.lines) && strings.Contains(indentation(d.lines[at-1]), "\t") {
+			e.Line, e.Hint = at, "indent with spaces: this line has a tab"
+			break
+		}
+	}
+	return e
+}
+
+func indentation(line string) string {
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+// Empty reports whether the file holds nothing.
+func (d *Document) Empty() bool { return d.root == nil }
+
+// Root is the document's value.
+func (d *Document) Root() Node { return Node{d.root} }
+
+// Decode fills the struct that into points to. Fields that the file does not
+// give keep their values.
+func (d *Document) Decode(into any) {
+	if d.root != nil {
+		d.DecodeNode(Node{d.root}, into)
+	}
+}
+
+// Fail records that the value at a place is wrong.
+func (d *Document) Fail(at Place, msg, hint string) { d.FailAt(at, 0, 0, msg, hint) }
+
+// FailAt records that line and column (from 1, 0 when unknown) of the text at a
+// place are wrong.
+func (d *Document) FailAt(at Place, line, column int, msg, hint string) {
+	l, c := d.inside(at.place(), line, column)
+	d.errs = append(d.errs, Error{d.file, l, c, msg, hint})
+}
+
+// Err returns an Errors with all that is wrong, or nil.
+func (d *Document) Err() error {
+	if len(d.errs) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.errs, func(a, b Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Clone(d.errs)
+}

@@ -1,0 +1,35 @@
+package yamldoc
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is one thing that is wrong in a file.
+type Error struct {
+	File         string
+	Line, Column int // from 1
+	Msg          string
+	Hint         string // what to do about it; may be empty
+}
+
+// Error returns "file:line:column: msg (hint)".
+func (e Error) Error() string {
+	text := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// Errors is all that is wrong in a file, in the order of the file.
+type Errors []Error
+
+// Error returns one line for each error.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}

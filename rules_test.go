@@ -1,0 +1,183 @@
+// Package coven_test holds the rules of the house: who may import whom, what
+// every package says of itself, and which names nobody uses.
+package coven_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/coven-run/coven/"
+
+// imports is the table of the house: package -> what of ours it may import,
+// tests left out. A new package fails until its row is here.
+var imports = map[string][]string{
+	"cmd/coven": {
+		"grimoires", "internal/agent", "internal/config", "internal/event", "internal/gate", "internal/mcp",
+		"internal/process", "internal/scratch", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
+		"plugins/provider", "runner", "worktree",
+	},
+	"runner": {
+		"grimoires", "internal/agent", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
+	},
+	"worktree":              {"internal/crash", "worktree/internal/git"},
+	"worktree/internal/git": {},
+	"grimoires":             {"internal/tmpl", "internal/suggest", "internal/yamldoc"},
+
+	"plugins":                                {"plugins/provider"},
+	"plugins/provider":                       {"plugins/internal/proto/coven/plugin/v1"},
+	"plugins/builtin/claude":                 {"plugins/provider"},
+	"plugins/internal/proto/coven/plugin/v1": {},
+
+	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/config":     {"internal/yamldoc", "internal/suggest"},
+	"internal/crash":      {},
+	"internal/event":      {"internal/crash"},
+	"internal/fakeapi":    {},
+	"internal/fakeclaude": {},
+	"internal/gate":       {"internal/event", "internal/permission"},
+	"internal/mcp":        {"internal/gate"},
+	"internal/permission": {},
+	"internal/process":    {},
+	"internal/scratch":    {},
+	"internal/session":    {"internal/event", "plugins/provider"},
+	"internal/suggest":    {},
+	"internal/task":       {"internal/crash"},
+	"internal/tmpl":       {"internal/suggest"},
+	"internal/yamldoc":    {"internal/suggest"},
+
+	"examples/demo": {"internal/fakeapi", "internal/fakeclaude"},
+}
+
+// vague are names that say nothing of what is inside.
+var vague = []string{"util", "utils", "common", "helper", "helpers", "shared", "types", "models", "core", "base", "manager", "misc"}
+
+func TestImports(t *testing.T) {
+	for dir, files := range packages(t) {
+		allowed, known := imports[dir]
+		if !known {
+			t.Errorf("%s has no row in the table of imports", dir)
+			continue
+		}
+		for file, used := range files {
+			for _, name := range used {
+				if ours, ok := strings.CutPrefix(name, module); ok && !slices.Contains(allowed, ours) {
+					t.Errorf("%s imports %s: not in the table of imports", file, ours)
+				}
+			}
+		}
+	}
+	for dir := range imports {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("the table of imports names %s, which does not exist", dir)
+		}
+	}
+}
+
+// Only package worktree runs git, and only through its own git package.
+func TestOnlyWorktreeRunsGit(t *testing.T) {
+	for dir, files := range packages(t) {
+		for file, used := range files {
+			if strings.HasPrefix(dir, "worktree") || dir == "examples/demo" || !slices.Contains(used, "os/exec") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), `Command("git"`) || strings.Contains(string(text), `CommandContext(ctx, "git"`) {
+				t.Errorf("%s runs git", file)
+			}
+		}
+	}
+}
+
+func TestPackageComments(t *testing.T) {
+	comments := map[string]int{}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			comments[path.Dir(file)]++
+		} else {
+			comments[path.Dir(file)] += 0
+		}
+	}
+	for dir, n := range comments {
+		if n != 1 {
+			t.Errorf("%s has %d package comments, want one", dir, n)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, file := range goFiles(t) {
+		for element := range strings.SplitSeq(strings.TrimSuffix(file, ".go"), "/") {
+			if slices.Contains(vague, strings.TrimSuffix(element, "_test")) {
+				t.Errorf("%s: %q says nothing of what is inside", file, element)
+			}
+		}
+	}
+}
+
+// packages returns our packages with what each of their files imports, tests
+// and generated code left out.
+func packages(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	all := map[string]map[string][]string{}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file)
+		if all[dir] == nil {
+			all[dir] = map[string][]string{}
+		}
+		used := []string{}
+		for _, spec := range f.Imports {
+			used = append(used, strings.Trim(spec.Path.Value, `"`))
+		}
+		all[dir][file] = used
+	}
+	return all
+}
+
+// goFiles returns the Go files of the module, with slashes, below its root.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"):
+			return filepath.SkipDir
+		case strings.HasSuffix(file, ".go") && strings.Contains(file, "/"):
+			files = append(files, filepath.ToSlash(file))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("no Go files found")
+	}
+	return files
+}

@@ -1,0 +1,46 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/tmpl"
+)
+
+// AgentInput is what an agent leaf is given.
+type AgentInput struct {
+	Prompt        string `json:"prompt"`
+	Model         string `json:"model"`
+	ExpectChanges bool   `json:"expect_changes,omitempty"`
+}
+
+// agentStep is a step that an agent does.
+type agentStep struct {
+	name string
+	spec grimoires.Agent
+	plan *grimoires.Plan
+}
+
+// Run renders the prompt and asks for the work.
+func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	input := map[string]any{}
+	for name, text := range a.spec.Input {
+		value, err := tmpl.Text(a.name+" input "+name, text, s.data(nil))
+		if err != nil {
+			return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
+		}
+		input[name] = value
+	}
+	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.data(input))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
+	}
+	model := a.spec.Model
+	if model == "" {
+		model = a.plan.Model
+	}
+	return s.call(ctx, a.name, Call{Agent: &AgentInput{
+		Prompt: prompt, Model: model, ExpectChanges: a.spec.ExpectChanges,
+	}})
+}

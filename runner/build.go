@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+)
+
+// Build makes the tree of a plan. It is the only place where data becomes
+// steps.
+func Build(plan *grimoires.Plan) Step {
+	return buildAll(plan, plan.Grimoire.Steps)
+}
+
+func buildAll(plan *grimoires.Plan, specs []grimoires.Step) Step {
+	steps := make(sequence, len(specs))
+	for i, spec := range specs {
+		steps[i] = build(plan, spec)
+	}
+	return steps
+}
+
+// build wraps a step in its decorators, the innermost first.
+func build(plan *grimoires.Plan, spec grimoires.Step) Step {
+	if len(plan.Checks) == 0 && spec.OnlyChecks() {
+		return skip{spec.Name, spec.Output}
+	}
+	step := kind(plan, spec)
+	if spec.Timeout > 0 {
+		step = timeout{step, spec.Name, spec.Timeout}
+	}
+	if spec.Retries > 0 {
+		step = retry{step, spec.Retries}
+	}
+	step = keep{step, spec.Name, spec.Output}
+	step = settle{step, spec.OnFail, spec.ExitLoop}
+	if spec.When != "" {
+		step = when{step, spec.Name, spec.Output, spec.When}
+	}
+	return step
+}
+
+func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
+	switch {
+	case spec.Agent != nil:
+		return agentStep{spec.Name, *spec.Agent, plan}
+	case spec.Script != nil:
+		return scriptStep{spec.Name, *spec.Script, plan}
+	case spec.Merge != nil:
+		return mergeStep{spec.Name, *spec.Merge, plan}
+	default:
+		return loop{spec.Name, buildAll(plan, spec.Loop.Steps), spec.Loop.MaxIterations, spec.Loop.OnMaxIterations}
+	}
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// call asks for the work of a leaf and makes an outcome of its result.
+func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
+	c.Step, c.Path = name, s.at.leaf(name, s.retry+1)
+	r, err := s.leaves.Do(ctx, c)
+	if err != nil {
+		return Outcome{Path: c.Path}, err
+	}
+	verdict := Passed
+	if !r.OK {
+		verdict = Failed
+	}
+	return Outcome{Verdict: verdict, Result: r, Path: c.Path}, nil
+}
+
+// journal is the record of a session.
+type journal interface {
+	Events() []event.Event
+	Append(e event.Event, data any) error
+}
+
+// Recorded is Leaves with a memory: a leaf whose result is in the journal
+// returns it and never runs again.
+type Recorded struct {
+	journal journal
+	leaves  Leaves
+	results map[string]event.Event // by path
+}
+
+// Record gives leaves the memory of a journal.
+func Record(j journal, leaves Leaves) *Recorded {
+	r := &Recorded{journal: j, leaves: leaves, results: map[string]event.Event{}}
+	for _, e := range j.Events() {
+		switch e.Type {
+		case event.StepCompleted:
+			r.results[e.Path] = e
+		case event.SessionResumed:
+			var resumed event.Resumed
+			if e.Decode(&resumed) == nil {
+				delete(r.results, resumed.Retry)
+			}
+		}
+	}
+	return r
+}
+
+// Do implements Leaves.
+func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
+	hash, err := c.hash()
+	if err != nil {
+		return Result{}, err
+	}
+	if e, ok := r.results[c.Path]; ok {
+		return replay(e, hash)
+	}
+	result, err := r.leaves.Do(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Input = hash
+	if err := r.journal.Append(event.Event{Type: event.StepCompleted, Path: c.Path}, result); err != nil {
+		return Result{}, err
+	}
+	return result, nil
+}
+
+// replay returns a recorded result, unless it answers another question.
+func replay(e event.Event, hash string) (Result, error) {
+	var result Result
+	if err := e.Decode(&result); err != nil {
+		return Result{}, err
+	}
+	if result.Input != hash {
+		return Result{}, fmt.Errorf("step %s was recorded with another input (%.12s, now %.12s): the plan or a recorded value was changed; start the task anew with: coven reject and coven run", e.Path, result.Input, hash)
+	}
+	return result, nil
+}
+
+// hash is the fingerprint of what a leaf is given.
+func (c Call) hash() (string, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encode the input of %s: %w", c.Path, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

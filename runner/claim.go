@@ -1,0 +1,94 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Claim is what an agent says of its work, in the last fenced JSON block of
+// its final message.
+type Claim struct {
+	Success bool           `json:"success"`
+	Summary string         `json:"summary"`
+	Outputs map[string]any `json:"outputs"`
+	Error   string         `json:"error"`
+}
+
+// ClaimContract tells an agent how to say it. It is part of every agent's
+// system text.
+const ClaimContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
+	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
+	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
+
+func (c Claim) reason() string {
+	for _, text := range []string{c.Error, c.Summary, "it gave no reason"} {
+		if text != "" {
+			return strings.Join(strings.Fields(text), " ")
+		}
+	}
+	return ""
+}
+
+// ParseClaim finds the claim in an agent's final message. found is false when
+// the message ends in no such block; a block that is meant to be one and is not
+// valid is an error.
+func ParseClaim(text string) (c Claim, found bool, err error) {
+	block, ok := lastFence(text)
+	if !ok {
+		return Claim{}, false, nil
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(block), &keys); err != nil {
+		return Claim{}, false, fmt.Errorf("%w", err)
+	}
+	if _, ok := keys["success"]; !ok {
+		return Claim{}, false, nil // some other JSON that the agent showed
+	}
+	if err := json.Unmarshal([]byte(block), &c); err != nil {
+		return Claim{}, false, fmt.Errorf("%w", err)
+	}
+	return c, true, nil
+}
+
+// lastFence returns the inside of the last fenced block, when it is marked as
+// JSON or is not marked and looks like an object.
+func lastFence(text string) (string, bool) {
+	lines := strings.Split(text, "\n")
+	end := -1
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(lines[i])
+		if !strings.HasPrefix(line, "```") {
+			continue
+		}
+		if end < 0 {
+			if line != "```" {
+				return "", false // a block that was never closed
+			}
+			end = i
+			continue
+		}
+		inside := strings.TrimSpace(strings.Join(lines[i+1:end], "\n"))
+		language := strings.TrimPrefix(line, "```")
+		return inside, language == "json" || language == "" && strings.HasPrefix(inside, "{")
+	}
+	return "", false
+}
+
+// firstParagraph is the summary of a message that claims nothing.
+func firstParagraph(text string) string {
+	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if p = strings.Join(strings.Fields(p), " "); p != "" {
+			return p
+		}
+	}
+	return ""
+}
+
+// message is a commit message of the title and what was done.
+func message(title, summary string) string {
+	if summary == "" || summary == title {
+		return title
+	}
+	return title + "\n\n" + summary
+}

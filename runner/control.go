@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+)
+
+// sequence runs steps in order until one ends the run or the loop.
+type sequence []Step
+
+// Run implements Step.
+func (q sequence) Run(ctx context.Context, s *State) (Outcome, error) {
+	last := Outcome{Verdict: Passed}
+	for _, step := range q {
+		out, err := step.Run(ctx, s)
+		if err != nil || out.Verdict == Stopped || out.Verdict == ExitLoop {
+			return out, err
+		}
+		if out.Verdict != Skipped {
+			last = out
+		}
+	}
+	return last, nil
+}
+
+// loop repeats its body until a step in it exits the loop.
+type loop struct {
+	name  string
+	body  Step
+	max   int
+	onMax grimoires.OnFail
+}
+
+// Run implements Step.
+func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer, entry := s.at, s.entry
+	s.entry = s.previous
+	s.loops = append(s.loops, loopState{max: l.max})
+	defer func() { s.at, s.entry, s.loops = outer, entry, s.loops[:len(s.loops)-1] }()
+	last := Outcome{}
+	for i := 1; i <= l.max; i++ {
+		s.at = outer.iteration(l.name, i)
+		s.loops[len(s.loops)-1].iteration = i
+		out, err := l.body.Run(ctx, s)
+		switch {
+		case err != nil || out.Verdict == Stopped:
+			return out, err
+		case out.Verdict == ExitLoop:
+			out.Verdict = Passed
+			return out, nil
+		}
+		last = out
+	}
+	return l.exhausted(last), nil
+}
+
+// exhausted is the outcome of a loop that never exited.
+func (l loop) exhausted(last Outcome) Outcome {
+	switch l.onMax {
+	case grimoires.Continue:
+		last.Verdict = Passed
+	case grimoires.Fail:
+		last.Verdict, last.Status = Stopped, StatusFail
+	default:
+		last.Verdict, last.Status = Stopped, Blocked
+	}
+	if last.Verdict == Stopped {
+		why := "loop " + l.name + " reached its limit of iterations"
+		if last.Result.Error != "" {
+			why += ": " + last.Result.Error
+		}
+		last.Result.Error = why
+	}
+	return last
+}

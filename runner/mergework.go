@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// lander brings the task branch and its target together.
+type lander interface {
+	// Integrate brings the target's tip into the task branch and its worktree.
+	Integrate(ctx context.Context) (Candidate, error)
+	// Land moves the target to the candidate. intent is durable before anything
+	// moves.
+	Land(ctx context.Context, c Candidate, o LandOptions) (event.Landing, error)
+	// Recover finishes or undoes a landing that was cut off.
+	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
+}
+
+// Candidate is what would land.
+type Candidate struct {
+	Target string // full ref
+	Old    string // the target's tip
+	Tip    string // the task branch with that tip brought in
+	Tree   string
+	Patch  string // patch id: what a review is bound to
+	Empty  bool   // nothing to land
+}
+
+// LandOptions is how to land.
+type LandOptions struct {
+	Strategy string
+	Message  string
+	Intent   func(event.Landing) error
+}
+
+// ErrMoved says that the target moved since Integrate.
+var ErrMoved = errors.New("the target moved")
+
+// ConflictError says that the branch and its target changed the same lines.
+type ConflictError struct {
+	Target string
+	Files  []string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
+}
+
+// merge does a merge leaf: bring the target in, check that very tree, have it
+// reviewed, land it.
+func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
+	if landing, ok, err := w.recovered(ctx, c.Path); ok || err != nil {
+		return landed(landing, c), err
+	}
+	for {
+		landing, result, err := w.attempt(ctx, c)
+		switch conflict := (*ConflictError)(nil); {
+		case errors.Is(err, ErrMoved):
+			continue
+		case errors.As(err, &conflict):
+			return Result{Error: conflict.Error(), ErrorType: "conflict", Files: conflict.Files}, nil
+		case err != nil || result.Error != "" || result.OK:
+			return result, err
+		}
+		return landed(landing, c), w.emit(event.LandDone, c.Path, landing)
+	}
+}
+
+// attempt tries to land once. Neither an error nor a finished result means that
+// it landed.
+func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, error) {
+	candidate, err := w.Lander.Integrate(ctx)
+	if err != nil {
+		return event.Landing{}, Result{}, err
+	}
+	if candidate.Empty {
+		return event.Landing{}, Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
+	}
+	if failed, err := w.prove(ctx, c, candidate); err != nil || failed.Error != "" {
+		return event.Landing{}, failed, err
+	}
+	if err := w.review(c, candidate); err != nil {
+		return event.Landing{}, Result{}, err
+	}
+	text := c.Merge.Message
+	if text == "" {
+		text = message(w.Title, c.Merge.Summary)
+	}
+	landing, err := w.Lander.Land(ctx, candidate, LandOptions{
+		Strategy: c.Merge.Strategy, Message: text,
+		Intent: func(l event.Landing) error { return w.emit(event.LandIntended, c.Path, l) },
+	})
+	return landing, Result{}, err
+}
+
+// recovered ends a landing that was cut off between its intent and its record.
+func (w *Workshop) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
+	var last event.Event
+	for _, e := range w.Journal.Events() {
+		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
+			last = e
+		}
+	}
+	if last.Seq == 0 {
+		return event.Landing{}, false, nil
+	}
+	var landing event.Landing
+	if err := last.Decode(&landing); err != nil {
+		return landing, false, err
+	}
+	if last.Type == event.LandDone {
+		return landing, true, nil
+	}
+	ok, err := w.Lander.Recover(ctx, landing)
+	if err != nil || !ok {
+		return landing, false, err
+	}
+	return landing, true, w.emit(event.LandDone, path, landing)
+}
+
+// prove runs the checks on the candidate's tree, unless they passed on it.
+func (w *Workshop) prove(ctx context.Context, c Call, candidate Candidate) (Result, error) {
+	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || w.provenHere(c, candidate.Tree) {
+		return Result{}, nil
+	}
+	transcript, err := w.Logs.Open(c.Path)
+	if err != nil {
+		return Result{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	result, err := w.checks(ctx, c.Path, c.Merge.Checks, transcript)
+	switch {
+	case err != nil || result.Error != "":
+		return result, err
+	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
+		return Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: "internal"}, nil
+	}
+	return Result{}, nil
+}
+
+// provenHere looks for the receipts of this step before it was cut off.
+func (w *Workshop) provenHere(c Call, tree string) bool {
+	var receipts []event.Receipt
+	for _, e := range w.Journal.Events() {
+		var r event.Receipt
+		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
+			receipts = append(receipts, r)
+		}
+	}
+	return proven(c.Merge.Checks, receipts, tree)
+}
+
+// proven says whether there is a receipt of success for every check on tree.
+func proven(checks []string, receipts []event.Receipt, tree string) bool {
+	for _, check := range checks {
+		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
+			return r.Command == check && r.Tree == tree && r.ExitCode == 0
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// review returns nil when the candidate's patch is approved, or does not need
+// to be; otherwise it asks and waits.
+func (w *Workshop) review(c Call, candidate Candidate) error {
+	if !c.Merge.RequireReview {
+		return nil
+	}
+	asked := false
+	for _, e := range w.Journal.Events() {
+		var r event.Review
+		if e.Path != c.Path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil || r.Patch != candidate.Patch {
+			continue
+		}
+		if e.Type == event.ReviewAnswered && r.Approved {
+			return nil
+		}
+		asked = true
+	}
+	if w.Approve != "" {
+		return w.emit(event.ReviewAnswered, c.Path, event.Review{Patch: candidate.Patch, Approved: true, By: w.Approve})
+	}
+	if !asked {
+		if err := w.emit(event.ReviewAsked, c.Path, event.Review{Patch: candidate.Patch}); err != nil {
+			return err
+		}
+	}
+	return &Wait{Reason: "review", Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+}
+
+func landed(l event.Landing, c Call) Result {
+	return Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
+}

@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Result is what a leaf gives back, and all of it that later steps may read. It
+// is recorded before anything depends on it.
+type Result struct {
+	OK        bool            `json:"ok"`
+	Output    string          `json:"output,omitempty"`  // an agent's final message, a script's output
+	Outputs   map[string]any  `json:"outputs,omitempty"` // named values from an agent's result block
+	Summary   string          `json:"summary,omitempty"`
+	Error     string          `json:"error,omitempty"`      // why not OK, one line
+	ErrorType string          `json:"error_type,omitempty"` // timeout, process_exit, no_changes, ...
+	ExitCode  int             `json:"exit_code,omitempty"`
+	Commit    string          `json:"commit,omitempty"` // the task branch, or the target after a landing
+	Tree      string          `json:"tree,omitempty"`
+	Files     []string        `json:"files,omitempty"` // what the step changed
+	Receipts  []event.Receipt `json:"receipts,omitempty"`
+	Usage     provider.Usage  `json:"usage,omitzero"`
+	Input     string          `json:"input"` // sha256 of what the leaf was given
+}
+
+// Wait says that the run cannot go on now, and nothing is wrong: a person, a
+// limit or the checkout has to change first. It travels as an error, so the
+// leaf that returned it has no recorded result and is asked again on resume.
+type Wait struct {
+	Reason string // review, limit, checkout: design, States
+	Detail string
+	Next   string // the coven command that goes on: approve, resume
+}
+
+func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }
+
+// Verdict is what a step means for the steps around it.
+type Verdict int
+
+// The verdicts.
+const (
+	Passed   Verdict = iota
+	Failed           // and on_fail let the run go on
+	Skipped          // its condition was false
+	ExitLoop         // passed, and the loop around it ends
+	Stopped          // the run ends here: see Outcome.Status
+)
+
+// Outcome is the end of a step's run: a failed step is an outcome, a broken
+// machine is an error.
+type Outcome struct {
+	Verdict Verdict
+	Result  Result
+	Status  Status // blocked or failed, when Verdict is Stopped
+	Path    string // of the leaf that decided
+}
+
+// Status is the state of a session. The words are design.md's.
+type Status string
+
+// The states of a session.
+const (
+	Running     Status = "running"
+	Waiting     Status = "waiting"
+	Completed   Status = "completed"
+	StatusFail  Status = "failed"
+	Blocked     Status = "blocked"
+	Cancelled   Status = "cancelled"
+	Interrupted Status = "interrupted"
+)

@@ -1,0 +1,223 @@
+// Package runner is the story of one task: claim it, give it a worktree, run the
+// steps of its grimoire there, land what they made, close it.
+//
+// Rules. A grimoire becomes a tree of steps (Build). The tree is pure: it reads
+// only results of leaves, and each result is in the session's journal before
+// anything depends on it. So a run that was cut off is resumed by running the
+// same tree again: leaves with a recorded result return it, the first without
+// one goes on. A failed step is an outcome; an error means that the machine
+// broke or the run has to wait. Every write after the steps (close, remove,
+// release) may be repeated without harm.
+//
+// The package knows no plugin host, no worktree and no session directory: it
+// declares the small interfaces that it needs, and cmd/coven hands them in.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/event"
+)
+
+// ErrInterrupted is the cause for which a run's context ends when a person
+// stops it.
+var ErrInterrupted = errors.New("interrupted")
+
+// Runner runs one task of one session.
+type Runner struct {
+	Task     string // its id
+	Plan     *grimoires.Plan
+	Journal  journal
+	Tracker  tracker
+	Claims   claims
+	Ground   ground
+	Workshop *Workshop
+	Active   time.Duration // how long earlier parts of the session ran
+}
+
+// tracker is where the task lives.
+type tracker interface {
+	Close(ctx context.Context, summary, commit string) error
+	Block(ctx context.Context, why string) error
+	Release(ctx context.Context, why string) error
+}
+
+// claims holds the task for this session.
+type claims interface {
+	Claim(ctx context.Context) (event.Claim, error)
+	Release(ctx context.Context) error
+}
+
+// ground is the task's worktree as a whole. Both may be called again: entering
+// finds the worktree, leaving one that is gone does nothing.
+type ground interface {
+	Enter(ctx context.Context) error
+	Leave(ctx context.Context, landed bool) (rescue string, err error)
+}
+
+// Ending is how a run of a session ended.
+type Ending struct {
+	Status  Status
+	Reason  string // of Waiting: review, limit, checkout
+	Detail  string // one line for a person
+	Next    string // the one command that goes on; empty when there is none
+	Summary string
+	Commit  string // what landed
+	Step    string // path of the step that ended it
+}
+
+// Run runs the session from wherever it is to its next end.
+func (r *Runner) Run(ctx context.Context) (Ending, error) {
+	claim, err := r.Claims.Claim(ctx)
+	if err != nil {
+		return Ending{}, err
+	}
+	if err := r.emit(event.TaskClaimed, claim); err != nil {
+		return Ending{}, err
+	}
+	if !r.settled() {
+		if err := r.Ground.Enter(ctx); err != nil {
+			return Ending{}, err
+		}
+	}
+	out, err := r.steps(ctx)
+	ending, err := r.judge(out, err)
+	if err != nil {
+		return Ending{}, err
+	}
+	return ending, r.settle(context.WithoutCancel(ctx), ending)
+}
+
+// steps runs the plan's tree, or what is left of it.
+func (r *Runner) steps(ctx context.Context) (Outcome, error) {
+	tree := Build(r.Plan)
+	if limit := r.Plan.Grimoire.Timeout; limit > 0 {
+		tree = timeout{tree, "", max(limit-r.Active, time.Second)}
+	}
+	state := NewState(Record(r.Journal, r.Workshop), grimoires.TaskData(r.Plan.Task), r.Plan.Attempt)
+	out, err := tree.Run(ctx, state)
+	if out.Result.Summary == "" {
+		out.Result.Summary = state.summary
+	}
+	return out, err
+}
+
+// judge makes an ending of how the tree ended. What is no ending is an error.
+func (r *Runner) judge(out Outcome, err error) (Ending, error) {
+	ending := Ending{Summary: out.Result.Summary, Step: out.Path}
+	wait := (*Wait)(nil)
+	switch {
+	case errors.As(err, &wait):
+		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
+		ending.Next = r.command(wait.Next)
+	case errors.Is(err, ErrInterrupted):
+		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
+	case err != nil:
+		return Ending{}, err
+	case out.Verdict == Stopped:
+		ending.Status, ending.Detail = out.Status, out.Result.Error
+		ending.Next = r.command("resume")
+	case out.Verdict == Failed:
+		ending.Status, ending.Detail, ending.Next = Blocked, out.Result.Error, r.command("resume")
+	default:
+		ending.Status, ending.Commit = Completed, r.landed()
+	}
+	return ending, nil
+}
+
+// settled says whether the steps are all on record and the task was told: the
+// worktree may be gone already.
+func (r *Runner) settled() bool {
+	for _, e := range r.Journal.Events() {
+		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
+			return true
+		}
+	}
+	return false
+}
+
+// landed is the commit that this session put on its target, if it did.
+func (r *Runner) landed() string {
+	commit := ""
+	for _, e := range r.Journal.Events() {
+		var l event.Landing
+		if e.Type == event.LandDone && e.Decode(&l) == nil {
+			commit = l.New
+		}
+	}
+	return commit
+}
+
+// settle tells the tracker, clears up and records the ending, in this order:
+// whatever is cut off is done again by the next run of the session.
+func (r *Runner) settle(ctx context.Context, e Ending) error {
+	switch e.Status {
+	case Completed:
+		return r.complete(ctx, e)
+	case Waiting:
+		return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next})
+	case Interrupted:
+		return r.emit(event.SessionStopped, r.ended(e))
+	}
+	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
+		return err
+	}
+	if err := r.emit(event.TaskBlocked, event.Text{Text: e.Detail}); err != nil {
+		return err
+	}
+	if e.Status == StatusFail {
+		return r.emit(event.SessionFailed, r.ended(e))
+	}
+	return r.emit(event.SessionBlocked, r.ended(e))
+}
+
+// complete closes a task whose change has landed; one without a change goes
+// back to where it was.
+func (r *Runner) complete(ctx context.Context, e Ending) error {
+	crash.Point("complete.begin")
+	if err := r.finish(ctx, e); err != nil {
+		return err
+	}
+	crash.Point("complete.closed")
+	rescue, err := r.Ground.Leave(ctx, e.Commit != "")
+	if err != nil {
+		return err
+	}
+	crash.Point("complete.left")
+	if err := r.Claims.Release(ctx); err != nil {
+		return err
+	}
+	crash.Point("complete.released")
+	ended := r.ended(e)
+	ended.Rescue = rescue
+	return r.emit(event.SessionCompleted, ended)
+}
+
+func (r *Runner) finish(ctx context.Context, e Ending) error {
+	if e.Commit == "" {
+		if err := r.Tracker.Release(ctx, ""); err != nil {
+			return err
+		}
+		return r.emit(event.TaskReleased, nil)
+	}
+	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil {
+		return err
+	}
+	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})
+}
+
+func (r *Runner) ended(e Ending) event.Ended {
+	return event.Ended{Summary: e.Summary, Commit: e.Commit, Reason: e.Detail, Next: e.Next, Step: e.Step}
+}
+
+func (r *Runner) emit(t event.Type, data any) error {
+	return r.Journal.Append(event.Event{Type: t}, data)
+}
+
+// command is what a person types next about this task.
+func (r *Runner) command(verb string) string { return "coven " + verb + " " + ShellWord(r.Task) }

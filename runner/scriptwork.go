@@ -1,0 +1,121 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// script does a script leaf: one command, or the checks in order.
+func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, error) {
+	if b.cutOff {
+		if err := w.Stage.Restore(ctx, b.Snapshot); err != nil {
+			return Result{}, err
+		}
+	}
+	transcript, err := w.Logs.Open(c.Path)
+	if err != nil {
+		return Result{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	if len(c.Script.Checks) > 0 {
+		return w.checks(ctx, c.Path, c.Script.Checks, transcript)
+	}
+	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
+	ran, err := w.Commands.Run(ctx, Command{Shell: c.Script.Command, Env: env, Transcript: transcript})
+	if err != nil {
+		return Result{}, err
+	}
+	result := ran.result("the command")
+	if result.ErrorType != "" {
+		_, err := w.Stage.Snapshot(context.WithoutCancel(ctx), "end of "+c.Path)
+		return result, err
+	}
+	return w.committed(context.WithoutCancel(ctx), c, b, result)
+}
+
+// result makes a leaf's result of a command's end; what names the command.
+func (r Ran) result(what string) Result {
+	result := Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+	switch {
+	case r.Stopped != "":
+		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, "timeout"
+	case r.ExitCode != 0:
+		result.Error, result.ErrorType = fmt.Sprintf("%s ended with exit code %d", what, r.ExitCode), "process_exit"
+	}
+	return result
+}
+
+// checks runs checks on the worktree as it is, until one fails. A check may
+// leave nothing behind: what it leaves is stored, named and removed.
+func (w *Workshop) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (Result, error) {
+	result := Result{OK: true}
+	for _, check := range checks {
+		before, err := w.Stage.Snapshot(ctx, "before check "+check)
+		if err != nil {
+			return Result{}, err
+		}
+		tree, err := w.Branch.Tree(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		ran, receipt, err := w.check(ctx, path, check, tree, transcript)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := w.tidy(context.WithoutCancel(ctx), path, check, before); err != nil {
+			return Result{}, err
+		}
+		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
+		if failed := ran.result("check " + check); failed.ErrorType != "" {
+			failed.Receipts, failed.Tree = result.Receipts, result.Tree
+			return failed, nil
+		}
+		result.Output += "$ " + check + "\n" + strings.TrimSpace(ran.Output) + "\n"
+	}
+	return result, nil
+}
+
+// check runs one check and makes its receipt.
+func (w *Workshop) check(ctx context.Context, path, check, tree string, transcript io.Writer) (Ran, event.Receipt, error) {
+	if err := w.emit(event.CheckStarted, path, event.Text{Text: check}); err != nil {
+		return Ran{}, event.Receipt{}, err
+	}
+	sum := sha256.New()
+	ran, err := w.Commands.Run(ctx, Command{
+		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
+	})
+	if err != nil {
+		return Ran{}, event.Receipt{}, err
+	}
+	receipt := event.Receipt{
+		Command: check, ExitCode: ran.ExitCode, Tree: tree,
+		Duration: ran.Duration, Log: hex.EncodeToString(sum.Sum(nil)),
+	}
+	if ran.Stopped != "" {
+		receipt.ExitCode = -1
+	}
+	return ran, receipt, w.emit(event.CheckEnded, path, receipt)
+}
+
+// tidy removes what a check left in the worktree.
+func (w *Workshop) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
+	after, err := w.Stage.Snapshot(ctx, "left by check "+check)
+	if err != nil || after.Tree == before.Tree {
+		return err
+	}
+	files, err := w.Stage.Changed(ctx, before.Commit, after.Commit)
+	if err != nil {
+		return err
+	}
+	if err := w.Stage.Restore(ctx, before.Commit); err != nil {
+		return err
+	}
+	return w.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
+		check, after.N, strings.Join(files, " ")))
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// State is what the steps of one run know: the task, and what the steps before
+// them gave. It is made of recorded results only.
+type State struct {
+	leaves  Leaves
+	task    map[string]any
+	attempt string // summary of the prior session
+
+	at       place
+	retry    int // attempts of the current leaf that came before
+	loops    []loopState
+	steps    map[string]any
+	outputs  map[string]any
+	previous map[string]any
+	entry    map[string]any
+
+	files    []string
+	commits  []string
+	receipts []event.Receipt // of the checks that last ran
+	tree     string          // the worktree after the last leaf
+	summary  string          // of the last agent
+}
+
+type loopState struct{ iteration, max int }
+
+// NewState returns the state at the start of a run. task is what templates see
+// as .task.
+func NewState(leaves Leaves, task map[string]any, attempt string) *State {
+	return &State{
+		leaves: leaves, task: task, attempt: attempt,
+		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(),
+	}
+}
+
+// data is what templates see.
+func (s *State) data(input map[string]any) map[string]any {
+	data := maps.Clone(s.outputs)
+	for name, value := range s.steps {
+		data[name] = value
+	}
+	loop := map[string]any{"iteration": 0, "max_iterations": 0}
+	if n := len(s.loops); n > 0 {
+		loop = map[string]any{"iteration": s.loops[n-1].iteration, "max_iterations": s.loops[n-1].max}
+	}
+	commit := ""
+	if n := len(s.commits); n > 0 {
+		commit = s.commits[n-1]
+	}
+	maps.Copy(data, map[string]any{
+		"task": s.task, "bead": s.task, "steps": s.steps, "previous": s.previous,
+		"loop": loop, "loop_entry": s.entry, "input": input, "attempt": s.attempt,
+		"artifacts": map[string]any{
+			"files": s.files, "commit": commit, "commits": s.commits, "task_ids": []string{str(s.task["id"])},
+		},
+	})
+	return data
+}
+
+// done takes the result of a step into the state.
+func (s *State) done(name, output string, r Result) {
+	value := view(r, false)
+	s.steps[name] = value
+	s.previous = value
+	if output != "" {
+		s.outputs[output] = r.Output
+	}
+	for _, f := range r.Files {
+		if !slices.Contains(s.files, f) {
+			s.files = append(s.files, f)
+		}
+	}
+	if r.Commit != "" && !slices.Contains(s.commits, r.Commit) {
+		s.commits = append(s.commits, r.Commit)
+	}
+	if r.Tree != "" {
+		s.tree = r.Tree
+	}
+	if len(r.Receipts) > 0 {
+		s.receipts = r.Receipts
+	}
+	if r.Summary != "" {
+		s.summary = r.Summary
+	}
+}
+
+// skipped gives a step that did not run its defined values. previous stays:
+// it is the step that ran just before.
+func (s *State) skipped(name, output string) {
+	s.steps[name] = view(Result{}, true)
+	if _, ok := s.outputs[output]; output != "" && !ok {
+		s.outputs[output] = ""
+	}
+}
+
+// view is a result as templates see it.
+func view(r Result, skipped bool) map[string]any {
+	outputs := r.Outputs
+	if outputs == nil {
+		outputs = map[string]any{}
+	}
+	return map[string]any{
+		"output": r.Output, "outputs": outputs, "summary": r.Summary, "error": r.Error,
+		"exit_code": r.ExitCode, "commit": r.Commit, "files": r.Files,
+		"success": r.OK, "failed": !r.OK && !skipped, "skipped": skipped,
+	}
+}
+
+// nothing is what previous is before the first step.
+func nothing() map[string]any {
+	v := view(Result{}, true)
+	v["skipped"] = false
+	return v
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}

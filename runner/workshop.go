@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+)
+
+// Workshop is Leaves that does the work for real, in the worktree of one task.
+type Workshop struct {
+	Session  string
+	Title    string // of the task: what coven's commits are called
+	Journal  journal
+	Stage    stage
+	Branch   branch
+	Lander   lander
+	Agents   agents
+	Commands commands
+	Logs     logs
+	// Approve answers a merge review by itself; empty: a person does. It is who
+	// the record says has approved.
+	Approve string
+}
+
+// stage is the worktree as a step finds and leaves it.
+type stage interface {
+	// Snapshot stores the worktree as it is.
+	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
+	// Restore puts the worktree back to a snapshot.
+	Restore(ctx context.Context, commit string) error
+	// Changed names what differs between two snapshots.
+	Changed(ctx context.Context, from, to string) ([]string, error)
+}
+
+// branch is the task branch as a step finds and leaves it.
+type branch interface {
+	// Tree is the tree that a commit would have now.
+	Tree(ctx context.Context) (string, error)
+	// Commit commits what is uncommitted.
+	Commit(ctx context.Context, message string) (Commit, error)
+}
+
+// Commit is the task branch after branch.Commit.
+type Commit struct {
+	Oid   string
+	Tree  string
+	Files []string // what the new commit changed; empty: there was nothing to commit
+}
+
+// RefusedError says that the worktree must not be committed as it is.
+type RefusedError struct {
+	Reason string // one line for a person and for an agent that mends it
+	Output string // of the hook that refused
+}
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// agents runs agents.
+type agents interface {
+	Run(ctx context.Context, run AgentRun) (agent.Report, error)
+	// Recall reads the report of a run that coven did not see the end of from
+	// its transcript; complete says whether the agent had given its result.
+	Recall(ctx context.Context, transcript io.Reader) (report agent.Report, complete bool, err error)
+}
+
+// AgentRun is one run of an agent for a step.
+type AgentRun struct {
+	Path         string
+	Key          string // COVEN_STEP_KEY
+	Conversation string
+	Resume       bool
+	Prompt       string
+	Model        string
+	Transcript   io.Writer
+}
+
+// commands runs shell commands, contained, in the worktree.
+type commands interface {
+	Run(ctx context.Context, c Command) (Ran, error)
+}
+
+// Command is one shell command of a step.
+type Command struct {
+	Shell      string // given to sh -c
+	Env        []string
+	Transcript io.Writer
+}
+
+// Ran is how a command ended.
+type Ran struct {
+	ExitCode int
+	Output   string        // its terminal output, the middle cut out when it is long
+	Stopped  string        // why coven stopped it; empty: it ended by itself
+	Duration time.Duration // wall clock
+}
+
+// logs holds the raw terminal bytes of steps.
+type logs interface {
+	Open(path string) (io.WriteCloser, error) // appends
+	Read(path string) (io.ReadCloser, error)
+}
+
+// Do implements Leaves.
+func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
+	if err := context.Cause(ctx); err != nil {
+		return Result{}, err
+	}
+	b, err := w.begin(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case c.Agent != nil:
+		return w.agent(ctx, c, b)
+	case c.Script != nil:
+		return w.script(ctx, c, b)
+	default:
+		return w.merge(ctx, c)
+	}
+}
+
+// beginning is how a leaf finds the worktree.
+type beginning struct {
+	event.StepStart
+	cutOff bool // the leaf began before and its result was never recorded
+	since  int64
+}
+
+// begin records that a leaf starts, with the worktree as it is, or finds the
+// record of the start that was cut off.
+func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
+	if b, ok, err := w.begun(c.Path); ok || err != nil {
+		return b, err
+	}
+	snapshot, err := w.Stage.Snapshot(ctx, "start of "+c.Path)
+	if err != nil {
+		return beginning{}, err
+	}
+	tree, err := w.Branch.Tree(ctx)
+	if err != nil {
+		return beginning{}, err
+	}
+	hash, err := c.hash()
+	if err != nil {
+		return beginning{}, err
+	}
+	start := event.StepStart{Kind: c.Kind(), Input: hash, Snapshot: snapshot.Commit, Tree: tree}
+	return beginning{StepStart: start}, w.emit(event.StepStarted, c.Path, start)
+}
+
+// begun finds the start of a leaf that was cut off.
+func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
+	for _, e := range w.Journal.Events() {
+		switch {
+		case e.Type == event.StepStarted && e.Path == path:
+			if err := e.Decode(&b.StepStart); err != nil {
+				return b, false, err
+			}
+			b.cutOff, b.since, ok = true, e.Seq, true
+		case e.Type == event.StepCompleted && e.Path == path:
+			b, ok = beginning{}, false // it ran, and runs again because a person said so
+		}
+	}
+	return b, ok, nil
+}
+
+func (w *Workshop) emit(t event.Type, path string, data any) error {
+	return w.Journal.Append(event.Event{Type: t, Path: path}, data)
+}
+
+// warn tells the user something that stops nothing.
+func (w *Workshop) warn(path, text string) error {
+	return w.emit(event.Warning, path, event.Text{Text: text})
+}
+
+// key is the same for every run of a leaf: a script that must act once on the
+// world outside can ask whether it did.
+func (w *Workshop) key(path string) string {
+	sum := sha256.Sum256([]byte(w.Session + "\x00" + path))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,242 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// An AddRequest says what a new worktree starts from.
+type AddRequest struct {
+	TaskID string
+	Base   string // an oid or a revision, usually a target's tip
+}
+
+// A LeftoverError means that something with the task's name is already there.
+type LeftoverError struct {
+	TaskID   string
+	Owner    string // the task it belongs to, if coven knows
+	Path     string // the directory, empty when there is none
+	Branch   string // the branch, empty when there is none
+	Unlanded bool   // it may hold work that Base does not have
+}
+
+func (e *LeftoverError) Error() string {
+	var there []string
+	if e.Path != "" {
+		there = append(there, "directory "+e.Path)
+	}
+	if e.Branch != "" {
+		there = append(there, "branch "+e.Branch)
+	}
+	if len(there) == 0 {
+		there = append(there, "a record of task "+e.Owner)
+	}
+	text := fmt.Sprintf("task %s: %s is left from an earlier run", e.TaskID, strings.Join(there, " and "))
+	if e.Unlanded {
+		text += " with work that has not landed"
+	}
+	return text
+}
+
+// Add makes the task's worktree on a new branch. Something left from an
+// earlier run is a *LeftoverError; only what an Add that was killed had begun
+// is cleared away, because nobody has worked there.
+func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
+	if req.TaskID == "" {
+		return nil, errors.New("add a worktree: the task has no id")
+	}
+	start, err := r.git().Commit(ctx, req.Base)
+	if err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
+	}
+	l, err := r.lock(ctx, taskLock(SafeName(req.TaskID)))
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	w, err := r.register(ctx, req.TaskID, start.Oid)
+	if err != nil {
+		return nil, err
+	}
+	crash.Point("add.registered")
+	if err := w.fill(ctx, start.Oid); err != nil {
+		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
+	}
+	crash.Point("add.filled")
+	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Ready: true}
+	if err := r.writeRecord(w.name, rec); err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
+	}
+	return w, nil
+}
+
+// register makes branch, directory and git directory, without the files.
+func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, error) {
+	if err := EnsureCovenDir(r.Root); err != nil {
+		return nil, err
+	}
+	l, err := r.lock(ctx, worktreesLock)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	if err := r.clearUnready(ctx, taskID); err != nil {
+		return nil, err
+	}
+	if err := r.leftover(ctx, taskID, start); err != nil {
+		return nil, err
+	}
+	name := SafeName(taskID)
+	if err := r.writeRecord(name, record{Task: taskID, Base: start}); err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
+	crash.Point("add.recorded")
+	admin, err := r.gitAdd(ctx, name, start)
+	if err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
+	rec := record{Task: taskID, Base: start, Admin: admin}
+	if err := r.writeRecord(name, rec); err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
+	return r.worktree(taskID, rec), nil
+}
+
+// gitAdd runs `git worktree add` and returns the name of the git directory it
+// made, which is new among GitDir/worktrees.
+func (r *Repo) gitAdd(ctx context.Context, name, start string) (string, error) {
+	before, err := r.admins()
+	if err != nil {
+		return "", err
+	}
+	err = r.git().Run(ctx, "worktree", "add", "--quiet", "--no-checkout", "--no-track",
+		"-b", branchPrefix+name, r.worktreePath(name), start)
+	if err != nil {
+		return "", err
+	}
+	after, err := r.admins()
+	if err != nil {
+		return "", err
+	}
+	for _, admin := range after {
+		if !slices.Contains(before, admin) && r.adminPath(admin) == r.worktreePath(name) {
+			return admin, r.unsparse(ctx, admin)
+		}
+	}
+	return "", fmt.Errorf("git worktree add made no worktree %s", name)
+}
+
+// admins lists GitDir/worktrees.
+func (r *Repo) admins() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(r.GitDir, "worktrees"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, err
+}
+
+// adminPath is the checkout that a git directory says it belongs to.
+func (r *Repo) adminPath(admin string) string {
+	dir := filepath.Join(r.GitDir, "worktrees", admin)
+	raw, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+	if err != nil {
+		return ""
+	}
+	link := strings.TrimSuffix(string(raw), "\n")
+	if !filepath.IsAbs(link) {
+		link = filepath.Join(dir, link)
+	}
+	return filepath.Dir(link)
+}
+
+// unsparse undoes what git copied from a sparse main checkout: the worktree
+// holds every file, and its git must not think otherwise.
+func (r *Repo) unsparse(ctx context.Context, admin string) error {
+	dir := filepath.Join(r.GitDir, "worktrees", admin)
+	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	config := filepath.Join(dir, "config.worktree")
+	if !isThere(config) {
+		return nil
+	}
+	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
+}
+
+// fill checks the files out and gives W's git an index that agrees.
+func (w *Worktree) fill(ctx context.Context, start string) error {
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return err
+	}
+	defer ix.drop()
+	if err := ix.git.Run(ctx, "read-tree", "--reset", "-u", start); err != nil {
+		return err
+	}
+	return ix.publish()
+}
+
+// leftover reports what is in the way of a new worktree.
+func (r *Repo) leftover(ctx context.Context, taskID, start string) error {
+	name := SafeName(taskID)
+	found := &LeftoverError{TaskID: taskID}
+	if _, err := os.Lstat(r.worktreePath(name)); err == nil {
+		found.Path = r.worktreePath(name)
+	}
+	tip, err := r.git().Ref(ctx, headsPrefix+branchPrefix+name)
+	if err == nil {
+		found.Branch = branchPrefix + name
+	} else if !errors.Is(err, git.ErrNoRef) {
+		return fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
+	rec, err := r.readRecord(name)
+	if err == nil {
+		found.Owner = rec.Task
+	}
+	if found.Path == "" && found.Branch == "" && found.Owner == "" {
+		return nil
+	}
+	found.Unlanded = r.unlanded(ctx, r.worktree(taskID, rec), *found, tip, start)
+	return found
+}
+
+// unlanded reports whether a leftover may hold work that start does not have.
+// When that cannot be found out it is taken to.
+func (r *Repo) unlanded(ctx context.Context, w *Worktree, found LeftoverError, tip, start string) bool {
+	if found.Path != "" && found.Branch == "" {
+		return true
+	}
+	if found.Path != "" {
+		tree, err := w.Tree(ctx)
+		commit, commitErr := r.git().Commit(ctx, tip)
+		if err != nil || commitErr != nil || tree != commit.Tree {
+			return true
+		}
+	}
+	return found.Branch != "" && r.adds(ctx, tip, start)
+}
+
+// adds reports whether merging tip into start would change anything: a branch
+// that landed by squash is not an ancestor, and still adds nothing.
+func (r *Repo) adds(ctx context.Context, tip, start string) bool {
+	merged, err := r.merge(ctx, tip, start)
+	if err != nil {
+		return true
+	}
+	commit, err := r.git().Commit(ctx, start)
+	return err != nil || merged != commit.Tree
+}

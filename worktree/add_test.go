@@ -1,0 +1,139 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func TestAddLeftover(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	again := func() *LeftoverError {
+		t.Helper()
+		_, err := r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+		return wantError[*LeftoverError](t, err)
+	}
+	w := add(t, r, "T")
+	found := again()
+	equal(t, "path", found.Path, w.Path)
+	equal(t, "branch", found.Branch, "coven/T")
+	equal(t, "unlanded", found.Unlanded, false)
+
+	write(t, filepath.Join(w.Path, "new"), "work")
+	equal(t, "uncommitted work", again().Unlanded, true)
+	commitAll(t, w, "work")
+	equal(t, "committed work", again().Unlanded, true)
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+	equal(t, "landed work", again().Unlanded, false)
+
+	must(t, os.RemoveAll(w.Path))
+	found = again()
+	equal(t, "path of a removed directory", found.Path, "")
+	_, err := r.Find(ctx, "T")
+	wantIs(t, err, ErrNoWorktree)
+	rest := value[*Worktree](t)(r.Leftover(ctx, "T"))
+	value[string](t)(rest.Remove(ctx, RemoveRequest{Landed: true}))
+	add(t, r, "T")
+	_, err = r.Leftover(ctx, "other")
+	wantIs(t, err, ErrNoWorktree)
+}
+
+func TestAddRefusesForeignDirectory(t *testing.T) {
+	r := sample(t)
+	write(t, filepath.Join(r.Root, ".coven/worktrees/T/precious"), "bytes")
+	_, err := r.Add(t.Context(), AddRequest{TaskID: "T", Base: "main"})
+	equal(t, "unlanded", wantError[*LeftoverError](t, err).Unlanded, true)
+	rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
+	if _, err := rest.Remove(t.Context(), RemoveRequest{}); err == nil {
+		t.Fatal("removed what could not be stored")
+	}
+	equal(t, "kept", read(t, filepath.Join(r.Root, ".coven/worktrees/T/precious")), "bytes")
+}
+
+// A person's own worktree may have the name that git would give to ours.
+func TestAddBesideWorktreeOfSameName(t *testing.T) {
+	r := sample(t)
+	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "own", filepath.Join(t.TempDir(), "T"))
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "new"), "work")
+	commitAll(t, w, "work")
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	gitIn(t, r.Root, "rev-parse", "worktrees/T/HEAD")
+}
+
+func TestAddFromSparseCheckout(t *testing.T) {
+	r := sample(t)
+	gitIn(t, r.Root, "sparse-checkout", "set", "--cone", "dir")
+	gitIn(t, r.Root, "config", "index.sparse", "true")
+	r = value[*Repo](t)(Open(t.Context(), r.Root))
+	write(t, filepath.Join(r.Root, "dir", "new"), "x")
+	gitIn(t, r.Root, "add", "-A")
+	gitIn(t, r.Root, "commit", "-qm", "second")
+	w := add(t, r, "T")
+	equal(t, "a file outside the cone", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+	equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	gitIn(t, w.Path, "checkout", "-q", ".")
+	write(t, filepath.Join(w.Path, ".github", "x"), "work")
+	commitAll(t, w, "work")
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
+}
+
+func TestAddAndRemoveAtOnce(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			for round := range 4 {
+				w, err := r.Add(ctx, AddRequest{TaskID: fmt.Sprintf("T %d", worker), Base: "main"})
+				if err == nil {
+					_, err = w.Tree(ctx)
+				}
+				if err == nil {
+					_, err = w.Remove(ctx, RemoveRequest{Landed: round%2 == 0})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	left := value[[]Info](t)(r.Worktrees(ctx))
+	equal(t, "worktrees left", len(left), 0)
+	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, worktreesDir)))
+	equal(t, "trash left", len(entries), 0)
+}
+
+func TestEnsureCovenDir(t *testing.T) {
+	dir := t.TempDir()
+	must(t, EnsureCovenDir(dir))
+	equal(t, "content", read(t, filepath.Join(dir, ".coven/.gitignore")), covenIgnore)
+	write(t, filepath.Join(dir, ".coven/.gitignore"), "mine\n")
+	must(t, EnsureCovenDir(dir))
+	equal(t, "a person's own", read(t, filepath.Join(dir, ".coven/.gitignore")), "mine\n")
+}
+
+func TestWorktreesAndRefs(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "a b")
+	claimFor(t, r, "a b")
+	value[Snapshot](t)(w.Snapshot(ctx, "s", "n"))
+	infos := value[[]Info](t)(r.Worktrees(ctx))
+	equal(t, "count", len(infos), 1)
+	want := Info{
+		Name: SafeName("a b"), TaskID: "a b", Path: w.Path, Branch: w.Branch,
+		Tip: r.target(t).Tip, Present: true, Ready: true,
+	}
+	equal(t, "info", infos[0], want)
+	refs := value[[]Ref](t)(r.Refs(ctx))
+	equal(t, "refs", len(refs), 3)
+}

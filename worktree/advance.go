@@ -1,0 +1,189 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A move is a change of the branch together with W, written down before it
+// begins.
+type move struct {
+	Old string `json:"old"` // the branch's tip before
+	New string `json:"new"` // and after
+}
+
+func (w *Worktree) movePath() string { return w.ours("integrate.json") }
+
+// advance moves W, whose content is the staged tree, then the branch. In that
+// order: a branch ahead of W would look as if the agent had undone what the
+// target changed.
+func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string) error {
+	ctx = context.WithoutCancel(ctx) // from here on it is finished, or settled later
+	if err := writeJSON(w.movePath(), m); err != nil {
+		return err
+	}
+	crash.Point("integrate.journal")
+	if err := w.carry(ctx, ix, staged, m.New); err != nil {
+		return err
+	}
+	crash.Point("integrate.worktree")
+	edit := git.Move(headsPrefix+w.Branch, m.New, m.Old)
+	if err := ix.git.Transact(ctx, "coven: integrate", edit); err != nil {
+		return err
+	}
+	crash.Point("integrate.ref")
+	if err := ix.publish(); err != nil {
+		return err
+	}
+	return os.Remove(w.movePath())
+}
+
+func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock) (*index, string, error) {
+	g := w.git()
+	if l != nil {
+		g.Hold = l.held()
+	}
+	ix, err := w.openIndex(g, commitIndex)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := ix.stageFor(ctx, tip, tip)
+	if err != nil {
+		ix.drop()
+	}
+	return ix, tree, err
+}
+
+// onlyMoved checks that W is at the old state, the new one, or on its way:
+// every file that is not as before is as after.
+func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
+	changed, err := w.repo.git().Changes(ctx, m.Old, staged)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	missing, err := w.repo.git().Changes(ctx, staged, m.New)
+	if err != nil {
+		return err
+	}
+	open := map[string]bool{}
+	for _, change := range missing {
+		open[change.Path] = true
+	}
+	dirty := &DirtyError{TaskID: w.TaskID}
+	for _, change := range changed {
+		if open[change.Path] && !isReserved(change.Path) {
+			dirty.Files = append(dirty.Files, change.Path)
+		}
+	}
+	if len(dirty.Files) > 0 {
+		return dirty
+	}
+	return nil
+}
+
+// carry moves the files of W from the staged tree to a commit's. Reserved
+// files that are not as the branch has them stay as they are; ignored files in
+// the way are rescued.
+func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) error {
+	goal, err := w.sparing(ctx, ix, staged, to)
+	if err != nil {
+		return err
+	}
+	blocked, err := w.blocking(ctx, ix, staged, goal)
+	if err != nil {
+		return err
+	}
+	if len(blocked) > 0 {
+		if _, err := w.rescueFiles(ctx, "overwritten by the target's changes", blocked); err != nil {
+			return err
+		}
+	}
+	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", staged, goal); err != nil {
+		return err
+	}
+	return ix.reserve(ctx, to)
+}
+
+// sparing returns the tree W is to move to: that of a commit, but with the
+// reserved paths of the staged tree when W has changed some.
+func (w *Worktree) sparing(ctx context.Context, ix *index, staged, to string) (string, error) {
+	l, err := ix.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	changed := append(l.stale, l.untracked...)
+	if slices.ContainsFunc(changed, isReserved) {
+		return w.repo.withReserved(ctx, to, staged)
+	}
+	return to, nil
+}
+
+// blocking lists the files in W that have no entry in the index and lie where
+// a move between two trees puts something. git would overwrite ignored ones.
+func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]string, error) {
+	changes, err := ix.git.Changes(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return blockers(ctx, ix.git, changes)
+}
+
+// settle finishes an integration that was killed. When W was changed
+// meanwhile it is forgotten: what it left in W is then part of the task's
+// work, and the next integration does the rest.
+func (w *Worktree) settle(ctx context.Context, l *lock) error {
+	var m move
+	err := readJSON(w.movePath(), &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = w.finish(ctx, m, l)
+	}
+	if err != nil {
+		return fmt.Errorf("settle %s: %w", w.TaskID, err)
+	}
+	return nil
+}
+
+func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	ix, staged, err := w.stagedOn(ctx, tip, l)
+	if err != nil {
+		return err
+	}
+	defer ix.drop()
+	if tip != m.Old {
+		if err := ix.publish(); err != nil {
+			return err
+		}
+		return os.Remove(w.movePath())
+	}
+	err = w.onlyMoved(ctx, m, staged)
+	if _, dirty := errors.AsType[*DirtyError](err); dirty {
+		return os.Remove(w.movePath())
+	}
+	if err != nil {
+		return err
+	}
+	return w.advance(ctx, m, ix, staged)
+}
+
+func readJSON(path string, value any) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, value)
+}

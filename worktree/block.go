@@ -1,0 +1,83 @@
+package worktree
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// blockers lists the files in a checkout that are in the way of changes and
+// that its index does not know, so that nothing else has their bytes. git
+// itself only minds those that are not ignored.
+func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, error) {
+	var found []string
+	for _, change := range changes {
+		if change.Status == 'D' || change.Mode == git.ModeSubmodule {
+			continue
+		}
+		files, err := inTheWay(g.WorkTree, change.Path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, files...)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	tracked, err := g.Fields(ctx, "ls-files", "-z", "-c")
+	return without(found, tracked), err
+}
+
+// inTheWay lists the files at a path: itself, what is below it, or a file
+// where a directory of the path would be. Paths are relative to top.
+func inTheWay(top, name string) ([]string, error) {
+	elements := strings.Split(name, "/")
+	for i := range elements {
+		prefix := strings.Join(elements[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(top, prefix))
+		switch {
+		case err != nil && os.IsNotExist(err):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			return []string{prefix}, nil
+		}
+	}
+	return filesBelow(top, name)
+}
+
+// filesBelow lists files and symbolic links in a directory, at any depth, but
+// none of git's own.
+func filesBelow(top, dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(filepath.Join(top, dir), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && isGitDir(entry.Name()) {
+			return fs.SkipDir
+		}
+		if kind := entry.Type(); kind.IsRegular() || kind == fs.ModeSymlink {
+			relative, err := filepath.Rel(top, name)
+			files = append(files, path.Clean(filepath.ToSlash(relative)))
+			return err
+		}
+		return nil
+	})
+	return files, err
+}
+
+// isThere reports whether something, of whatever kind, has this path.
+func isThere(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// isGitDir reports whether git refuses to store a path element of this name.
+func isGitDir(element string) bool { return strings.EqualFold(element, ".git") }

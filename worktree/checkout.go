@@ -1,0 +1,189 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A CheckoutError says why a person's checkout of the target cannot follow a
+// landing. Nothing was changed in it.
+type CheckoutError struct {
+	Path   string
+	Reason string
+	Files  []string // the files in the way, if it is about files
+	Next   string   // what to do, a command where there is one
+}
+
+func (e *CheckoutError) Error() string {
+	text := "checkout " + e.Path + ": " + e.Reason
+	if len(e.Files) > 0 {
+		text += ": " + strings.Join(e.Files, ", ")
+	}
+	return text + "; next: " + e.Next
+}
+
+// indexWait is how long another git may hold a checkout's index.
+const indexWait = 5 * time.Second
+
+// A checkout is one that a person works in.
+type checkout struct {
+	repo *Repo
+	path string
+	git  git.Repo // with the checkout's own git directory and index
+}
+
+// checkoutsOf lists the checkouts that have a branch checked out, or are in
+// the middle of something with it. Tasks' worktrees are never among them,
+// whatever their git directories say.
+func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]checkout, error) {
+	all, err := r.checkouts()
+	if err != nil {
+		return nil, fmt.Errorf("list the checkouts: %w", err)
+	}
+	var found []checkout
+	for _, c := range all {
+		c.git.Hold = hold
+		head, err := headOf(ctx, c.git.Dir)
+		if err != nil && !errors.Is(err, ErrDetached) {
+			return nil, fmt.Errorf("read HEAD of %s: %w", c.path, err)
+		}
+		if head == ref || c.borrows(ref) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+func (r *Repo) checkouts() ([]checkout, error) {
+	mine, err := r.taskAdmins()
+	if err != nil {
+		return nil, err
+	}
+	admins, err := r.admins()
+	if err != nil {
+		return nil, err
+	}
+	all := []checkout{r.checkout(r.GitDir, r.Root)}
+	for _, admin := range admins {
+		path := r.adminPath(admin)
+		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, worktreesDir)+"/") {
+			continue
+		}
+		if _, err := os.Stat(path); path == "" || err != nil {
+			continue // its directory is gone, or on a disk that is
+		}
+		all = append(all, r.checkout(filepath.Join(r.GitDir, "worktrees", admin), path))
+	}
+	return all, nil
+}
+
+func (r *Repo) checkout(dir, path string) checkout {
+	return checkout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path}}
+}
+
+// taskAdmins are the names of the git directories that agents can write.
+func (r *Repo) taskAdmins() (map[string]bool, error) {
+	names, err := r.taskNames()
+	if err != nil {
+		return nil, err
+	}
+	mine := map[string]bool{}
+	for _, name := range names {
+		rec, err := r.readRecord(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		mine[rec.Admin] = true
+	}
+	return mine, nil
+}
+
+// taskNames lists the tasks that have a directory of ours.
+func (r *Repo) taskNames() ([]string, error) {
+	entries, err := os.ReadDir(r.ours("tasks"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// borrows reports whether a rebase or bisection that began on the branch goes
+// on, with HEAD detached.
+func (c checkout) borrows(ref string) bool {
+	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
+		raw, err := os.ReadFile(filepath.Join(c.git.Dir, name))
+		if err != nil {
+			continue
+		}
+		branch := strings.TrimSpace(string(raw))
+		if branch == ref || headsPrefix+branch == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// An operation is something git does with pauses for a person. While it goes
+// on, file is in the git directory; next is a git command.
+type operation struct{ file, name, next string }
+
+func operations() []operation {
+	return []operation{
+		{"rebase-merge", "a rebase", "rebase --continue"},
+		{"rebase-apply", "a rebase", "rebase --continue"},
+		{"MERGE_HEAD", "a merge", "merge --continue"},
+		{"CHERRY_PICK_HEAD", "a cherry-pick", "cherry-pick --continue"},
+		{"REVERT_HEAD", "a revert", "revert --continue"},
+		{"sequencer", "a cherry-pick or revert", "status"},
+		{"BISECT_LOG", "a bisection", "bisect reset"},
+	}
+}
+
+// ready checks that nothing is going on in the checkout.
+func (c checkout) ready(ctx context.Context) error {
+	for _, op := range operations() {
+		if _, err := os.Lstat(filepath.Join(c.git.Dir, op.file)); err == nil {
+			return &CheckoutError{
+				Path: c.path, Reason: op.name + " is in progress",
+				Next: "git -C " + quote(c.path) + " " + op.next,
+			}
+		}
+	}
+	return c.awaitIndex(ctx)
+}
+
+// awaitIndex waits for another git to let go of the index.
+func (c checkout) awaitIndex(ctx context.Context) error {
+	lockFile := filepath.Join(c.git.Dir, "index.lock")
+	deadline := time.NewTimer(indexWait)
+	defer deadline.Stop()
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		if _, err := os.Lstat(lockFile); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-deadline.C:
+			return &CheckoutError{
+				Path: c.path, Reason: "another git holds " + lockFile,
+				Next: "end that git, or if none runs: rm " + quote(lockFile),
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

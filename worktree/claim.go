@@ -1,0 +1,119 @@
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Errors about claims.
+var (
+	// ErrClaimed is what a *ClaimedError is.
+	ErrClaimed = errors.New("the task is claimed")
+	// ErrNoClaim means that nobody holds the task.
+	ErrNoClaim = errors.New("the task is not claimed")
+)
+
+// A Claim says who works on a task. It is a JSON blob that
+// refs/coven/claims/<name> points to; its oid is the fence of a landing.
+type Claim struct {
+	Task    string    `json:"task"`
+	Holder  string    `json:"holder"`
+	Session string    `json:"session"`
+	Attempt int       `json:"attempt"`
+	Expires time.Time `json:"expires"`
+	// Nonce makes each claim an object of its own; Claim sets it.
+	Nonce string `json:"nonce"`
+}
+
+// Held is a claim with the oid that fences it.
+type Held struct {
+	Claim
+	Oid string
+}
+
+// A ClaimedError carries the claim that is in the way.
+type ClaimedError struct{ Present Held }
+
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("task %s is claimed by %s (session %s) until %s", e.Present.Task,
+		e.Present.Holder, e.Present.Session, e.Present.Expires.Format(time.RFC3339))
+}
+
+// Is makes a ClaimedError an ErrClaimed.
+func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
+
+// Claim takes a task that nobody holds, or, when replaces is the oid of the
+// present claim, takes it over. It fails with a *ClaimedError when another
+// claim is there, and with ErrNoClaim when the one to replace is gone.
+func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, error) {
+	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
+	claim.Nonce = rand.Text()
+	content, err := json.Marshal(claim)
+	if err != nil {
+		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
+	}
+	oid, err := r.git().Blob(ctx, append(content, '\n'))
+	if err != nil {
+		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
+	}
+	edit := git.Create(claimRef(claim.Task), oid)
+	if replaces != "" {
+		edit = git.Move(claimRef(claim.Task), oid, replaces)
+	}
+	if err := r.git().Transact(ctx, "coven: claim", edit); err != nil {
+		return Held{}, r.claimRefused(ctx, claim.Task, replaces, err)
+	}
+	return Held{Claim: claim, Oid: oid}, nil
+}
+
+// ClaimOf returns the present claim of a task, or ErrNoClaim.
+func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
+	var held Held
+	oid, err := r.git().Ref(ctx, claimRef(taskID))
+	if errors.Is(err, git.ErrNoRef) {
+		return held, fmt.Errorf("task %s: %w", taskID, ErrNoClaim)
+	}
+	if err != nil {
+		return held, fmt.Errorf("read the claim of %s: %w", taskID, err)
+	}
+	held.Oid = oid
+	err = r.git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+		return json.NewDecoder(body).Decode(&held.Claim)
+	})
+	if err != nil {
+		return held, fmt.Errorf("read the claim of %s: %w", taskID, err)
+	}
+	return held, nil
+}
+
+// Unclaim gives a task back. It fails like Claim when oid is not the present
+// claim.
+func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
+	err := r.git().Transact(ctx, "coven: unclaim", git.Delete(claimRef(taskID), oid))
+	if err != nil {
+		return r.claimRefused(ctx, taskID, oid, err)
+	}
+	return nil
+}
+
+// claimRefused finds out why a claim ref did not change.
+func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err error) error {
+	present, readErr := r.ClaimOf(ctx, taskID)
+	switch {
+	case errors.Is(readErr, ErrNoClaim) && expected != "":
+		return readErr
+	case readErr == nil && present.Oid != expected:
+		return &ClaimedError{Present: present}
+	default:
+		return fmt.Errorf("claim %s: %w", taskID, err)
+	}
+}
+
+func claimRef(taskID string) string { return "refs/coven/claims/" + SafeName(taskID) }

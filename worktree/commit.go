@@ -1,0 +1,165 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A CommitRequest says how W's content is committed.
+type CommitRequest struct {
+	Message   string     // subject, and a body after an empty line
+	Trailers  []string   // "Coven-Task: x"
+	TargetTip string     // the target's commit: reserved paths are as there
+	Hooks     HookRunner // nil: the repository's commit hooks are not run
+	Allow     []string   // paths a person has looked at: never suspect
+}
+
+// A Commit is what is on the task's branch after a commit.
+type Commit struct {
+	Oid, Tree string
+	Files     []string // what the commit changed
+	Empty     bool     // nothing was left to commit: Oid is the tip as it was
+}
+
+// Commit puts everything in W that is not ignored on the task's branch, above
+// what the agent may have committed there, and makes `git status` in W clean.
+//
+// Hooks run in git's order: pre-commit (after which W is read again),
+// prepare-commit-msg, commit-msg, post-commit. A hook that refuses is a
+// *HookError. Files that should not be in a repository are a *SuspectError,
+// also when the agent committed them. Neither changes the branch.
+func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error) {
+	if strings.TrimSpace(req.Message) == "" {
+		return Commit{}, errors.New("commit: the message is empty")
+	}
+	l, err := w.lock(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer l.release()
+	if err := w.settle(ctx, l); err != nil {
+		return Commit{}, err
+	}
+	c, err := w.begin(ctx, req, l)
+	if err != nil {
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
+	}
+	defer c.ix.drop()
+	done, err := c.run(ctx)
+	if err != nil {
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
+	}
+	return done, nil
+}
+
+// A committing is one commit in the making.
+type committing struct {
+	w   *Worktree
+	req CommitRequest
+	ix  *index
+	tip git.Commit
+}
+
+func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*committing, error) {
+	oid, err := w.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := w.repo.git().Commit(ctx, oid)
+	if err != nil {
+		return nil, err
+	}
+	g := w.git()
+	g.Hold = l.held()
+	ix, err := w.openIndex(g, commitIndex)
+	return &committing{w: w, req: req, ix: ix, tip: tip}, err
+}
+
+func (c *committing) run(ctx context.Context) (Commit, error) {
+	tree, err := c.stage(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	hooks, err := c.w.hooks(ctx, c.req.Hooks, c.ix)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer hooks.drop()
+	if tree != c.tip.Tree && hooks.has(preCommit) {
+		if err := hooks.run(ctx, preCommit); err != nil {
+			return Commit{}, err
+		}
+		if tree, err = c.stage(ctx); err != nil {
+			return Commit{}, err
+		}
+	}
+	if err := c.inspect(ctx, tree); err != nil {
+		return Commit{}, err
+	}
+	if tree == c.tip.Tree {
+		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
+	}
+	message, err := hooks.message(ctx, withTrailers(c.req.Message, c.req.Trailers))
+	if err != nil {
+		return Commit{}, err
+	}
+	done, err := c.record(ctx, tree, message)
+	if err != nil {
+		return Commit{}, err
+	}
+	hooks.after(ctx)
+	return done, c.ix.publish()
+}
+
+func (c *committing) stage(ctx context.Context) (string, error) {
+	return c.ix.stageFor(ctx, c.tip.Oid, c.req.TargetTip)
+}
+
+// record makes the commit and moves the branch.
+func (c *committing) record(ctx context.Context, tree, message string) (Commit, error) {
+	changes, err := c.ix.git.Changes(ctx, c.tip.Tree, tree)
+	if err != nil {
+		return Commit{}, err
+	}
+	done := Commit{Tree: tree}
+	for _, change := range changes {
+		done.Files = append(done.Files, change.Path)
+	}
+	if done.Oid, err = c.w.repo.makeCommit(ctx, tree, message, nil, c.tip.Oid); err != nil {
+		return Commit{}, err
+	}
+	crash.Point("commit.made")
+	edit := git.Move(headsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
+	if err := c.ix.git.Transact(ctx, "coven: commit", edit); err != nil {
+		return Commit{}, err
+	}
+	crash.Point("commit.moved")
+	return done, nil
+}
+
+// makeCommit stores a commit. author overrides who wrote it, as environment.
+func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
+	g := r.git()
+	identity, err := r.identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	g.Env = append(identity, author...)
+	args := []string{"commit-tree"}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	out, err := g.Feed(ctx, []byte(cleanMessage(message)), append(args, tree)...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// cleanMessage makes text a message that git takes.
+func cleanMessage(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	return strings.TrimRight(text, "\n") + "\n"
+}

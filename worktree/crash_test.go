@@ -1,0 +1,220 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/crash"
+)
+
+func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
+	request, err := json.Marshal(map[string]string{
+		"Root": root, "Task": task, "Intent": intent, "Strategy": string(strategy),
+	})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return exec.Command(os.Args[0], "actor", string(request))
+}
+
+// A landing killed at any point, recovered, and done again lands once and
+// leaves the person's work alone.
+func TestLandSurvivesKill(t *testing.T) {
+	points := []string{
+		"integrate.locked", "integrate.merged", "integrate.commit", "integrate.journal",
+		"integrate.worktree", "integrate.ref", "integrate.return",
+		"land.locked", "land.merged", "land.commit", "land.intent", "land.checkout.before",
+		"land.checkout.each", "land.checkout.after", "land.ref.before", "land.ref.after", "land.return",
+	}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w, _ := ready(t, r, "T")
+			onMain(t, r, "file7.txt", "meanwhile\n")
+			personWorks(t, r.Root)
+			claimFor(t, r, "T")
+			before, tip := status(t, r.Root), r.target(t).Tip
+			intentPath := filepath.Join(t.TempDir(), "intent")
+			killAt(t, actorCommand(r.Root, "T", intentPath, Squash), point)
+
+			landed := recoverFrom(t, r, intentPath)
+			wantLanded := point == "land.ref.after" || point == "land.return"
+			equal(t, "landed", landed, wantLanded)
+			if !landed {
+				equal(t, "target", r.target(t).Tip, tip)
+				equal(t, "checkout", status(t, r.Root), before)
+				must(t, integrateAndLand(t.Context(), w, Squash, fileJournal{intentPath}))
+			}
+			equal(t, "second recovery", recoverFrom(t, r, intentPath), true)
+			equal(t, "landings", gitIn(t, r.Root, "rev-list", "--count", tip+"..main"), "1")
+			equal(t, "worktree", gitIn(t, w.Path, "status", "--porcelain"), "")
+			wantAfter := strings.NewReplacer("\"one\\ntwo\\nthree 0\\n\"", "\"landed T\\n\"").Replace(personPart(before))
+			equal(t, "the person's work", personPart(status(t, r.Root)), wantAfter)
+			noLocks(t, r.GitDir)
+		})
+	}
+}
+
+func personWorks(t *testing.T, root string) {
+	t.Helper()
+	write(t, filepath.Join(root, "file3.txt"), "dirty\r\n")
+	write(t, filepath.Join(root, "file4.txt"), "staged\n")
+	gitIn(t, root, "add", "file4.txt")
+	write(t, filepath.Join(root, "file4.txt"), "staged and dirty\n")
+	write(t, filepath.Join(root, "untracked.txt"), "untracked\n")
+	write(t, filepath.Join(root, "x.log"), "ignored\n")
+}
+
+// personPart is a status without what the landing changes.
+func personPart(status string) string {
+	var out strings.Builder
+	for line := range strings.Lines(status) {
+		if !strings.Contains(line, "file0.txt") && !strings.Contains(line, "file1.txt") && !strings.Contains(line, "new.txt") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// killAt runs a command that must be killed at the point.
+func killAt(t *testing.T, cmd *exec.Cmd, point string) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), crash.Env+"="+point)
+	out, err := cmd.CombinedOutput()
+	if err == nil || err.Error() != "signal: killed" {
+		t.Fatalf("the process did not die at %s: %v: %s", point, err, out)
+	}
+}
+
+func recoverFrom(t *testing.T, r *Repo, intentPath string) bool {
+	t.Helper()
+	var intent Intent
+	if err := readJSON(intentPath, &intent); os.IsNotExist(err) {
+		return false
+	}
+	must(t, readJSON(intentPath, &intent))
+	return value[bool](t)(r.RecoverLanding(t.Context(), intent))
+}
+
+// noLocks fails when a lock of git's or a file in the making is left.
+func noLocks(t *testing.T, gitDir string) {
+	t.Helper()
+	must(t, filepath.WalkDir(gitDir, func(name string, entry os.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(name, ".lock") || filepath.Dir(name) == filepath.Join(gitDir, "coven", "moves")) {
+			t.Errorf("left behind: %s", name)
+		}
+		return err
+	}))
+}
+
+// git itself is killed half way: some files are moved, the index is not.
+func TestRecoverHalfMovedCheckout(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	personWorks(t, r.Root)
+	before := status(t, r.Root)
+	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
+	intent := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: commit, Tree: c.Tree}
+	half := func() {
+		t.Helper()
+		must(t, r.checkout(r.GitDir, r.Root).mark(intent.Old, intent.New))
+		write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
+		write(t, filepath.Join(r.Root, "new.txt"), "landed T\n")
+	}
+	half()
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	equal(t, "checkout", status(t, r.Root), before)
+
+	half() // and its lock is left: nobody can say whose that is
+	write(t, filepath.Join(r.GitDir, "index.lock"), "")
+	_, err := r.RecoverLanding(t.Context(), intent)
+	_ = wantError[*CheckoutError](t, err)
+	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock")))
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	equal(t, "checkout", status(t, r.Root), before)
+	value[Landed](t)(land(t, w, c, Squash))
+}
+
+// Without a mark coven has not begun to move anything: a person's change that
+// happens to be the landing's is left alone.
+func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
+	r := sample(t)
+	_, c := ready(t, r, "T")
+	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
+	write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
+	before := status(t, r.Root)
+	intent := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: commit, Tree: c.Tree}
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	equal(t, "checkout", status(t, r.Root), before)
+}
+
+// A commit that the person made of the half-landed index is left alone.
+func TestRecoverAfterPersonCommitted(t *testing.T) {
+	r := sample(t)
+	w, _ := ready(t, r, "T")
+	claimFor(t, r, "T")
+	intentPath := filepath.Join(t.TempDir(), "intent")
+	killAt(t, actorCommand(r.Root, "T", intentPath, Squash), "land.ref.before")
+	gitIn(t, r.Root, "commit", "-qm", "the person's")
+	equal(t, "landed", recoverFrom(t, r, intentPath), false)
+	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
+	landed := value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	equal(t, "already there", landed.Already, true)
+}
+
+// The git of a killed coven works on. Recovery waits for it: the lock is that
+// git's, too.
+func TestRecoverWaitsForOrphanedGit(t *testing.T) {
+	r := sample(t)
+	dir := t.TempDir()
+	begun, gate := filepath.Join(dir, "begun"), filepath.Join(dir, "gate")
+	must(t, syscall.Mkfifo(gate, 0o600))
+	gitIn(t, r.Root, "config", "filter.slow.smudge", "touch "+begun+"; cat "+gate+" >/dev/null; cat")
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, ".gitattributes"), "slow.txt filter=slow\n")
+	write(t, filepath.Join(w.Path, "slow.txt"), "slow\n")
+	write(t, filepath.Join(w.Path, "file0.txt"), "landed T\n")
+	commitAll(t, w, "work")
+	claimFor(t, r, "T")
+	personWorks(t, r.Root)
+	before := status(t, r.Root)
+	intentPath := filepath.Join(dir, "intent")
+	cmd := actorCommand(r.Root, "T", intentPath, Squash)
+	must(t, cmd.Start())
+	waitFor(t, begun)
+	must(t, cmd.Process.Kill())
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the lander was not killed")
+	}
+
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := r.lock(short, targetLock(r.target(t)))
+	wantIs(t, err, context.DeadlineExceeded)
+
+	must(t, os.WriteFile(gate, []byte("go\n"), 0)) // returns when the filter reads
+	equal(t, "landed", recoverFrom(t, r, intentPath), false)
+	equal(t, "checkout", status(t, r.Root), before)
+	noLocks(t, r.GitDir)
+}
+
+// waitFor waits for a file to appear.
+func waitFor(t *testing.T, name string) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for !exists(name) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not appear", name)
+		}
+		runtime.Gosched()
+	}
+}

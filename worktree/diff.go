@@ -1,0 +1,126 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A FileChange is one file of a Diff.
+type FileChange struct {
+	Path    string
+	OldPath string // of a rename or copy, else empty
+	Status  string // A, C, D, M, R or T
+	Added   int    // lines; 0 for a binary file
+	Deleted int
+	Binary  bool
+}
+
+// A Diff is what a task has changed so far.
+type Diff struct {
+	From, To string // trees or commits compared
+	Patch    string // as `git diff`; of binary files only that they differ
+	Files    []FileChange
+	// PatchID stays the same when the same change is made to another commit.
+	// Any change of content, white space or mode gives another one.
+	PatchID string // empty for an empty diff
+}
+
+// Diff compares the merge base of the task's branch and another commit with
+// W as it is now: committed, staged, unstaged and untracked alike.
+func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
+	fork, err := w.MergeBase(ctx, against)
+	if err != nil {
+		return Diff{}, err
+	}
+	tree, err := w.Tree(ctx)
+	if err != nil {
+		return Diff{}, err
+	}
+	diff, err := w.repo.diff(ctx, fork, tree)
+	if err != nil {
+		return Diff{}, fmt.Errorf("diff of %s: %w", w.TaskID, err)
+	}
+	return diff, nil
+}
+
+func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
+	d := Diff{From: from, To: to}
+	plain := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"}
+	list, err := r.git().Fields(ctx, append(plain, "--raw", "--numstat", "-z", from, to)...)
+	if err != nil {
+		return d, err
+	}
+	if d.Files, err = parseFiles(list); err != nil || len(d.Files) == 0 {
+		return d, err
+	}
+	patch, err := r.git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
+	if err != nil {
+		return d, err
+	}
+	d.Patch = string(patch)
+	// Not --stable: that one ignores white space, and an approved change
+	// must not be re-indented.
+	id, err := r.git().Feed(ctx, patch, "patch-id", "--verbatim")
+	d.PatchID, _, _ = strings.Cut(string(id), " ")
+	return d, err
+}
+
+// parseFiles reads `--raw --numstat -z`: first all raw items, then all
+// numbers, in the same order.
+func parseFiles(fields []string) ([]FileChange, error) {
+	var files []FileChange
+	for len(fields) > 1 && strings.HasPrefix(fields[0], ":") {
+		words := strings.Fields(fields[0])
+		f := FileChange{Status: words[len(words)-1][:1], Path: fields[1]}
+		fields = fields[2:]
+		if (f.Status == "R" || f.Status == "C") && len(fields) > 0 {
+			f.OldPath, f.Path, fields = f.Path, fields[0], fields[1:]
+		}
+		files = append(files, f)
+	}
+	for i := range files {
+		if len(fields) == 0 {
+			return nil, fmt.Errorf("git printed no numbers for %q", files[i].Path)
+		}
+		words := strings.SplitN(fields[0], "\t", 3)
+		if len(words) != 3 {
+			return nil, fmt.Errorf("git printed unknown numbers %q", fields[0])
+		}
+		files[i].count(words[0], words[1])
+		fields = fields[1:]
+		if words[2] == "" && len(fields) >= 2 { // a rename: both names follow
+			fields = fields[2:]
+		}
+	}
+	return files, nil
+}
+
+func (f *FileChange) count(added, deleted string) {
+	f.Binary = added == "-"
+	f.Added, _ = strconv.Atoi(added)
+	f.Deleted, _ = strconv.Atoi(deleted)
+}
+
+// Show returns the subject, tree and parents of a commit.
+func (r *Repo) Show(ctx context.Context, commitish string) (CommitInfo, error) {
+	c, err := r.git().Commit(ctx, commitish)
+	if err != nil {
+		return CommitInfo{}, fmt.Errorf("show %s: %w", commitish, err)
+	}
+	return infoOf(c), nil
+}
+
+// CommitInfo is the little of a commit that is shown.
+type CommitInfo struct {
+	Oid, Tree, Subject string
+	Parents            []string
+}
+
+func infoOf(c git.Commit) CommitInfo {
+	subject, _, _ := strings.Cut(c.Message, "\n")
+	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
+}

@@ -1,0 +1,200 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// rescuedGitDir stands for .git in a rescue.
+const rescuedGitDir = ".git.coven-rescue"
+
+// hiddenFiles are those that a snapshot leaves out.
+type hiddenFiles struct {
+	plain   []string          // paths in W
+	renamed map[string]string // path in the rescue -> absolute path of the file
+}
+
+// hidden finds the ignored files of W and the git directories inside it, and
+// applies the policy to them. The index must hold W.
+func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles, error) {
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
+	if err != nil {
+		return hiddenFiles{}, err
+	}
+	l, err := ix.list(ctx)
+	if err != nil {
+		return hiddenFiles{}, err
+	}
+	found := hiddenFiles{renamed: map[string]string{}}
+	for _, name := range fields {
+		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
+			l.nested = append(l.nested, dir)
+		} else if !w.copied(name) {
+			found.plain = append(found.plain, name)
+		}
+	}
+	for _, dir := range l.nested {
+		if err := found.addBelow(filepath.Join(w.Path, dir), dir); err != nil {
+			return found, err
+		}
+	}
+	if err := found.addGitDirs(w.Path); err != nil {
+		return found, err
+	}
+	if w.admin != "" { // what submodules of W have
+		if err := found.addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules"); err != nil {
+			return found, err
+		}
+	}
+	return w.limit(ctx, ix, found, p)
+}
+
+// copied reports whether the main checkout has the same file: it was copied
+// from there, so the bytes exist elsewhere.
+func (w *Worktree) copied(name string) bool {
+	here, err := readPlain(filepath.Join(w.Path, name), ignoredCap)
+	if err != nil {
+		return false
+	}
+	there, err := readPlain(filepath.Join(w.repo.Root, name), ignoredCap)
+	return err == nil && bytes.Equal(here, there)
+}
+
+// addGitDirs adds all that is called .git in W, except the link at its top.
+func (h *hiddenFiles) addGitDirs(top string) error {
+	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !isGitDir(entry.Name()) {
+			return err
+		}
+		relative, err := filepath.Rel(top, name)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if err := h.addBelow(name, filepath.ToSlash(relative)); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		}
+		if entry.Type().IsRegular() && relative != ".git" {
+			h.renamed[storable(filepath.ToSlash(relative))] = name
+		}
+		return nil
+	})
+}
+
+// addBelow adds the files in a directory; a link or a file is none.
+func (h *hiddenFiles) addBelow(root, as string) error {
+	info, err := os.Lstat(root)
+	if err != nil || !info.IsDir() {
+		return nil //nolint:nilerr // nothing there, nothing to add
+	}
+	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if kind := entry.Type(); !kind.IsRegular() && kind != fs.ModeSymlink {
+			return nil
+		}
+		relative, err := filepath.Rel(root, name)
+		h.renamed[storable(path.Join(as, filepath.ToSlash(relative)))] = name
+		return err
+	})
+}
+
+// storable replaces the elements of a path that git refuses.
+func storable(p string) string {
+	elements := strings.Split(p, "/")
+	for i, element := range elements {
+		if isGitDir(element) {
+			elements[i] = rescuedGitDir
+		}
+	}
+	return strings.Join(elements, "/")
+}
+
+// limit applies the policy for files above the cap.
+func (w *Worktree) limit(ctx context.Context, ix *index, found hiddenFiles, p policy) (hiddenFiles, error) {
+	total := int64(0)
+	for _, name := range found.plain {
+		total += size(filepath.Join(w.Path, name))
+	}
+	for _, name := range found.renamed {
+		total += size(name)
+	}
+	if total <= ignoredCap || p == keepIgnored {
+		return found, nil
+	}
+	if p == dropIgnored {
+		return hiddenFiles{}, nil
+	}
+	names, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+	if err != nil {
+		return found, err
+	}
+	if len(found.renamed) > 0 {
+		names = append(names, "git directories inside the worktree")
+	}
+	return found, &IgnoredError{Files: names, Bytes: total}
+}
+
+func size(name string) int64 {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// takeAs adds files under other names than they have.
+func (ix *index) takeAs(ctx context.Context, files map[string]string) error {
+	var entries []git.Entry
+	for as, name := range files {
+		e, err := ix.blobOf(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+		e.Path = as
+		entries = append(entries, e)
+	}
+	return ix.put(ctx, entries)
+}
+
+// blobOf stores a file or link as it is.
+func (ix *index) blobOf(ctx context.Context, name string) (git.Entry, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return git.Entry{}, err
+	}
+	e := git.Entry{Mode: "100644"}
+	var content []byte
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		e.Mode = "120000"
+		var target string
+		target, err = os.Readlink(name)
+		content = []byte(target)
+	default:
+		if info.Mode().Perm()&0o100 != 0 {
+			e.Mode = "100755"
+		}
+		content, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.Oid, err = ix.git.Blob(ctx, content)
+	return e, err
+}

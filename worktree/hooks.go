@@ -1,0 +1,173 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// The hooks of a commit.
+const (
+	preCommit     = "pre-commit"
+	prepareMsg    = "prepare-commit-msg"
+	commitMsg     = "commit-msg"
+	postCommit    = "post-commit"
+	maxMessage    = 1 << 20
+	messageFile   = "COMMIT_EDITMSG"
+	hookIndexFile = "coven-hook-index"
+)
+
+// A Hook is a commit hook to run, fenced in: it is the repository's code, or
+// the agent's.
+type Hook struct {
+	Name string   // pre-commit
+	Path string   // the script
+	Args []string // without the script
+	Dir  string   // W, where it runs
+	Env  []string // KEY=VALUE, in addition to what the runner gives
+}
+
+// A HookRunner runs a hook to its end. An error means that the hook refuses;
+// output is what it said.
+type HookRunner func(ctx context.Context, hook Hook) (output []byte, err error)
+
+// A HookError is a hook that refused.
+type HookError struct {
+	Name   string
+	Output string
+	Err    error
+}
+
+func (e *HookError) Error() string {
+	return fmt.Sprintf("hook %s failed: %v\n%s", e.Name, e.Err, strings.TrimSpace(e.Output))
+}
+
+func (e *HookError) Unwrap() error { return e.Err }
+
+// hookSet is the hooks of one commit. They get files in W's own git
+// directory, which is what they can write inside the fence: a copy of the
+// index and the message. What they do to the index is not used.
+type hookSet struct {
+	w      *Worktree
+	runner HookRunner
+	ix     *index
+	dir    string // where the scripts are
+}
+
+func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index) (*hookSet, error) {
+	set := &hookSet{w: w, runner: runner, ix: ix}
+	if runner == nil {
+		return set, nil
+	}
+	settings, err := w.repo.git().Configured(ctx, `^core\.hookspath$`, true)
+	if err != nil {
+		return nil, fmt.Errorf("find the hooks: %w", err)
+	}
+	set.dir = filepath.Join(w.repo.GitDir, "hooks")
+	for _, s := range settings {
+		if s.Value != "" {
+			set.dir = s.Value
+		}
+	}
+	if !filepath.IsAbs(set.dir) {
+		set.dir = filepath.Join(w.Path, set.dir)
+	}
+	return set, nil
+}
+
+// has reports whether there is such a hook to run. The tracker's own hooks
+// (.beads/hooks) are not: they would export into the commit.
+func (s *hookSet) has(name string) bool {
+	if s.runner == nil || strings.Contains(s.dir+"/", "/.beads/hooks/") {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(s.dir, name))
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
+
+// run runs a hook if there is one.
+func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
+	if !s.has(name) {
+		return nil
+	}
+	copied := filepath.Join(s.w.admin, hookIndexFile)
+	if err := s.ix.copyTo(copied); err != nil {
+		return fmt.Errorf("prepare hook %s: %w", name, err)
+	}
+	output, err := s.runner(ctx, Hook{
+		Name: name, Path: filepath.Join(s.dir, name), Args: args, Dir: s.w.Path,
+		Env: []string{"GIT_INDEX_FILE=" + copied, "GIT_EDITOR=:", "GIT_PREFIX="},
+	})
+	if err != nil {
+		return &HookError{Name: name, Output: string(output), Err: err}
+	}
+	return nil
+}
+
+// message lets the message hooks change a message.
+func (s *hookSet) message(ctx context.Context, text string) (string, error) {
+	if !s.has(prepareMsg) && !s.has(commitMsg) {
+		return text, nil
+	}
+	path := filepath.Join(s.w.admin, messageFile)
+	if err := replaceFile(path, text); err != nil {
+		return "", fmt.Errorf("write the message for hooks: %w", err)
+	}
+	if err := s.run(ctx, prepareMsg, path, "message"); err != nil {
+		return "", err
+	}
+	if err := s.run(ctx, commitMsg, path); err != nil {
+		return "", err
+	}
+	raw, err := readPlain(path, maxMessage)
+	if err != nil {
+		return "", fmt.Errorf("read the message from hooks: %w", err)
+	}
+	clean, err := s.ix.git.Feed(ctx, raw, "stripspace")
+	if err == nil && len(clean) == 0 {
+		err = &HookError{Name: commitMsg, Err: errors.New("it left an empty message")}
+	}
+	return string(clean), err
+}
+
+// after runs the hook whose result does not matter.
+func (s *hookSet) after(ctx context.Context) { _ = s.run(ctx, postCommit) }
+
+// drop removes what the hooks got. It lies in a directory that goes with W.
+func (s *hookSet) drop() { _ = os.Remove(filepath.Join(s.w.admin, hookIndexFile)) }
+
+// replaceFile writes a new file where the agent may have put anything.
+func replaceFile(path, text string) error {
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(file, text)
+	return errors.Join(err, file.Close())
+}
+
+// readPlain reads a regular file of at most limit bytes: not through a link,
+// not from a pipe.
+func readPlain(path string, limit int64) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", path, limit)
+	}
+	return io.ReadAll(io.LimitReader(file, limit))
+}

@@ -1,0 +1,148 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A Candidate is a state of a task's branch that may land: checks run on
+// Tree, and exactly Tree lands.
+type Candidate struct {
+	Target    Target `json:"target"`
+	TargetTip string `json:"target_tip"` // what BranchTip was brought up to
+	BranchTip string `json:"branch_tip"`
+	Tree      string `json:"tree"`
+}
+
+// A ConflictError names the files that the branch and its target changed
+// differently.
+type ConflictError struct {
+	Target string
+	Files  []string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
+}
+
+// A DirtyError means that W holds work that is not committed.
+type DirtyError struct {
+	TaskID string
+	Files  []string
+}
+
+func (e *DirtyError) Error() string {
+	return fmt.Sprintf("the worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
+}
+
+// Integrate brings the target's present tip into the task's branch and into W.
+// When the merge changes nothing in the branch's tree no commit is made. On a
+// *ConflictError nothing has changed. W must be committed (*DirtyError).
+func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, error) {
+	l, err := w.lock(ctx)
+	if err != nil {
+		return Candidate{}, err
+	}
+	defer l.release()
+	crash.Point("integrate.locked")
+	if err := w.settle(ctx, l); err != nil {
+		return Candidate{}, err
+	}
+	candidate, err := w.integrate(ctx, target, l)
+	if err != nil {
+		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
+	}
+	crash.Point("integrate.return")
+	return candidate, nil
+}
+
+func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candidate, error) {
+	theirs, err := w.repo.git().Ref(ctx, target.Ref)
+	if err != nil {
+		return Candidate{}, err
+	}
+	tip, ix, err := w.clean(ctx, l)
+	if err != nil {
+		return Candidate{}, err
+	}
+	defer ix.drop()
+	target.Tip = theirs
+	candidate := Candidate{Target: target, TargetTip: theirs, BranchTip: tip.Oid, Tree: tip.Tree}
+	merged, err := w.repo.merge(ctx, tip.Oid, theirs)
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		conflict.Target = target.Branch
+	}
+	if err != nil || merged == tip.Tree {
+		return candidate, err
+	}
+	crash.Point("integrate.merged")
+	message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
+	commit, err := w.repo.makeCommit(ctx, merged, message, nil, tip.Oid, theirs)
+	if err != nil {
+		return candidate, err
+	}
+	crash.Point("integrate.commit")
+	candidate.BranchTip, candidate.Tree = commit, merged
+	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
+}
+
+// clean returns the branch's tip and an index of W, which must agree.
+func (w *Worktree) clean(ctx context.Context, l *lock) (git.Commit, *index, error) {
+	oid, err := w.Tip(ctx)
+	if err != nil {
+		return git.Commit{}, nil, err
+	}
+	tip, err := w.repo.git().Commit(ctx, oid)
+	if err != nil {
+		return tip, nil, err
+	}
+	ix, staged, err := w.stagedOn(ctx, oid, l)
+	if err != nil || staged == tip.Tree {
+		return tip, ix, err
+	}
+	ix.drop()
+	changes, err := w.repo.git().Changes(ctx, tip.Tree, staged)
+	dirty := &DirtyError{TaskID: w.TaskID}
+	for _, change := range changes {
+		dirty.Files = append(dirty.Files, change.Path)
+	}
+	return tip, nil, errors.Join(err, dirty)
+}
+
+// merge merges two commits and returns the tree. The reserved paths are those
+// of theirs: ours takes them over first, so they cannot conflict.
+func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
+	tree, err := r.withReserved(ctx, ours, theirs)
+	if err != nil {
+		return "", err
+	}
+	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
+	if err != nil {
+		return "", err
+	}
+	merged, err := r.mergeTree(ctx, prepared, theirs)
+	if err != nil {
+		return "", err
+	}
+	return r.withReserved(ctx, merged, theirs)
+}
+
+// mergeTree merges two commits with the help of their merge base.
+func (r *Repo) mergeTree(ctx context.Context, ours, theirs string) (string, error) {
+	fields, err := r.git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+	if git.ExitCode(err) == 1 && len(fields) > 0 {
+		return "", &ConflictError{Files: fields[1:]}
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(fields) == 0 {
+		return "", errors.New("git merge-tree printed no tree")
+	}
+	return fields[0], nil
+}

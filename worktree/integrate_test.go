@@ -1,0 +1,119 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// onMain commits a file in the main checkout.
+func onMain(t testing.TB, r *Repo, name, content string) {
+	t.Helper()
+	write(t, filepath.Join(r.Root, name), content)
+	gitIn(t, r.Root, "add", "-f", name)
+	gitIn(t, r.Root, "commit", "-qm", "change "+name)
+}
+
+func TestIntegrate(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
+	commitAll(t, w, "mine")
+	same := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "no merge needed", same.BranchTip, value[string](t)(w.Tip(ctx)))
+
+	onMain(t, r, "file1.txt", "theirs\n")
+	onMain(t, r, "newdir/new.txt", "theirs\n")
+	c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.BranchTip)
+	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", c.BranchTip), same.BranchTip+" "+c.TargetTip)
+	equal(t, "tree of W", value[string](t)(w.Tree(ctx)), c.Tree)
+	equal(t, "file of W", read(t, filepath.Join(w.Path, "newdir/new.txt")), "theirs\n")
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+	equal(t, "again", value[Candidate](t)(w.Integrate(ctx, r.target(t))), c)
+}
+
+func TestIntegrateConflict(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
+	write(t, filepath.Join(w.Path, "odd\nname"), "mine\n")
+	commitAll(t, w, "mine")
+	onMain(t, r, "file0.txt", "theirs\n")
+	onMain(t, r, "odd\nname", "theirs\n")
+	before := status(t, w.Path)
+	_, err := w.Integrate(ctx, r.target(t))
+	conflict := wantError[*ConflictError](t, err)
+	equal(t, "files", strings.Join(conflict.Files, "|"), "file0.txt|odd\nname")
+	equal(t, "target", conflict.Target, "main")
+	equal(t, "worktree", status(t, w.Path), before)
+}
+
+// The tracker's file changes on both sides all the time. That is no conflict,
+// and what lies in W stays.
+func TestIntegrateTrackerFile(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	tracker := filepath.Join(w.Path, ".beads/issues.jsonl")
+	for _, version := range []string{"v2\n", "v3\n", "v4\n"} {
+		onMain(t, r, ".beads/issues.jsonl", version)
+		write(t, tracker, "agent "+version)
+		write(t, filepath.Join(w.Path, "a"), version)
+		commitAll(t, w, "step "+version)
+		onMain(t, r, ".beads/issues.jsonl", "more "+version)
+		c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+		equal(t, "tree", value[string](t)(w.Tree(ctx)), c.Tree)
+		equal(t, "in the tree", gitIn(t, r.Root, "show", c.Tree+":.beads/issues.jsonl"), "more "+strings.TrimSpace(version))
+		equal(t, "in W", read(t, tracker), "agent "+version)
+	}
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+	equal(t, "files that landed", gitIn(t, r.Root, "diff", "--name-only", "main^", "main"), "a")
+}
+
+func TestIntegrateNeedsCommit(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "file0.txt"), "not committed")
+	onMain(t, r, "file1.txt", "theirs\n")
+	_, err := w.Integrate(t.Context(), r.target(t))
+	equal(t, "files", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file0.txt")
+}
+
+func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "x.log"), "only here")
+	write(t, filepath.Join(w.Path, "build/deep/out"), "only here too")
+	onMain(t, r, "x.log", "theirs")
+	onMain(t, r, "build", "a file now")
+	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "file", read(t, filepath.Join(w.Path, "x.log")), "theirs")
+	equal(t, "file for directory", read(t, filepath.Join(w.Path, "build")), "a file now")
+	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	equal(t, "rescues", len(rescues), 1)
+	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
+	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":build/deep/out"), "only here too")
+}
+
+// An agent that works on while an integration is half done loses nothing.
+func TestSettleForgetsWhenWorkWentOn(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	onMain(t, r, "file1.txt", "theirs\n")
+	onMain(t, r, "file2.txt", "theirs\n")
+	tip := value[string](t)(w.Tip(ctx))
+	must(t, writeJSON(w.movePath(), move{Old: tip, New: r.target(t).Tip}))
+	write(t, filepath.Join(w.Path, "file1.txt"), "theirs\n")
+	write(t, filepath.Join(w.Path, "file2.txt"), "mine\n")
+	_, err := w.Integrate(ctx, r.target(t))
+	equal(t, "files", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file1.txt file2.txt")
+	equal(t, "kept", read(t, filepath.Join(w.Path, "file2.txt")), "mine\n")
+	_, err = os.Lstat(w.movePath())
+	wantIs(t, err, os.ErrNotExist)
+}

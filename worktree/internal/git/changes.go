@@ -1,0 +1,71 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// ModeSubmodule is the mode of an entry that names a commit of another
+// repository.
+const ModeSubmodule = "160000"
+
+// A Change is one path that two trees do not have alike. Mode and Oid are
+// those of the second tree, all zeros for a deleted path.
+type Change struct {
+	Status             byte // A, D, M or T; renames are not looked for
+	OldMode, Mode, Oid string
+	Path               string
+}
+
+// Changes compares two trees.
+func (r Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	out, err := r.Output(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRaw(out)
+}
+
+// ParseRaw reads -z --raw output without renames. Merges as printed by -c,
+// with several old modes, keep the last of them.
+func ParseRaw(out []byte) ([]Change, error) {
+	fields := Split(out)
+	var changes []Change
+	for i := 0; i+1 < len(fields); i += 2 {
+		meta := fields[i]
+		parents := len(meta) - len(strings.TrimLeft(meta, ":"))
+		words := strings.Fields(meta[parents:])
+		if parents == 0 || len(words) != 2*(parents+1)+1 {
+			return nil, fmt.Errorf("git printed an unknown change %q", meta)
+		}
+		changes = append(changes, Change{
+			Status: words[len(words)-1][0], OldMode: words[parents-1], Mode: words[parents],
+			Oid: words[len(words)-2], Path: fields[i+1],
+		})
+	}
+	return changes, nil
+}
+
+// An Entry is one file of a tree or an index.
+type Entry struct{ Mode, Oid, Path string }
+
+// Entries lists the files of a tree, only those under the given paths if any
+// are given.
+func (r Repo) Entries(ctx context.Context, tree string, paths ...string) ([]Entry, error) {
+	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", tree, "--"}, paths...)
+	fields, err := r.Fields(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(fields))
+	for _, field := range fields {
+		meta, path, _ := strings.Cut(field, "\t")
+		words := strings.Fields(meta)
+		if len(words) != 3 {
+			return nil, fmt.Errorf("git printed an unknown tree entry %q", field)
+		}
+		entries = append(entries, Entry{Mode: words[0], Oid: words[2], Path: path})
+	}
+	return entries, nil
+}

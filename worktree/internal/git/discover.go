@@ -1,0 +1,50 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+)
+
+// A Location is what git finds from a directory.
+type Location struct {
+	Top    string // top of the checkout
+	Dir    string // the git directory of that checkout
+	Shared string // the git directory all checkouts have in common
+	Format string // "sha1" or "sha256"
+	Bare   bool   // there is no checkout: Top is empty
+	Inside bool   // the directory is in a checkout, not in a git directory
+}
+
+// Discover asks git which repository dir is in. It is the only look-up and
+// must not be used on a directory that an agent can write.
+func Discover(ctx context.Context, dir string) (Location, error) {
+	kind, err := discover(ctx, dir, "--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
+	if err != nil {
+		return Location{}, err
+	}
+	words := append(strings.Fields(kind), "", "", "")
+	at := Location{Bare: words[0] == "true", Inside: words[1] == "true", Format: words[2]}
+	if at.Dir, err = discover(ctx, dir, "--absolute-git-dir"); err != nil {
+		return at, err
+	}
+	if at.Shared, err = discover(ctx, dir, "--path-format=absolute", "--git-common-dir"); err != nil {
+		return at, err
+	}
+	if at.Inside {
+		at.Top, err = discover(ctx, dir, "--show-toplevel")
+	}
+	return at, err
+}
+
+// discover asks one question at a time, because paths may hold line feeds.
+func discover(ctx context.Context, dir string, args ...string) (string, error) {
+	args = append([]string{"rev-parse"}, args...)
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir, cmd.Env = dir, Repo{}.environ()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := apart(cmd).Run()
+	return strings.TrimSuffix(stdout.String(), "\n"), failure(ctx, args, stderr.String(), err)
+}

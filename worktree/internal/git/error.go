@@ -1,0 +1,56 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// An Error is a git run that failed.
+type Error struct {
+	Args     []string // without the program and its global options
+	ExitCode int      // -1 when git did not start or was killed
+	Stderr   string   // all of it, for a person to read
+	Err      error    // the cause: the context's error when that ended git
+}
+
+// Error names the subcommand and says what git said.
+func (e *Error) Error() string {
+	name := "git"
+	if len(e.Args) > 0 {
+		name += " " + e.Args[0]
+	}
+	if said := strings.TrimSpace(e.Stderr); said != "" {
+		return fmt.Sprintf("%s: %v: %s", name, e.Err, said)
+	}
+	return fmt.Sprintf("%s: %v", name, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code in err: 0 for nil, -1 when git did not run.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed.ExitCode
+	}
+	return -1
+}
+
+func failure(ctx context.Context, args []string, stderr string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := -1
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exited.ExitCode()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return &Error{Args: args, ExitCode: code, Stderr: stderr, Err: err}
+}

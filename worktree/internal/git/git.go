@@ -1,0 +1,147 @@
+// Package git runs the git program for package worktree, its only importer.
+//
+// Rules:
+//   - git is argv, never a shell string, and only -z or single-line plumbing
+//     output is read.
+//   - The git directory is always given. Apart from Discover nothing is looked
+//     up from a working directory, because what lies in a task's worktree
+//     belongs to its agent and a git directory can name programs to run.
+//   - Every run has neutral settings (see environ): no hooks, no filesystem
+//     monitor, no signing, no background maintenance, no descent into
+//     submodules, no replaced objects, literal pathspecs.
+//   - Every failure of the program is an *Error.
+//   - A child is in a process group of its own, so that a Ctrl-C meant for
+//     coven does not tear a checkout; a canceled context sends it TERM, on
+//     which git removes its lock files.
+package git
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Setting is one configuration value, as `git -c Key=Value` gives it.
+type Setting struct{ Key, Value string }
+
+// A Repo says on which parts of a repository git runs. It is a value: copy it
+// and change the copy.
+type Repo struct {
+	Dir       string    // the git directory
+	WorkTree  string    // top of the checkout, and where git runs
+	Index     string    // the index file; empty for the one of Dir
+	ObjectDir string    // the object directory; empty for the one of Dir
+	Settings  []Setting // stronger than the neutral ones
+	Env       []string  // KEY=VALUE, stronger than coven's environment
+	// Hold is a locked file that every child inherits. When coven is killed
+	// the lock then lasts until the last child has ended.
+	Hold *os.File
+}
+
+// Run runs git and drops what it prints.
+func (r Repo) Run(ctx context.Context, args ...string) error {
+	_, err := r.Feed(ctx, nil, args...)
+	return err
+}
+
+// Output runs git and returns its standard output.
+func (r Repo) Output(ctx context.Context, args ...string) ([]byte, error) {
+	return r.Feed(ctx, nil, args...)
+}
+
+// Line runs git and returns its output without the final line feed.
+func (r Repo) Line(ctx context.Context, args ...string) (string, error) {
+	out, err := r.Feed(ctx, nil, args...)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// Fields runs git and returns its NUL-terminated output items.
+func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
+	out, err := r.Feed(ctx, nil, args...)
+	return Split(out), err
+}
+
+// Feed runs git with the given standard input and returns its output, also
+// when it failed.
+func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	cmd := r.command(ctx, args)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	err := cmd.Run()
+	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
+}
+
+// Stream runs git with the given standard input and lets read take its output
+// as it comes.
+func (r Repo) Stream(ctx context.Context, stdin []byte, read func(io.Reader) error, args ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := r.command(ctx, args)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return failure(ctx, args, "", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return failure(ctx, args, "", err)
+	}
+	readErr := read(stdout)
+	if readErr != nil {
+		cancel()
+	}
+	waitErr := cmd.Wait()
+	if readErr != nil {
+		return readErr
+	}
+	return failure(ctx, args, stderr.String(), waitErr)
+}
+
+// Split cuts NUL-terminated items apart.
+func Split(out []byte) []string {
+	text := strings.TrimSuffix(string(out), "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}
+
+// Join is the opposite of Split.
+func Join(items []string) []byte {
+	var out bytes.Buffer
+	for _, item := range items {
+		out.WriteString(item)
+		out.WriteByte(0)
+	}
+	return out.Bytes()
+}
+
+func (r Repo) command(ctx context.Context, args []string) *exec.Cmd {
+	full := []string{"--git-dir=" + r.Dir}
+	if r.WorkTree != "" {
+		full = append(full, "--work-tree="+r.WorkTree)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(full, args...)...)
+	cmd.Dir = r.WorkTree
+	if cmd.Dir == "" {
+		cmd.Dir = r.Dir
+	}
+	cmd.Env = r.environ()
+	if r.Hold != nil {
+		cmd.ExtraFiles = []*os.File{r.Hold}
+	}
+	return apart(cmd)
+}
+
+// apart gives a child its own process group and a gentle end.
+func apart(cmd *exec.Cmd) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}

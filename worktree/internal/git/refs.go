@@ -1,0 +1,72 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoRef is returned for a ref that does not exist.
+var ErrNoRef = errors.New("no such ref")
+
+// A Ref is a full name and the object it holds.
+type Ref struct{ Name, Oid string }
+
+// Refs lists the refs with the given full name, or under it.
+func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
+	args := append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, under...)
+	out, err := r.Output(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	var refs []Ref
+	for line := range strings.Lines(string(out)) {
+		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs = append(refs, Ref{Name: name, Oid: oid})
+	}
+	return refs, nil
+}
+
+// Ref returns what the ref with this full name holds, or ErrNoRef.
+func (r Repo) Ref(ctx context.Context, name string) (string, error) {
+	refs, err := r.Refs(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	for _, ref := range refs {
+		if ref.Name == name {
+			return ref.Oid, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, ErrNoRef)
+}
+
+// An Edit is one line of a ref transaction.
+type Edit struct{ verb, ref, first, second string }
+
+// Create makes a ref that must not exist.
+func Create(ref, oid string) Edit { return Edit{verb: "create", ref: ref, first: oid} }
+
+// Move changes a ref that must hold old.
+func Move(ref, to, old string) Edit { return Edit{verb: "update", ref: ref, first: to, second: old} }
+
+// Delete removes a ref that must hold old.
+func Delete(ref, old string) Edit { return Edit{verb: "delete", ref: ref, first: old} }
+
+// Verify demands that a ref holds oid.
+func Verify(ref, oid string) Edit { return Edit{verb: "verify", ref: ref, first: oid} }
+
+// Transact makes all edits or none; the message goes into the ref logs.
+func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
+	var in bytes.Buffer
+	for _, e := range edits {
+		fmt.Fprintf(&in, "%s %s\x00%s\x00", e.verb, e.ref, e.first)
+		if e.verb == "update" {
+			fmt.Fprintf(&in, "%s\x00", e.second)
+		}
+	}
+	_, err := r.Feed(ctx, in.Bytes(), "update-ref", "-m", message, "--stdin", "-z")
+	return err
+}

@@ -1,0 +1,215 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Errors of Land after which the caller can go on.
+var (
+	// ErrTargetMoved means that the target is not where the candidate was
+	// integrated with it: integrate, check and land again.
+	ErrTargetMoved = errors.New("the target has moved")
+	// ErrBranchMoved means that the task's branch has changed since the
+	// candidate was made.
+	ErrBranchMoved = errors.New("the task's branch has moved")
+	// ErrClaimLost means that another run has taken the task over.
+	ErrClaimLost = errors.New("the task's claim was lost")
+	// ErrCannotRebase means that the commits, replayed one by one, do not give
+	// the tree that was checked.
+	ErrCannotRebase = errors.New("the commits cannot be rebased to what was checked: use strategy squash or merge")
+)
+
+// A Strategy is how a branch becomes part of its target.
+type Strategy string
+
+// The strategies.
+const (
+	Squash Strategy = "squash" // one commit; the default
+	Merge  Strategy = "merge"  // one merge commit above the branch
+	Rebase Strategy = "rebase" // the branch's commits, replayed
+)
+
+// An Intent is what a landing is about to do. It is all that RecoverLanding
+// needs.
+type Intent struct {
+	Task      string `json:"task"`
+	TargetRef string `json:"target_ref"`
+	Old       string `json:"old"` // the target's tip before
+	New       string `json:"new"` // and after
+	Tree      string `json:"tree"`
+}
+
+// A Journal makes an intent durable: when Intent returns, a kill -9 must not
+// lose it.
+type Journal interface {
+	Intent(intent Intent) error
+}
+
+// A LandRequest says what lands and how.
+type LandRequest struct {
+	Candidate Candidate
+	Strategy  Strategy // empty: Squash
+	Message   string   // of the commit; not used by Rebase
+	ClaimOid  string   // the claim under which the task ran
+	Journal   Journal
+}
+
+// Landed is a landing that is done.
+type Landed struct {
+	Commit string // the target's tip
+	Tree   string
+	Target string // the branch
+	// Already means that the target held the candidate's tree before, so
+	// nothing moved. Commit is then the tip as it was.
+	Already bool
+}
+
+// Land makes the candidate the target's tip: the target, and every checkout
+// that has it checked out, or neither. One landing per target at a time.
+//
+// Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
+// ErrCannotRebase, and *CheckoutError when a person's checkout cannot follow.
+func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
+	if req.ClaimOid == "" || req.Journal == nil {
+		return Landed{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
+	}
+	l, err := w.repo.lock(ctx, targetLock(req.Candidate.Target))
+	if err != nil {
+		return Landed{}, err
+	}
+	defer l.release()
+	crash.Point("land.locked")
+	lander := &landing{w: w, req: req, git: w.repo.git()}
+	lander.git.Hold = l.held()
+	landed, err := lander.run(ctx)
+	if err != nil {
+		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
+	}
+	crash.Point("land.return")
+	return landed, nil
+}
+
+// A landing is one Land that holds the target's lock.
+type landing struct {
+	w   *Worktree
+	req LandRequest
+	git git.Repo
+}
+
+func (l *landing) run(ctx context.Context) (Landed, error) {
+	c := l.req.Candidate
+	done := Landed{Commit: c.TargetTip, Tree: c.Tree, Target: c.Target.Branch}
+	if err := l.check(ctx); err != nil {
+		return done, err
+	}
+	tip, err := l.git.Commit(ctx, c.TargetTip)
+	if err != nil {
+		return done, err
+	}
+	if tip.Tree == c.Tree {
+		done.Already = true
+		return done, nil
+	}
+	crash.Point("land.merged")
+	if done.Commit, err = l.commit(ctx); err != nil {
+		return done, err
+	}
+	crash.Point("land.commit")
+	intent := Intent{Task: l.w.TaskID, TargetRef: c.Target.Ref, Old: c.TargetTip, New: done.Commit, Tree: c.Tree}
+	if err := l.req.Journal.Intent(intent); err != nil {
+		return done, fmt.Errorf("write the intent: %w", err)
+	}
+	crash.Point("land.intent")
+	return done, l.move(context.WithoutCancel(ctx), intent)
+}
+
+// check makes sure that the candidate is still what it was, and that it does
+// not touch what only the target may change.
+func (l *landing) check(ctx context.Context) error {
+	c := l.req.Candidate
+	if err := l.stillThere(ctx); err != nil {
+		return err
+	}
+	branch, err := l.w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	if branch != c.BranchTip {
+		return ErrBranchMoved
+	}
+	tree, err := l.w.repo.withReserved(ctx, c.Tree, c.TargetTip)
+	if err == nil && tree != c.Tree {
+		err = errors.New("the candidate changes .beads or .coven/sessions: integrate it again")
+	}
+	return err
+}
+
+// stillThere checks what the ref transaction will check again.
+func (l *landing) stillThere(ctx context.Context) error {
+	c := l.req.Candidate
+	tip, err := l.git.Ref(ctx, c.Target.Ref)
+	if err != nil {
+		return err
+	}
+	if tip != c.TargetTip {
+		return ErrTargetMoved
+	}
+	claim, err := l.git.Ref(ctx, claimRef(l.w.TaskID))
+	if errors.Is(err, git.ErrNoRef) || err == nil && claim != l.req.ClaimOid {
+		return ErrClaimLost
+	}
+	return err
+}
+
+// move takes the checkouts along, then moves the target if the claim holds.
+func (l *landing) move(ctx context.Context, intent Intent) error {
+	crash.Point("land.checkout.before")
+	moved, err := l.moveCheckouts(ctx, intent)
+	if err != nil {
+		return errors.Join(err, l.moveBack(ctx, moved, intent))
+	}
+	crash.Point("land.checkout.after")
+	crash.Point("land.ref.before")
+	err = l.git.Transact(ctx, "coven: land "+l.w.name,
+		git.Move(intent.TargetRef, intent.New, intent.Old),
+		git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
+	if err != nil {
+		if cause := l.stillThere(ctx); cause != nil {
+			err = cause
+		}
+		return errors.Join(err, l.moveBack(ctx, moved, intent))
+	}
+	crash.Point("land.ref.after")
+	return nil
+}
+
+func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]checkout, error) {
+	checkouts, err := l.w.repo.checkoutsOf(ctx, intent.TargetRef, l.git.Hold)
+	if err != nil {
+		return nil, err
+	}
+	var moved []checkout
+	for _, c := range checkouts {
+		if err := c.follow(ctx, intent.Old, intent.New); err != nil {
+			return moved, err
+		}
+		moved = append(moved, c)
+		crash.Point("land.checkout.each")
+	}
+	return moved, nil
+}
+
+func (l *landing) moveBack(ctx context.Context, moved []checkout, intent Intent) error {
+	var failed error
+	for _, c := range moved {
+		if err := c.putBack(ctx, l.git, intent); err != nil {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}

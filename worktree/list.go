@@ -1,0 +1,104 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An Info is what is known of one task's worktree, whole or left over.
+type Info struct {
+	Name    string // SafeName of the task
+	TaskID  string // empty when no record says
+	Path    string
+	Branch  string
+	Tip     string // empty: there is no such branch
+	Present bool   // the directory exists
+	Ready   bool   // Add had finished
+}
+
+// Worktrees lists the tasks' worktrees and what is left of some, by name.
+func (r *Repo) Worktrees(ctx context.Context) ([]Info, error) {
+	names, err := r.taskNames()
+	if err != nil {
+		return nil, fmt.Errorf("list worktrees: %w", err)
+	}
+	refs, err := r.git().Refs(ctx, headsPrefix+branchPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list worktrees: %w", err)
+	}
+	tips := map[string]string{}
+	for _, ref := range refs {
+		name := strings.TrimPrefix(ref.Name, headsPrefix+branchPrefix)
+		tips[name], names = ref.Oid, append(names, name)
+	}
+	dirs, err := os.ReadDir(filepath.Join(r.Root, worktreesDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list worktrees: %w", err)
+	}
+	for _, dir := range dirs {
+		if !strings.HasPrefix(dir.Name(), ".") {
+			names = append(names, dir.Name())
+		}
+	}
+	slices.Sort(names)
+	var all []Info
+	for _, name := range slices.Compact(names) {
+		all = append(all, r.info(name, tips[name]))
+	}
+	return all, nil
+}
+
+func (r *Repo) info(name, tip string) Info {
+	info := Info{Name: name, Path: r.worktreePath(name), Branch: branchPrefix + name, Tip: tip}
+	if rec, err := r.readRecord(name); err == nil {
+		info.TaskID, info.Ready = rec.Task, rec.Ready
+	}
+	_, err := os.Lstat(info.Path)
+	info.Present = err == nil
+	return info
+}
+
+// A Ref is one of coven's refs.
+type Ref struct{ Name, Oid string }
+
+// Refs lists all refs that are coven's: refs/coven/ and refs/heads/coven/.
+func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
+	found, err := r.git().Refs(ctx, "refs/coven/", headsPrefix+branchPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list coven's refs: %w", err)
+	}
+	var refs []Ref
+	for _, ref := range found {
+		refs = append(refs, Ref(ref))
+	}
+	return refs, nil
+}
+
+// Uncommitted lists the paths in Checkout that a task's worktree will not
+// have: changed and untracked ones, directories with a slash at the end.
+// .beads and .coven are left out.
+func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
+	g := r.git()
+	g.Dir, g.WorkTree = r.checkoutDir, r.Checkout
+	fields, err := g.Fields(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
+	if err != nil {
+		return nil, fmt.Errorf("list uncommitted files: %w", err)
+	}
+	var paths []string
+	for _, field := range fields {
+		if len(field) < 4 {
+			return nil, fmt.Errorf("list uncommitted files: git printed %q", field)
+		}
+		top, _, _ := strings.Cut(field[3:], "/")
+		if top != ".beads" && top != ".coven" {
+			paths = append(paths, field[3:])
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,62 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+// A lock excludes other processes and other goroutines of this one.
+type lock struct{ file *lockedfile.File }
+
+// lock waits for the named lock until ctx is done.
+func (r *Repo) lock(ctx context.Context, name string) (*lock, error) {
+	path := r.ours("locks", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	type result struct {
+		file *lockedfile.File
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		file, err := lockedfile.Edit(path)
+		got <- result{file, err}
+	}()
+	select {
+	case res := <-got:
+		if res.err != nil {
+			return nil, fmt.Errorf("lock %s: %w", name, res.err)
+		}
+		return &lock{file: res.file}, nil
+	case <-ctx.Done():
+		go func() { // it cannot be interrupted: let go of it when it comes
+			if res := <-got; res.err == nil {
+				_ = res.file.Close()
+			}
+		}()
+		return nil, fmt.Errorf("lock %s: %w", name, context.Cause(ctx))
+	}
+}
+
+// held is the file that children inherit.
+func (l *lock) held() *os.File { return l.file.File }
+
+// release can only fail when the file was closed before, a programmer error.
+func (l *lock) release() { _ = l.file.Close() }
+
+// taskLock names one of 256 locks: few files, and tasks rarely share one.
+func taskLock(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "task-" + hex.EncodeToString(sum[:1])
+}
+
+const worktreesLock = "worktrees"
+
+func targetLock(target Target) string { return "land-" + SafeName(target.Branch) }

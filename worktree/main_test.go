@@ -1,0 +1,272 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain seals the environment, or acts as a process that a test started
+// from its own binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "actor" {
+		os.Exit(actor(os.Args[2:]))
+	}
+	os.Exit(sealed(m))
+}
+
+func sealed(m *testing.M) int {
+	home, err := os.MkdirTemp("", "coven-home-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	env := map[string]string{
+		"HOME": home, "XDG_CONFIG_HOME": home, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.com",
+		"GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.com",
+	}
+	for key, value := range env {
+		if err := os.Setenv(key, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// gitIn runs the real program as a person would and returns what it prints.
+func gitIn(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o644))
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	return string(raw)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func value[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// wantError fails unless err is a T, which it returns.
+func wantError[T error](t testing.TB, err error) T {
+	t.Helper()
+	found, ok := errors.AsType[T](err)
+	if !ok {
+		t.Fatalf("got error %v, want a %T", err, found)
+	}
+	return found
+}
+
+func wantIs(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("got error %v, want %v", err, target)
+	}
+}
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// sample makes a repository with a few files on branch main.
+func sample(t testing.TB, initArgs ...string) *Repo {
+	t.Helper()
+	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	gitIn(t, dir, append([]string{"init", "-q", "-b", "main"}, initArgs...)...)
+	for i := range 8 {
+		write(t, filepath.Join(dir, fmt.Sprintf("file%d.txt", i)), fmt.Sprintf("one\ntwo\nthree %d\n", i))
+	}
+	write(t, filepath.Join(dir, "dir", "deep", "x.txt"), "x\n")
+	write(t, filepath.Join(dir, ".gitignore"), "*.log\nbuild/\n")
+	write(t, filepath.Join(dir, ".beads", "issues.jsonl"), "v1\n")
+	gitIn(t, dir, "add", "-A")
+	gitIn(t, dir, "commit", "-qm", "first")
+	return value[*Repo](t)(Open(t.Context(), dir))
+}
+
+func (r *Repo) target(t testing.TB) Target {
+	t.Helper()
+	return value[Target](t)(r.Target(context.Background(), "main"))
+}
+
+func add(t testing.TB, r *Repo, task string) *Worktree {
+	t.Helper()
+	return value[*Worktree](t)(r.Add(context.Background(), AddRequest{TaskID: task, Base: r.target(t).Tip}))
+}
+
+// commitAll commits W on the present target and fails on an empty commit.
+func commitAll(t testing.TB, w *Worktree, message string) Commit {
+	t.Helper()
+	c := value[Commit](t)(w.Commit(context.Background(), CommitRequest{Message: message, TargetTip: w.repo.target(t).Tip}))
+	if c.Empty {
+		t.Fatal("nothing was committed")
+	}
+	return c
+}
+
+func claimFor(t testing.TB, r *Repo, task string) Held {
+	t.Helper()
+	return value[Held](t)(r.Claim(context.Background(),
+		Claim{Task: task, Holder: "coven/host", Session: "s", Attempt: 1, Expires: time.Now().Add(time.Hour)}, ""))
+}
+
+// A fileJournal keeps the last intent in a file.
+type fileJournal struct{ path string }
+
+func (j fileJournal) Intent(intent Intent) error { return writeJSON(j.path, intent) }
+
+func land(t testing.TB, w *Worktree, c Candidate, strategy Strategy) (Landed, error) {
+	t.Helper()
+	claim, err := w.repo.ClaimOf(context.Background(), w.TaskID)
+	if errors.Is(err, ErrNoClaim) {
+		claim, err = claimFor(t, w.repo, w.TaskID), nil
+	}
+	must(t, err)
+	return w.Land(context.Background(), LandRequest{
+		Candidate: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: claim.Oid,
+		Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
+	})
+}
+
+// status is everything that git says about a checkout, and its files' bytes.
+func status(t testing.TB, dir string) string {
+	t.Helper()
+	gitIn(t, dir, "update-index", "-q", "--refresh", "--really-refresh", "--unmerged")
+	return gitIn(t, dir, "status", "--porcelain", "-uall") + "\n" + gitIn(t, dir, "ls-files", "-s") + "\n" + contents(t, dir)
+}
+
+// contents lists all files of a checkout with mode and bytes, but not git's.
+func contents(t testing.TB, dir string) string {
+	t.Helper()
+	files := value[[]string](t)(filesBelow(dir, "."))
+	var out strings.Builder
+	for _, name := range files {
+		if name == ".git" || strings.HasPrefix(name, ".coven/") {
+			continue
+		}
+		info := value[os.FileInfo](t)(os.Lstat(filepath.Join(dir, name)))
+		var content string
+		if info.Mode()&os.ModeSymlink != 0 {
+			content = value[string](t)(os.Readlink(filepath.Join(dir, name)))
+		} else {
+			content = read(t, filepath.Join(dir, name))
+		}
+		fmt.Fprintf(&out, "%s %v %q\n", name, info.Mode(), content)
+	}
+	return out.String()
+}
+
+// actor is what a process made from the test binary does: land a task, or add
+// and remove one.
+func actor(args []string) int {
+	var request struct {
+		Root, Task, Intent, Strategy string
+	}
+	if err := json.Unmarshal([]byte(args[0]), &request); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx := context.Background()
+	err := func() error {
+		r, err := Open(ctx, request.Root)
+		if err != nil {
+			return err
+		}
+		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
+			return addAndRemove(ctx, r, request.Task)
+		}
+		w, err := r.Find(ctx, request.Task)
+		if err != nil {
+			return err
+		}
+		return integrateAndLand(ctx, w, Strategy(request.Strategy), fileJournal{request.Intent})
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// integrateAndLand does what a run does, again when the target moves.
+func integrateAndLand(ctx context.Context, w *Worktree, strategy Strategy, journal Journal) error {
+	claim, err := w.repo.ClaimOf(ctx, w.TaskID)
+	if err != nil {
+		return err
+	}
+	for {
+		target, err := w.repo.Target(ctx, "main")
+		if err != nil {
+			return err
+		}
+		candidate, err := w.Integrate(ctx, target)
+		if err != nil {
+			return err
+		}
+		_, err = w.Land(ctx, LandRequest{
+			Candidate: candidate, Strategy: strategy, Message: "land " + w.TaskID,
+			ClaimOid: claim.Oid, Journal: journal,
+		})
+		if !errors.Is(err, ErrTargetMoved) {
+			return err
+		}
+	}
+}
+
+func addAndRemove(ctx context.Context, r *Repo, task string) error {
+	w, err := r.Add(ctx, AddRequest{TaskID: task, Base: "main"})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(w.Path, "work"), []byte("work"), 0o644); err != nil {
+		return err
+	}
+	_, err = w.Remove(ctx, RemoveRequest{Note: "work"})
+	return err
+}

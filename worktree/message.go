@@ -1,0 +1,73 @@
+package worktree
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Who commits when the repository has no user configured.
+const (
+	fallbackName  = "coven"
+	fallbackEmail = "coven@localhost"
+)
+
+// identity returns the environment that fills in what the user's identity
+// lacks. git would guess it from the machine, or refuse.
+func (r *Repo) identity(ctx context.Context) ([]string, error) {
+	settings, err := r.git().Configured(ctx, `^(user|author|committer)\.(name|email)$`, false)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, s := range settings {
+		has[s.Key] = s.Value != ""
+	}
+	var env []string
+	for _, who := range []string{"author", "committer"} {
+		variable := "GIT_" + strings.ToUpper(who) + "_"
+		if os.Getenv(variable+"NAME") == "" && !has[who+".name"] && !has["user.name"] {
+			env = append(env, variable+"NAME="+fallbackName)
+		}
+		known := os.Getenv(variable+"EMAIL") != "" || os.Getenv("EMAIL") != ""
+		if !known && !has[who+".email"] && !has["user.email"] {
+			env = append(env, variable+"EMAIL="+fallbackEmail)
+		}
+	}
+	return env, nil
+}
+
+// withTrailers appends trailers to a message, in its last paragraph when that
+// is one of trailers already. A trailer that is there is not repeated.
+func withTrailers(message string, trailers []string) string {
+	message = strings.TrimRight(message, "\n ")
+	paragraphs := strings.Split(message, "\n\n")
+	last := strings.Split(paragraphs[len(paragraphs)-1], "\n")
+	inBlock := len(paragraphs) > 1 && allTrailers(last)
+	var missing []string
+	for _, trailer := range trailers {
+		trailer = strings.Join(strings.Fields(trailer), " ") // one line
+		if !inBlock || !slices.Contains(last, trailer) {
+			missing = append(missing, trailer)
+		}
+	}
+	if len(missing) == 0 {
+		return message + "\n"
+	}
+	separator := "\n\n"
+	if inBlock {
+		separator = "\n"
+	}
+	return message + separator + strings.Join(missing, "\n") + "\n"
+}
+
+func allTrailers(lines []string) bool {
+	for _, line := range lines {
+		key, _, found := strings.Cut(line, ": ")
+		if !found || key == "" || strings.ContainsAny(key, " \t") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,251 @@
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+const trashPrefix = ".trash-" // never the beginning of a SafeName
+
+// A RemoveRequest says how a worktree goes.
+type RemoveRequest struct {
+	Note    string // why, for the rescue
+	KeepBig bool   // store ignored files of any size
+	// DropIgnored lets ignored files above the cap go: a person has seen the
+	// names in an *IgnoredError.
+	DropIgnored bool
+	// Landed says that the branch's tip has landed. Then nothing is stored
+	// when W holds nothing but that tip.
+	Landed bool
+}
+
+// Remove stores what exists nowhere else, then removes the worktree, its
+// branch and coven's own data about it. It returns the ref under which
+// something was stored, or "". When storing fails nothing is removed.
+func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef string, err error) {
+	l, err := w.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer l.release()
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
+	rescueRef, err = w.store(ctx, req, tip)
+	if err != nil {
+		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
+	crash.Point("remove.stored")
+	if err := w.unregister(ctx, tip); err != nil {
+		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
+	if err := w.repo.emptyTrash(); err != nil {
+		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
+	return rescueRef, nil
+}
+
+// Leftover returns a handle on what is left of a task's worktree, complete or
+// not, for Rescue and Remove only. It is ErrNoWorktree when nothing is left.
+func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
+	name := SafeName(taskID)
+	rec, err := r.readRecord(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("find what is left of %s: %w", taskID, err)
+	}
+	recorded := err == nil
+	if recorded && rec.Task != taskID {
+		return nil, fmt.Errorf("%s belongs to task %s: %w", r.worktreePath(name), rec.Task, ErrNoWorktree)
+	}
+	w := r.worktree(taskID, rec)
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find what is left of %s: %w", taskID, err)
+	}
+	if !isThere(w.Path) && tip == "" && !recorded {
+		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
+	}
+	return w, nil
+}
+
+func (w *Worktree) tipIfAny(ctx context.Context) (string, error) {
+	tip, err := w.Tip(ctx)
+	if errors.Is(err, git.ErrNoRef) {
+		return "", nil
+	}
+	return tip, err
+}
+
+// store rescues what is only in W.
+func (w *Worktree) store(ctx context.Context, req RemoveRequest, tip string) (string, error) {
+	p := capIgnored
+	switch {
+	case req.KeepBig:
+		p = keepIgnored
+	case req.DropIgnored:
+		p = dropIgnored
+	}
+	needed, err := w.onlyHere(ctx, req, tip, p)
+	if err != nil || !needed {
+		return "", err
+	}
+	info, err := w.rescue(ctx, req.Note, p)
+	return info.Ref, err
+}
+
+// onlyHere reports whether the worktree has anything that is nowhere else.
+func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, p policy) (bool, error) {
+	present := isThere(w.Path)
+	rec, recErr := w.repo.readRecord(w.name)
+	begun := recErr == nil && !rec.Ready // nobody has worked there
+	if tip == "" && present && !begun {
+		return false, fmt.Errorf("%s has no branch %s to store it with", w.Path, w.Branch)
+	}
+	if tip == "" || begun && tip == rec.Base {
+		return false, nil
+	}
+	if !present {
+		return !req.Landed, nil
+	}
+	if !req.Landed {
+		return true, nil
+	}
+	tree, err := w.Tree(ctx)
+	if err != nil {
+		return false, err
+	}
+	commit, err := w.repo.git().Commit(ctx, tip)
+	if err != nil || tree != commit.Tree {
+		return true, err
+	}
+	return w.hides(ctx, p)
+}
+
+// hides reports whether W has ignored files or git directories to store.
+func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
+	ix, _, err := w.stagedRaw(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer ix.drop()
+	found, err := w.hidden(ctx, ix, p)
+	return len(found.plain) > 0 || len(found.renamed) > 0, err
+}
+
+// unregister takes W out of the way at once, then forgets it. The branch goes
+// last but one: as long as it is there, an interrupted removal is seen and can
+// be done again.
+func (w *Worktree) unregister(ctx context.Context, tip string) error {
+	l, err := w.repo.lock(ctx, worktreesLock)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	return w.forget(ctx, tip)
+}
+
+// forget needs the locks of the task and of the worktrees.
+func (w *Worktree) forget(ctx context.Context, tip string) error {
+	if err := w.repo.trash(w.Path, w.name); err != nil {
+		return err
+	}
+	crash.Point("remove.trashed")
+	if w.admin != "" {
+		if err := removeAll(w.admin); err != nil {
+			return err
+		}
+	}
+	crash.Point("remove.unregistered")
+	if tip != "" {
+		edit := git.Delete(headsPrefix+w.Branch, tip)
+		if err := w.repo.git().Transact(ctx, "coven: remove", edit); err != nil {
+			return err
+		}
+	}
+	crash.Point("remove.branch")
+	return removeAll(w.ours())
+}
+
+// clearUnready removes what a killed Add or the end of a killed Remove left.
+// The caller holds the task's lock, so neither is at work.
+func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
+	rec, err := r.readRecord(SafeName(taskID))
+	if err != nil || rec.Task != taskID {
+		return nil //nolint:nilerr // leftover has the word about the rest
+	}
+	w := r.worktree(taskID, rec)
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return err
+	}
+	begun := !rec.Ready && (tip == "" || tip == rec.Base)
+	ended := rec.Ready && tip == "" && !isThere(w.Path)
+	if !begun && !ended {
+		return nil
+	}
+	if w.admin == "" {
+		w.admin = r.adminOf(w.Path)
+	}
+	return w.forget(ctx, tip)
+}
+
+// adminOf finds the git directory of a worktree that no agent has seen yet.
+func (r *Repo) adminOf(path string) string {
+	admins, err := r.admins()
+	if err != nil {
+		return ""
+	}
+	for _, admin := range admins {
+		if r.adminPath(admin) == path {
+			return filepath.Join(r.GitDir, "worktrees", admin)
+		}
+	}
+	return ""
+}
+
+// trash renames a directory: removing it can take long.
+func (r *Repo) trash(path, name string) error {
+	if !isThere(path) {
+		return nil
+	}
+	return os.Rename(path, filepath.Join(filepath.Dir(path), trashPrefix+name+"-"+rand.Text()))
+}
+
+// emptyTrash deletes what was removed, also by others.
+func (r *Repo) emptyTrash() error {
+	dir := filepath.Join(r.Root, worktreesDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), trashPrefix) {
+			err = errors.Join(err, removeAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return err
+}
+
+// removeAll also removes directories that forbid it, as Go's module cache.
+func removeAll(path string) error {
+	if err := os.RemoveAll(path); err == nil {
+		return nil
+	}
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			return os.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return errors.Join(err, os.RemoveAll(path))
+}

@@ -1,0 +1,148 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRemoveRescuesEverything(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "committed"), "c")
+	c := commitAll(t, w, "work")
+	write(t, filepath.Join(w.Path, "file0.txt"), "changed\r\n")
+	write(t, filepath.Join(w.Path, "untracked\n"), "u")
+	write(t, filepath.Join(w.Path, "x.log"), "ignored")
+	write(t, filepath.Join(w.Path, "build/deep/out"), "ignored")
+	must(t, os.Symlink("nowhere", filepath.Join(w.Path, "build/link")))
+	write(t, filepath.Join(r.Root, "copy.log"), "from the main checkout")
+	write(t, filepath.Join(w.Path, "copy.log"), "from the main checkout")
+	gitIn(t, w.Path, "init", "-q", "nested")
+	write(t, filepath.Join(w.Path, "nested/a"), "a")
+	gitIn(t, filepath.Join(w.Path, "nested"), "add", "-A")
+	gitIn(t, filepath.Join(w.Path, "nested"), "commit", "-qm", "only here")
+	inside := gitIn(t, filepath.Join(w.Path, "nested"), "rev-parse", "HEAD")
+	value[Snapshot](t)(w.Snapshot(ctx, "s", "")) // an index that knows nested
+	gitIn(t, w.Path, "checkout", "-q", "--detach")
+	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
+	detached := gitIn(t, w.Path, "rev-parse", "HEAD")
+
+	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Note: "rejected"}))
+	equal(t, "ref", ref, "refs/coven/rescue/T/1")
+	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", ref), c.Oid+" "+detached)
+	for name, want := range map[string]string{
+		"file0.txt": "changed\r", "untracked\n": "u", "x.log": "ignored", "build/deep/out": "ignored",
+		"build/link": "nowhere", "nested/a": "a", "committed": "c",
+	} {
+		equal(t, name, gitIn(t, r.Root, "show", ref+":"+name), want)
+	}
+	files := gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref)
+	object := "nested/" + rescuedGitDir + "/objects/" + inside[:2] + "/" + inside[2:]
+	if !strings.Contains(files, object) || strings.Contains(files, "copy.log") {
+		t.Fatalf("rescued files:\n%s", files)
+	}
+	equal(t, "gone", exists(w.Path), false)
+	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	equal(t, "rescues", len(rescues), 1)
+	equal(t, "note", rescues[0].Note, "rejected")
+
+	again := add(t, r, "T")
+	equal(t, "second", value[string](t)(again.Rescue(ctx, "n", false)), "refs/coven/rescue/T/2")
+}
+
+func TestRemoveLargeIgnoredFiles(t *testing.T) {
+	cases := map[string]struct {
+		request RemoveRequest
+		stored  bool
+	}{
+		"keep":          {RemoveRequest{KeepBig: true}, true},
+		"drop":          {RemoveRequest{DropIgnored: true}, false},
+		"keep, landed":  {RemoveRequest{KeepBig: true, Landed: true}, true},
+		"drop, landed":  {RemoveRequest{DropIgnored: true, Landed: true}, false},
+		"keep and drop": {RemoveRequest{KeepBig: true, DropIgnored: true}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			ctx := t.Context()
+			w := add(t, r, "T")
+			write(t, filepath.Join(w.Path, "build/big"), strings.Repeat("0123456789", 1<<20+1))
+			write(t, filepath.Join(w.Path, "small.log"), "small")
+			_, err := w.Remove(ctx, RemoveRequest{Landed: c.request.Landed})
+			equal(t, "files", strings.Join(wantError[*IgnoredError](t, err).Files, " "), "build/ small.log")
+			equal(t, "still there", exists(filepath.Join(w.Path, "build/big")), true)
+			equal(t, "branch", value[string](t)(w.Tip(ctx)), r.target(t).Tip)
+			ref := value[string](t)(w.Remove(ctx, c.request))
+			if c.stored {
+				gitIn(t, r.Root, "cat-file", "-e", ref+":build/big")
+			} else if ref != "" {
+				equal(t, "rescued", strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), "build"), false)
+			}
+			equal(t, "gone", exists(w.Path), false)
+		})
+	}
+}
+
+func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	value[Landed](t)(land(t, w, c, Squash))
+	write(t, filepath.Join(w.Path, "later"), "x")
+	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: true}))
+	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
+}
+
+func TestRemoveFailsWhole(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "only-here"), "x")
+	// No rescue ref can be made below a ref of that name.
+	gitIn(t, r.Root, "update-ref", "refs/coven/rescue/T", "main")
+	if _, err := w.Remove(t.Context(), RemoveRequest{}); err == nil {
+		t.Fatal("removed without a rescue")
+	}
+	equal(t, "file", read(t, filepath.Join(w.Path, "only-here")), "x")
+	equal(t, "branch", value[string](t)(w.Tip(t.Context())), r.target(t).Tip)
+}
+
+func TestRemoveReadOnlyDirectories(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "build/mod/a"), "x")
+	must(t, os.Chmod(filepath.Join(w.Path, "build/mod"), 0o555))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, worktreesDir)))
+	equal(t, "left", len(entries), 0)
+}
+
+// Adding and removing, killed at any point, can be done again.
+func TestAddAndRemoveSurviveKill(t *testing.T) {
+	points := []string{
+		"add.recorded", "add.registered", "add.filled",
+		"remove.stored", "remove.trashed", "remove.unregistered", "remove.branch",
+	}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ctx := t.Context()
+			cmd := actorCommand(r.Root, "T", point, "")
+			killAt(t, cmd, point)
+			if strings.HasPrefix(point, "remove") {
+				rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+				equal(t, "rescued before", gitIn(t, r.Root, "show", rescues[0].Ref+":work"), "work")
+				if rest, err := r.Leftover(ctx, "T"); err == nil {
+					value[string](t)(rest.Remove(ctx, RemoveRequest{Note: "again"}))
+				}
+			}
+			w := add(t, r, "T")
+			equal(t, "tree", value[string](t)(w.Tree(ctx)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+			value[string](t)(w.Remove(ctx, RemoveRequest{Landed: true}))
+			equal(t, "worktrees left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
+			noLocks(t, r.GitDir)
+		})
+	}
+}

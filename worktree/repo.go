@@ -1,0 +1,172 @@
+// Package worktree gives every task its own git worktree and brings what was
+// made there back: add, snapshot, revert, commit, diff, integrate, land,
+// rescue, remove.
+//
+// Rules:
+//   - Nothing is lost: what is about to be overwritten or removed is stored
+//     under refs/coven/ first, and when that fails nothing is removed.
+//   - A person's checkout is never switched, stashed or overwritten.
+//   - The agent owns its worktree W, also W/.git and the worktree's git
+//     directory. git never runs with those: always with the repository's git
+//     directory, W as work tree and an index of our own. Nothing is read from
+//     them to decide where to write.
+//   - An index is a cache. Each operation works on a copy of its own and puts
+//     it back when it is done, so a killed operation leaves no lock and no
+//     half-written state. What an operation moves is written down first.
+//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees;
+//     landing takes only that of its target. git children inherit the lock
+//     of their operation, so it lasts as long as they do.
+//
+// On disk, in the repository's git directory: coven/tasks/<name>/ (task.json,
+// the indexes, integrate.json while an integration runs), coven/locks,
+// coven/raw (settings for snapshots), coven/moves; refs/heads/coven/<name>,
+// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Errors of Open.
+var (
+	// ErrNotRepository means that no git repository is there or above it.
+	ErrNotRepository = errors.New("not in a git repository")
+	// ErrNoCommits means that the repository, or the branch, has no commit yet.
+	ErrNoCommits = errors.New("there is no commit yet: make a first one with git commit")
+	// ErrBare means that the repository has no main checkout to work beside.
+	ErrBare = errors.New("the repository is bare: coven needs one with a checkout")
+)
+
+// A Repo is a repository with a checkout. It is safe for concurrent use.
+type Repo struct {
+	Root     string // top of the main checkout
+	Checkout string // top of the checkout that Open was called in
+	GitDir   string // the git directory that all checkouts share
+
+	checkoutDir string        // the git directory of Checkout
+	format      string        // hash algorithm of the objects
+	filters     []git.Setting // see filterSettings
+}
+
+// Open finds the repository that dir is in: in the main checkout, any
+// subdirectory, or a linked worktree. In a task's own worktree it is as if
+// dir were the main checkout.
+func Open(ctx context.Context, dir string) (*Repo, error) {
+	start, err := personsDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open repository: %w", err)
+	}
+	at, err := git.Discover(ctx, start)
+	if err != nil {
+		if git.ExitCode(err) > 0 && !insideAny(start) {
+			return nil, fmt.Errorf("open %s: %w", dir, ErrNotRepository)
+		}
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	if at.Bare {
+		return nil, fmt.Errorf("open %s: %w", dir, ErrBare)
+	}
+	if !at.Inside {
+		return nil, fmt.Errorf("open %s: this is a git directory, not a checkout: %w", dir, ErrNotRepository)
+	}
+	return newRepo(ctx, at)
+}
+
+func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format}
+	var err error
+	if r.Root, err = mainCheckout(ctx, at); err != nil {
+		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	}
+	if r.filters, err = r.filterSettings(ctx); err != nil {
+		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	}
+	if _, err = r.head(ctx); err == nil {
+		return r, nil
+	}
+	branches, err := r.git().Refs(ctx, "refs/heads/")
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	}
+	if len(branches) == 0 {
+		return nil, fmt.Errorf("open %s: %w", at.Top, ErrNoCommits)
+	}
+	return r, nil
+}
+
+// mainCheckout returns the top of the main checkout. A shared git directory
+// that is not called .git says in core.worktree where its checkout is.
+func mainCheckout(ctx context.Context, at git.Location) (string, error) {
+	if at.Dir == at.Shared {
+		return at.Top, nil
+	}
+	settings, err := git.Repo{Dir: at.Shared}.Configured(ctx, `^core\.(worktree|bare)$`, false)
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Dir(at.Shared)
+	for _, s := range settings {
+		switch {
+		case s.Key == "core.bare" && s.Value == "true":
+			return "", ErrBare
+		case s.Key == "core.worktree" && filepath.IsAbs(s.Value):
+			root = s.Value
+		case s.Key == "core.worktree":
+			root = filepath.Join(at.Shared, s.Value)
+		}
+	}
+	return root, nil
+}
+
+// personsDir resolves dir, and leaves a task's worktree for the checkout
+// around it: what W/.git says is the agent's word.
+func personsDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return "", err
+	}
+	marker := string(filepath.Separator) + worktreesDir + string(filepath.Separator)
+	if outside, _, found := strings.Cut(abs+string(filepath.Separator), marker); found && insideAny(outside) {
+		return outside, nil
+	}
+	return abs, nil
+}
+
+// insideAny reports whether dir or a directory above it has a .git.
+func insideAny(dir string) bool {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return false
+		}
+		dir = up
+	}
+}
+
+// git is the repository as refs, objects and merges see it.
+func (r *Repo) git() git.Repo {
+	return git.Repo{Dir: r.GitDir, WorkTree: r.Root}
+}
+
+// ours is a path in our own part of the git directory.
+func (r *Repo) ours(elem ...string) string {
+	return filepath.Join(append([]string{r.GitDir, "coven"}, elem...)...)
+}
+
+func (r *Repo) head(ctx context.Context) (string, error) {
+	return git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout}.
+		Line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+}

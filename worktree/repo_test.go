@@ -1,0 +1,145 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestOpenFromAnywhere(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T-1")
+	linked := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-linked")
+	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "side", linked)
+	t.Cleanup(func() { _ = os.RemoveAll(linked) })
+	cases := []struct{ dir, checkout, branch string }{
+		{r.Root, r.Root, "main"},
+		{filepath.Join(r.Root, "dir", "deep"), r.Root, "main"},
+		{linked, linked, "side"},
+		{filepath.Join(linked, "dir"), linked, "side"},
+		{w.Path, r.Root, "main"},
+		{filepath.Join(w.Path, "dir"), r.Root, "main"},
+	}
+	for _, c := range cases {
+		got := value[*Repo](t)(Open(ctx, c.dir))
+		equal(t, c.dir+" root", got.Root, r.Root)
+		equal(t, c.dir+" git dir", got.GitDir, filepath.Join(r.Root, ".git"))
+		equal(t, c.dir+" checkout", got.Checkout, c.checkout)
+		equal(t, c.dir+" target", value[Target](t)(got.Target(ctx, "")).Branch, c.branch)
+		value[*Worktree](t)(got.Find(ctx, "T-1"))
+	}
+}
+
+func TestOpenWithGitDirElsewhere(t *testing.T) {
+	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	main, linked := filepath.Join(dir, "main"), filepath.Join(dir, "linked")
+	gitIn(t, dir, "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(dir, "elsewhere"), main)
+	write(t, filepath.Join(main, "a"), "a")
+	gitIn(t, main, "add", "-A")
+	gitIn(t, main, "commit", "-qm", "first")
+	r := value[*Repo](t)(Open(t.Context(), main))
+	equal(t, "root", r.Root, main)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "b"), "b")
+	commitAll(t, w, "b")
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	equal(t, "landed", read(t, filepath.Join(main, "b")), "b")
+	gitIn(t, main, "config", "core.worktree", "../main")
+	gitIn(t, main, "worktree", "add", "-q", linked)
+	equal(t, "root from linked", value[*Repo](t)(Open(t.Context(), linked)).Root, main)
+}
+
+func TestOpenErrors(t *testing.T) {
+	ctx := t.Context()
+	plain := t.TempDir()
+	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(plain))
+	_, err := Open(ctx, plain)
+	wantIs(t, err, ErrNotRepository)
+
+	bare := t.TempDir()
+	gitIn(t, bare, "init", "-q", "--bare")
+	_, err = Open(ctx, bare)
+	wantIs(t, err, ErrBare)
+
+	empty := t.TempDir()
+	gitIn(t, empty, "init", "-q", "-b", "main")
+	_, err = Open(ctx, empty)
+	wantIs(t, err, ErrNoCommits)
+
+	r := sample(t)
+	_, err = Open(ctx, r.GitDir)
+	wantIs(t, err, ErrNotRepository)
+}
+
+func TestTarget(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	gitIn(t, r.Root, "branch", "release/1")
+	got := value[Target](t)(r.Target(ctx, "release/1"))
+	equal(t, "ref", got.Ref, "refs/heads/release/1")
+	equal(t, "tip", got.Tip, gitIn(t, r.Root, "rev-parse", "main"))
+	equal(t, "full name", value[Target](t)(r.Target(ctx, "refs/heads/main")).Branch, "main")
+	for _, unknown := range []string{"nope", "main~0", "release", "*", "-d", "main^{commit}"} {
+		_, err := r.Target(ctx, unknown)
+		wantIs(t, err, ErrUnknownBranch)
+	}
+	add(t, r, "T")
+	_, err := r.Target(ctx, "coven/T")
+	wantIs(t, err, ErrTaskBranch)
+	gitIn(t, r.Root, "checkout", "-q", "--detach")
+	_, err = r.Target(ctx, "")
+	wantIs(t, err, ErrDetached)
+	equal(t, "onto", value[Target](t)(r.Target(ctx, "main")).Branch, "main")
+}
+
+func TestUncommitted(t *testing.T) {
+	r := sample(t)
+	write(t, filepath.Join(r.Root, "file0.txt"), "dirty")
+	write(t, filepath.Join(r.Root, "new\n.txt"), "new")
+	write(t, filepath.Join(r.Root, "x.log"), "ignored")
+	write(t, filepath.Join(r.Root, ".beads", "more"), "tracker")
+	write(t, filepath.Join(r.Root, ".coven", "config.yaml"), "ours")
+	got := value[[]string](t)(r.Uncommitted(t.Context()))
+	if want := []string{"file0.txt", "new\n.txt"}; !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func TestClaim(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	first := claimFor(t, r, "a task")
+	_, err := r.Claim(ctx, Claim{Task: "a task", Holder: "other"}, "")
+	wantIs(t, err, ErrClaimed)
+	equal(t, "present", wantError[*ClaimedError](t, err).Present, first)
+	second := value[Held](t)(r.Claim(ctx, Claim{Task: "a task", Holder: "other", Attempt: 2}, first.Oid))
+	equal(t, "read back", value[Held](t)(r.ClaimOf(ctx, "a task")), second)
+	wantIs(t, r.Unclaim(ctx, "a task", first.Oid), ErrClaimed)
+	must(t, r.Unclaim(ctx, "a task", second.Oid))
+	_, err = r.ClaimOf(ctx, "a task")
+	wantIs(t, err, ErrNoClaim)
+	_, err = r.Claim(ctx, Claim{Task: "a task"}, second.Oid)
+	wantIs(t, err, ErrNoClaim)
+	wantIs(t, r.Unclaim(ctx, "a task", second.Oid), ErrNoClaim)
+}
+
+func TestClaimRace(t *testing.T) {
+	r := sample(t)
+	const runs = 8
+	won := make(chan bool, runs)
+	for range runs {
+		go func() {
+			_, err := r.Claim(t.Context(), Claim{Task: "T", Holder: "h", Session: "s"}, "")
+			won <- err == nil
+		}()
+	}
+	winners := 0
+	for range runs {
+		if <-won {
+			winners++
+		}
+	}
+	equal(t, "winners", winners, 1)
+}

@@ -1,0 +1,167 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Revert makes W what it was at a snapshot of the session: changed, deleted
+// and later created files, modes, links. Files ignored then stay. It saves W
+// in the same session first and returns that snapshot, by which the revert can
+// be undone.
+func (w *Worktree) Revert(ctx context.Context, session string, n int) (before Snapshot, err error) {
+	s, err := w.findSnapshot(ctx, session, n)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
+	}
+	return w.Restore(ctx, session, s.Commit)
+}
+
+// Restore makes W what a snapshot or any other commit holds, like Revert.
+func (w *Worktree) Restore(ctx context.Context, session, commitish string) (before Snapshot, err error) {
+	l, err := w.lock(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer l.release()
+	before, err = w.restore(ctx, session, commitish)
+	if err != nil {
+		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, err)
+	}
+	return before, nil
+}
+
+func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snapshot, error) {
+	commit, err := w.repo.git().Commit(ctx, commitish)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if !isSnapshot(commit) {
+		return w.restoreCommit(ctx, session, commit)
+	}
+	blocked, err := w.ignoredBetween(ctx, commit.Tree)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	ix, now, err := w.stagedRaw(ctx, blocked)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer ix.drop()
+	before, err := w.saveTree(ctx, session, "before going back to "+firstLine(commit.Message), now)
+	if err != nil {
+		return before, err
+	}
+	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", now, commit.Tree); err != nil {
+		return before, err
+	}
+	if err := w.giveBackIgnored(ctx, ix, now, commit.Tree); err != nil {
+		return before, err
+	}
+	return before, ix.keep()
+}
+
+// ignoredBetween lists ignored files that lie where a tree puts something.
+func (w *Worktree) ignoredBetween(ctx context.Context, to string) ([]string, error) {
+	ix, now, err := w.stagedRaw(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer ix.drop()
+	blocked, err := w.blocking(ctx, ix, now, to)
+	if err != nil {
+		return nil, err
+	}
+	return blocked, ix.keep()
+}
+
+// giveBackIgnored brings back the files that the move removed and that the
+// ignore rules now in W match: they were there then, ignored.
+func (w *Worktree) giveBackIgnored(ctx context.Context, ix *index, from, to string) error {
+	changes, err := ix.git.Changes(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	removed := map[string]git.Entry{}
+	var paths []string
+	for _, change := range changes {
+		files, err := inTheWay(w.Path, change.Path)
+		if err != nil {
+			return err
+		}
+		if change.Status == 'D' && len(files) == 0 {
+			paths = append(paths, change.Path)
+		}
+	}
+	ignored, err := ix.ignored(ctx, paths)
+	if err != nil || len(ignored) == 0 {
+		return err
+	}
+	entries, err := ix.git.Entries(ctx, from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		removed[e.Path] = e
+	}
+	var back []git.Entry
+	for _, p := range ignored {
+		back = append(back, removed[p])
+	}
+	return ix.checkOutOnly(ctx, back)
+}
+
+// checkOutOnly writes the files of entries without keeping the entries.
+func (ix *index) checkOutOnly(ctx context.Context, entries []git.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	g := ix.git
+	g.Index = filepath.Join(ix.dir, "apart")
+	apart := &index{w: ix.w, git: g, dir: ix.dir}
+	if err := apart.put(ctx, entries); err != nil {
+		return err
+	}
+	err := apart.git.Run(ctx, "checkout-index", "--all", "--quiet")
+	if removeErr := os.Remove(g.Index); err == nil {
+		err = removeErr
+	}
+	return err
+}
+
+// restoreCommit goes back to a commit whose files were made with the
+// repository's conversions, which snapshots do not use.
+func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git.Commit) (Snapshot, error) {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	ix, staged, err := w.stagedOn(ctx, tip, nil)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer ix.drop()
+	blocked, err := w.blocking(ctx, ix, staged, commit.Tree)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	before, err := w.snapshot(ctx, session, "before going back to "+commit.Oid, blocked)
+	if err != nil {
+		return before, err
+	}
+	// Reserved paths were staged as the branch has them: stage what is there.
+	if _, err := ix.stage(ctx); err != nil {
+		return before, err
+	}
+	if staged, err = ix.tree(ctx); err != nil {
+		return before, err
+	}
+	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", staged, commit.Tree); err != nil {
+		return before, err
+	}
+	return before, ix.keep()
+}

@@ -1,0 +1,178 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// ErrNoSnapshot means that a session has no snapshot of that number.
+var ErrNoSnapshot = errors.New("no such snapshot")
+
+const (
+	snapshotSubject = "coven snapshot "
+	snapshotTries   = 20
+)
+
+// A Snapshot is a saved state of W. The snapshots of a session are numbered
+// from 1 and are the commits of refs/coven/snapshots/<session>, each the
+// parent of the next.
+type Snapshot struct {
+	N      int
+	Commit string
+	Tree   string // byte for byte: not always the tree a commit would have
+	Note   string
+	Time   time.Time
+}
+
+// Snapshot saves W: tracked files and untracked ones that are not ignored,
+// also those of repositories inside W. HEAD, branch, W's index and the stash
+// stay as they are. When nothing changed since the last snapshot of the
+// session it returns that one.
+func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot, error) {
+	s, err := w.snapshot(ctx, session, note, nil)
+	if err != nil {
+		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, err)
+	}
+	return s, nil
+}
+
+func (w *Worktree) snapshot(ctx context.Context, session, note string, extra []string) (Snapshot, error) {
+	ix, tree, err := w.stagedRaw(ctx, extra)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer ix.drop()
+	s, err := w.saveTree(ctx, session, note, tree)
+	return s, errors.Join(err, ix.keep())
+}
+
+// stagedRaw opens the snapshot index and stages W in it.
+func (w *Worktree) stagedRaw(ctx context.Context, extra []string) (*index, string, error) {
+	g, err := w.rawGit()
+	if err != nil {
+		return nil, "", err
+	}
+	ix, err := w.openIndex(g, snapshotIndex)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := w.stageRaw(ctx, ix, extra)
+	if err != nil {
+		ix.drop()
+	}
+	return ix, tree, err
+}
+
+// saveTree appends a tree to the session's chain.
+func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Snapshot, error) {
+	var refused error
+	for range snapshotTries {
+		last, err := w.repo.lastSnapshot(ctx, session)
+		if err != nil {
+			return last, err
+		}
+		if last.N > 0 && last.Tree == tree {
+			return last, nil
+		}
+		var next Snapshot
+		if next, refused = w.repo.append(ctx, session, note, tree, last); refused == nil {
+			return next, nil
+		}
+	}
+	return Snapshot{}, refused // others were faster, or the ref cannot change
+}
+
+func (r *Repo) append(ctx context.Context, session, note, tree string, last Snapshot) (Snapshot, error) {
+	next := Snapshot{N: last.N + 1, Tree: tree, Note: note, Time: time.Now()}
+	var parents []string
+	if last.N > 0 {
+		parents = []string{last.Commit}
+	}
+	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + note
+	var err error
+	if next.Commit, err = r.makeCommit(ctx, tree, message, nil, parents...); err != nil {
+		return next, err
+	}
+	edit := git.Create(snapshotRef(session), next.Commit)
+	if last.N > 0 {
+		edit = git.Move(snapshotRef(session), next.Commit, last.Commit)
+	}
+	return next, r.git().Transact(ctx, "coven: snapshot", edit)
+}
+
+// lastSnapshot returns the newest snapshot of a session, N 0 if none.
+func (r *Repo) lastSnapshot(ctx context.Context, session string) (Snapshot, error) {
+	oid, err := r.git().Ref(ctx, snapshotRef(session))
+	if errors.Is(err, git.ErrNoRef) {
+		return Snapshot{}, nil
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	commits, err := r.git().Commits(ctx, oid)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return parseSnapshot(commits[0])
+}
+
+// Snapshots lists a session's snapshots, oldest first.
+func (w *Worktree) Snapshots(ctx context.Context, session string) ([]Snapshot, error) {
+	oid, err := w.repo.git().Ref(ctx, snapshotRef(session))
+	if errors.Is(err, git.ErrNoRef) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
+	out, err := w.repo.git().Output(ctx, "rev-list", "--reverse", "--first-parent", oid)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
+	commits, err := w.repo.git().Commits(ctx, strings.Fields(string(out))...)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
+	var all []Snapshot
+	for _, c := range commits {
+		s, err := parseSnapshot(c)
+		if err != nil {
+			return nil, fmt.Errorf("list snapshots: %w", err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// findSnapshot returns one snapshot by its number.
+func (w *Worktree) findSnapshot(ctx context.Context, session string, n int) (Snapshot, error) {
+	all, err := w.Snapshots(ctx, session)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	i := slices.IndexFunc(all, func(s Snapshot) bool { return s.N == n })
+	if i < 0 {
+		return Snapshot{}, fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNoSnapshot)
+	}
+	return all[i], nil
+}
+
+func parseSnapshot(c git.Commit) (Snapshot, error) {
+	subject, note, _ := strings.Cut(c.Message, "\n")
+	n, err := strconv.Atoi(strings.TrimPrefix(subject, snapshotSubject))
+	if err != nil || !isSnapshot(c) {
+		return Snapshot{}, fmt.Errorf("%s is no snapshot: %w", c.Oid, ErrNoSnapshot)
+	}
+	return Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Note: strings.Trim(note, "\n"), Time: c.Time}, nil
+}
+
+func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }
+
+func snapshotRef(session string) string { return "refs/coven/snapshots/" + SafeName(session) }

@@ -1,0 +1,196 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// reserved lists the paths whose content in a branch is always the target's:
+// the tracker's file and the session records.
+func reserved() []string { return []string{".beads", ".coven/sessions"} }
+
+func isReserved(p string) bool {
+	for _, dir := range reserved() {
+		if p == dir || strings.HasPrefix(p, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// listing is what git says about W against an index.
+type listing struct {
+	stale     []string // entries that differ from their file, or have none
+	untracked []string // files without an entry that are not ignored
+	nested    []string // repositories without an entry, no slash at the end
+	entries   []string // paths of all entries
+	links     []string // entries that name a commit of another repository
+}
+
+func (ix *index) list(ctx context.Context) (listing, error) {
+	var l listing
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", "--exclude-standard")
+	if err != nil {
+		return l, err
+	}
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// add reads "? path" or "TAG MODE OID STAGE\tpath".
+func (l *listing) add(field string) error {
+	if name, found := strings.CutPrefix(field, "? "); found {
+		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
+			l.nested = append(l.nested, dir)
+		} else {
+			l.untracked = append(l.untracked, name)
+		}
+		return nil
+	}
+	meta, name, found := strings.Cut(field, "\t")
+	words := strings.Fields(meta)
+	if !found || len(words) != 4 {
+		return fmt.Errorf("git printed an unknown entry %q", field)
+	}
+	if words[0] != "H" {
+		l.stale = append(l.stale, name) // maybe twice: modified and deleted
+		return nil
+	}
+	l.entries = append(l.entries, name)
+	if words[1] == git.ModeSubmodule {
+		l.links = append(l.links, name)
+	}
+	return nil
+}
+
+// stage makes the index hold what W holds: tracked files and untracked ones
+// that are not ignored. A repository inside W is taken as plain files, except
+// a submodule that .gitmodules knows; of that the index holds the commit.
+func (ix *index) stage(ctx context.Context) (listing, error) {
+	l, err := ix.list(ctx)
+	if err != nil {
+		return l, fmt.Errorf("list the files of %s: %w", ix.w.Path, err)
+	}
+	paths := append(l.stale, l.untracked...)
+	repositories := l.nested
+	if len(l.links) > 0 {
+		unknown, err := ix.unknownLinks(ctx, l.links)
+		if err != nil {
+			return l, err
+		}
+		paths = without(paths, unknown)
+		repositories = append(repositories, unknown...)
+	}
+	inside, err := ix.filesInside(ctx, repositories)
+	if err != nil {
+		return l, err
+	}
+	if err := ix.take(ctx, append(paths, inside...)); err != nil {
+		return l, fmt.Errorf("stage the files of %s: %w", ix.w.Path, err)
+	}
+	return l, nil
+}
+
+// unknownLinks returns the links whose directory has files and that are no
+// submodules: an agent's `git add` of a repository inside W makes them.
+func (ix *index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
+	known := map[string]bool{}
+	modules := filepath.Join(ix.w.Path, ".gitmodules")
+	if info, err := os.Lstat(modules); err == nil && info.Mode().IsRegular() {
+		fields, err := ix.git.Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
+		if err != nil && git.ExitCode(err) != 1 {
+			return nil, fmt.Errorf("read .gitmodules: %w", err)
+		}
+		for _, field := range fields {
+			_, name, _ := strings.Cut(field, "\n")
+			known[path.Clean(name)] = true
+		}
+	}
+	var unknown []string
+	for _, link := range links {
+		entries, err := os.ReadDir(filepath.Join(ix.w.Path, link))
+		if err == nil && len(entries) > 0 && !known[link] {
+			unknown = append(unknown, link)
+		}
+	}
+	return unknown, nil
+}
+
+// filesInside lists the files in repositories inside W that are not ignored,
+// neither by rules in there nor by those around them.
+func (ix *index) filesInside(ctx context.Context, repositories []string) ([]string, error) {
+	var all []string
+	for queue := repositories; len(queue) > 0; queue = queue[1:] {
+		dir := queue[0]
+		g := ix.git
+		g.WorkTree, g.Index = filepath.Join(ix.w.Path, dir), filepath.Join(ix.dir, "none")
+		fields, err := g.Fields(ctx, "ls-files", "-z", "-o", "--exclude-standard")
+		if err != nil {
+			return nil, fmt.Errorf("list the repository %s: %w", dir, err)
+		}
+		for _, name := range fields {
+			if deeper, isDir := strings.CutSuffix(name, "/"); isDir {
+				queue = append(queue, path.Join(dir, deeper))
+			} else {
+				all = append(all, path.Join(dir, name))
+			}
+		}
+	}
+	return ix.notIgnored(ctx, all)
+}
+
+func (ix *index) notIgnored(ctx context.Context, paths []string) ([]string, error) {
+	ignored, err := ix.ignored(ctx, paths)
+	return without(paths, ignored), err
+}
+
+// ignored returns those paths that the ignore rules in W match.
+func (ix *index) ignored(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	// check-ignore knows no literal pathspecs; with ./ none is magic.
+	g := ix.git
+	g.Env = append([]string{"GIT_LITERAL_PATHSPECS=0"}, g.Env...)
+	var asked []string
+	for _, p := range paths {
+		asked = append(asked, "./"+p)
+	}
+	out, err := g.Feed(ctx, git.Join(asked), "check-ignore", "-z", "--stdin", "--no-index")
+	if err != nil && git.ExitCode(err) != 1 { // 1: none of them
+		return nil, fmt.Errorf("ask for ignored files: %w", err)
+	}
+	found := git.Split(out)
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], "./")
+	}
+	return found, nil
+}
+
+// without returns the items that are not in drop.
+func without(items, drop []string) []string {
+	if len(drop) == 0 {
+		return items
+	}
+	gone := make(map[string]bool, len(drop))
+	for _, item := range drop {
+		gone[item] = true
+	}
+	var left []string
+	for _, item := range items {
+		if !gone[item] {
+			left = append(left, item)
+		}
+	}
+	return left
+}

@@ -1,0 +1,82 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// commit makes the commit that becomes the target's tip.
+func (l *landing) commit(ctx context.Context) (string, error) {
+	c := l.req.Candidate
+	switch l.req.Strategy {
+	case Squash, "":
+		return l.w.repo.makeCommit(ctx, c.Tree, l.req.Message, nil, c.TargetTip)
+	case Merge:
+		return l.w.repo.makeCommit(ctx, c.Tree, l.req.Message, nil, c.TargetTip, c.BranchTip)
+	case Rebase:
+		return l.replay(ctx)
+	default:
+		return "", fmt.Errorf("unknown strategy %q: use squash, merge or rebase", l.req.Strategy)
+	}
+}
+
+// replay makes the branch's own commits again above the target. Merges of the
+// target into the branch are left out.
+func (l *landing) replay(ctx context.Context) (string, error) {
+	c := l.req.Candidate
+	out, err := l.git.Output(ctx, "rev-list", "--reverse", "--topo-order", "--no-merges", c.BranchTip, "^"+c.TargetTip)
+	if err != nil {
+		return "", err
+	}
+	commits, err := l.git.Commits(ctx, strings.Fields(string(out))...)
+	if err != nil {
+		return "", err
+	}
+	tip, err := l.git.Commit(ctx, c.TargetTip)
+	for _, commit := range commits {
+		if err != nil {
+			break
+		}
+		tip, err = l.pick(ctx, commit, tip)
+	}
+	if _, conflict := errors.AsType[*ConflictError](err); conflict || err == nil && tip.Tree != c.Tree {
+		return "", ErrCannotRebase
+	}
+	return tip.Oid, err
+}
+
+// pick makes the change of one commit above tip. A commit with the tree of
+// tip, made on the other's parent, gives the three-way merge its base.
+func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit, error) {
+	if len(commit.Parents) != 1 {
+		return tip, fmt.Errorf("%s has no parent: %w", commit.Oid, ErrCannotRebase)
+	}
+	r := l.w.repo
+	ours, err := r.makeCommit(ctx, tip.Tree, "coven: rebase side\n", nil, commit.Parents[0])
+	if err != nil {
+		return tip, err
+	}
+	tree, err := r.mergeTree(ctx, ours, commit.Oid)
+	if err != nil {
+		return tip, err
+	}
+	if tree, err = r.withReserved(ctx, tree, l.req.Candidate.TargetTip); err != nil || tree == tip.Tree {
+		return tip, err
+	}
+	oid, err := r.makeCommit(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)
+	return git.Commit{Oid: oid, Tree: tree}, err
+}
+
+// authorOf turns "Name <email> seconds zone" into environment.
+func authorOf(ident string) []string {
+	name, rest, found := strings.Cut(ident, " <")
+	email, date, ended := strings.Cut(rest, "> ")
+	if !found || !ended || name == "" {
+		return nil
+	}
+	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email, "GIT_AUTHOR_DATE=@" + date}
+}

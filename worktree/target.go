@@ -1,0 +1,67 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Errors of Target.
+var (
+	// ErrDetached means that no branch is checked out to land on.
+	ErrDetached = errors.New("no branch is checked out (detached HEAD): use --onto BRANCH")
+	// ErrUnknownBranch means that the named branch does not exist.
+	ErrUnknownBranch = errors.New("no such branch")
+	// ErrTaskBranch means that the target is a branch of coven's own.
+	ErrTaskBranch = errors.New("this branch belongs to a task: use --onto BRANCH with another one")
+)
+
+// A Target is the branch a task lands on, as it was when it was read.
+type Target struct {
+	Branch string `json:"branch"` // main
+	Ref    string `json:"ref"`    // refs/heads/main
+	Tip    string `json:"tip"`    // oid of its commit
+}
+
+const headsPrefix = "refs/heads/"
+
+// Target reads the branch onto; empty means the branch that is checked out in
+// Checkout.
+func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
+	ref := headsPrefix + strings.TrimPrefix(onto, headsPrefix)
+	if onto == "" {
+		var err error
+		if ref, err = headOf(ctx, r.checkoutDir); err != nil {
+			return Target{}, fmt.Errorf("find the target: %w", err)
+		}
+	}
+	target := Target{Branch: strings.TrimPrefix(ref, headsPrefix), Ref: ref}
+	if strings.HasPrefix(target.Branch, branchPrefix) {
+		return target, fmt.Errorf("target %s: %w", target.Branch, ErrTaskBranch)
+	}
+	tip, err := r.git().Ref(ctx, ref)
+	if errors.Is(err, git.ErrNoRef) && onto == "" {
+		return target, fmt.Errorf("target %s: %w", target.Branch, ErrNoCommits)
+	}
+	if errors.Is(err, git.ErrNoRef) {
+		return target, fmt.Errorf("target %q: %w", target.Branch, ErrUnknownBranch)
+	}
+	if err != nil {
+		return target, fmt.Errorf("read target %s: %w", target.Branch, err)
+	}
+	target.Tip = tip
+	return target, nil
+}
+
+// headOf returns the ref that is checked out in the checkout with this git
+// directory, or ErrDetached.
+func headOf(ctx context.Context, gitDir string) (string, error) {
+	ref, err := git.Repo{Dir: gitDir}.Line(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if git.ExitCode(err) == 1 {
+		return "", ErrDetached
+	}
+	return ref, err
+}

@@ -1,0 +1,145 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/google/renameio/v2"
+)
+
+// ErrNoWorktree means that the task has no worktree.
+var ErrNoWorktree = errors.New("the task has no worktree")
+
+// A Worktree is the checkout of one task.
+type Worktree struct {
+	TaskID string
+	Path   string // .coven/worktrees/<name> in the main checkout
+	Branch string // coven/<name>
+
+	repo  *Repo
+	name  string // SafeName(TaskID)
+	admin string // the worktree's own git directory; the agent's to write
+}
+
+// record is task.json: what coven knows about a worktree, kept where its
+// agent cannot write.
+type record struct {
+	Task  string `json:"task"`
+	Base  string `json:"base"`
+	Admin string `json:"admin"` // name in GitDir/worktrees
+	Ready bool   `json:"ready"` // the checkout is complete
+}
+
+// Find returns the worktree of a task, or ErrNoWorktree.
+func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
+	rec, err := r.readRecord(SafeName(taskID))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (!rec.Ready || rec.Task != taskID) {
+		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
+	}
+	w := r.worktree(taskID, rec)
+	if _, err := os.Lstat(w.Path); err != nil {
+		return nil, fmt.Errorf("task %s: %s is gone: %w", taskID, w.Path, ErrNoWorktree)
+	}
+	return w, nil
+}
+
+func (r *Repo) worktree(taskID string, rec record) *Worktree {
+	name := SafeName(taskID)
+	w := &Worktree{
+		TaskID: taskID, Branch: branchPrefix + name, Path: r.worktreePath(name),
+		repo: r, name: name,
+	}
+	if rec.Admin != "" {
+		w.admin = filepath.Join(r.GitDir, "worktrees", rec.Admin)
+	}
+	return w
+}
+
+func (r *Repo) worktreePath(name string) string {
+	return filepath.Join(r.Root, worktreesDir, name)
+}
+
+func (r *Repo) readRecord(name string) (record, error) {
+	var rec record
+	raw, err := os.ReadFile(r.recordPath(name))
+	if err != nil {
+		return rec, err
+	}
+	return rec, json.Unmarshal(raw, &rec)
+}
+
+func (r *Repo) writeRecord(name string, rec record) error {
+	return writeJSON(r.recordPath(name), rec)
+}
+
+func (r *Repo) recordPath(name string) string { return r.ours("tasks", name, "task.json") }
+
+// writeJSON replaces a file of ours: whole or not at all, and durable.
+func writeJSON(path string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, append(raw, '\n'), 0o644)
+}
+
+// Tip is the commit the task's branch points to.
+func (w *Worktree) Tip(ctx context.Context) (string, error) {
+	tip, err := w.repo.git().Ref(ctx, headsPrefix+w.Branch)
+	if err != nil {
+		return "", fmt.Errorf("read branch %s: %w", w.Branch, err)
+	}
+	return tip, nil
+}
+
+// MergeBase is the newest commit that the task's branch and another commit
+// have in common.
+func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, error) {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return "", err
+	}
+	other, err := w.repo.git().Commit(ctx, commitish)
+	if err != nil {
+		return "", fmt.Errorf("merge base of %s: %w", w.Branch, err)
+	}
+	fork, err := w.repo.git().Line(ctx, "merge-base", tip, other.Oid)
+	if err != nil {
+		return "", fmt.Errorf("merge base of %s and %s: %w", w.Branch, commitish, err)
+	}
+	return fork, nil
+}
+
+// git is W as git may be run on it, with an index still to be named.
+func (w *Worktree) git() git.Repo {
+	settings := []git.Setting{
+		{Key: "core.sparseCheckout", Value: "false"},
+		{Key: "core.splitIndex", Value: "false"},
+		{Key: "core.untrackedCache", Value: "false"},
+	}
+	return git.Repo{
+		Dir: w.repo.GitDir, WorkTree: w.Path,
+		Settings: append(settings, w.repo.filters...),
+	}
+}
+
+// ours is a path in coven's private directory of this task.
+func (w *Worktree) ours(elem ...string) string {
+	return w.repo.ours(append([]string{"tasks", w.name}, elem...)...)
+}
+
+func (w *Worktree) lock(ctx context.Context) (*lock, error) {
+	return w.repo.lock(ctx, taskLock(w.name))
+}

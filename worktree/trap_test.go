@@ -1,0 +1,161 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// An agent owns W and its git directory. Whatever it plants there, no method
+// runs it.
+func TestBoobyTraps(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	gitIn(t, r.Root, "config", "filter.own.clean", "./clean.log")
+	gitIn(t, r.Root, "config", "filter.own.smudge", "cat")
+	hook(t, filepath.Join(r.Root, "clean.log"), "tr a-z A-Z\n") // ignored: it does not land
+	r = value[*Repo](t)(Open(ctx, r.Root))
+
+	for _, kind := range []string{"git directory", "link to git directory", "worktree's git directory"} {
+		t.Run(kind, func(t *testing.T) {
+			sprung := filepath.Join(t.TempDir(), "sprung")
+			w := add(t, r, kind)
+			target := r.target(t)
+			first := value[Snapshot](t)(w.Snapshot(ctx, kind, "before"))
+			plant(t, w, kind, sprung)
+			check := func(what string, err error) {
+				t.Helper()
+				if err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if exists(sprung) {
+					t.Fatalf("%s ran the agent's code: %s", what, read(t, sprung))
+				}
+			}
+			_, err := Open(ctx, filepath.Join(w.Path, "dir"))
+			check("Open", err)
+			_, err = r.Find(ctx, kind)
+			check("Find", err)
+			_, err = w.Tree(ctx)
+			check("Tree", err)
+			_, err = w.Diff(ctx, target.Tip)
+			check("Diff", err)
+			_, err = w.Snapshot(ctx, kind, "after")
+			check("Snapshot", err)
+			_, err = w.Revert(ctx, kind, first.N)
+			check("Revert", err)
+			_, err = w.Revert(ctx, kind, first.N+1)
+			check("Revert back", err)
+			c, err := w.Commit(ctx, CommitRequest{Message: "m", TargetTip: target.Tip})
+			check("Commit", err)
+			equal(t, "the filter ran in the main checkout", gitIn(t, r.Root, "show", c.Oid+":filtered"), "TEXT")
+			_, err = w.Restore(ctx, kind, target.Tip)
+			check("Restore", err)
+			_, err = w.Restore(ctx, kind, c.Oid)
+			check("Restore back", err)
+			write(t, filepath.Join(r.Root, "other"), kind)
+			gitIn(t, r.Root, "add", "other")
+			gitIn(t, r.Root, "commit", "-qm", "target moves")
+			candidate, err := w.Integrate(ctx, target)
+			check("Integrate", err)
+			_, err = land(t, w, candidate, Squash)
+			check("Land", err)
+			_, err = r.Worktrees(ctx)
+			check("Worktrees", err)
+			_, err = r.Uncommitted(ctx)
+			check("Uncommitted", err)
+			_, err = w.Rescue(ctx, "note", false)
+			check("Rescue", err)
+			other := add(t, r, "other "+kind)
+			_, err = other.Remove(ctx, RemoveRequest{})
+			check("Add and Remove of another task", err)
+			_, err = r.Add(ctx, AddRequest{TaskID: kind, Base: "main"})
+			_ = wantError[*LeftoverError](t, err)
+			_, err = w.Remove(ctx, RemoveRequest{})
+			check("Remove", err)
+			gitIn(t, r.Root, "rm", "-q", "filtered", ".gitattributes")
+			gitIn(t, r.Root, "commit", "-qm", "again")
+		})
+	}
+}
+
+// plant puts traps everywhere that an agent can write.
+func plant(t *testing.T, w *Worktree, kind, sprung string) {
+	t.Helper()
+	trap := filepath.Join(t.TempDir(), "trap")
+	hook(t, trap, fmt.Sprintf("echo \"$0 $@\" >>'%s'\ncat\n", sprung))
+	evil := filepath.Join(t.TempDir(), "evil")
+	gitIn(t, w.Path, "init", "-q", "--bare", evil)
+	settings := [][2]string{
+		{"core.bare", "false"},
+		{"core.fsmonitor", trap},
+		{"core.hooksPath", filepath.Dir(trap)},
+		{"filter.evil.clean", trap},
+		{"filter.evil.smudge", trap},
+		{"filter.evil.process", trap},
+		{"diff.external", trap},
+		{"diff.evil.textconv", trap},
+		{"merge.evil.driver", trap + " %A"},
+		{"core.pager", trap},
+		{"core.sshCommand", trap},
+		{"gpg.program", trap},
+		{"commit.gpgSign", "true"},
+		{"core.editor", trap},
+		{"extensions.worktreeConfig", "true"},
+	}
+	for _, s := range settings {
+		gitIn(t, w.Path, "--git-dir", evil, "config", s[0], s[1])
+	}
+	config := read(t, filepath.Join(evil, "config"))
+	hooks := []string{
+		"post-checkout", "pre-commit", "post-index-change", "reference-transaction", "post-commit",
+		"prepare-commit-msg", "commit-msg", "fsmonitor-watchman", "post-merge", "pre-auto-gc", "post-rewrite",
+	}
+	for _, name := range hooks {
+		hook(t, filepath.Join(filepath.Dir(trap), name), fmt.Sprintf("echo hook %s >>'%s'\n", name, sprung))
+		hook(t, filepath.Join(evil, "hooks", name), fmt.Sprintf("echo hook %s >>'%s'\n", name, sprung))
+	}
+	write(t, filepath.Join(w.Path, ".gitattributes"), "*.txt filter=evil diff=evil merge=evil\nfiltered filter=own\n")
+	write(t, filepath.Join(w.Path, "filtered"), "text\n")
+	write(t, filepath.Join(w.Path, "file0.txt"), "changed\n"+kind)
+	hook(t, filepath.Join(w.Path, "clean.log"), fmt.Sprintf("echo clean.log >>'%s'\ncat\n", sprung))
+
+	// A repository inside W, and one that pretends to be a submodule.
+	for _, dir := range []string{"nested", "module"} {
+		gitIn(t, w.Path, "init", "-q", dir)
+		write(t, filepath.Join(w.Path, dir, "f.txt"), "nested "+kind)
+		gitIn(t, filepath.Join(w.Path, dir), "add", "-A")
+		gitIn(t, filepath.Join(w.Path, dir), "commit", "-qm", "nested")
+		write(t, filepath.Join(w.Path, dir, "f.txt"), "dirty")
+		write(t, filepath.Join(w.Path, dir, ".git", "config"), config)
+	}
+	gitIn(t, w.Path, "-c", "filter.own.clean=cat", "add", "module")
+	gitIn(t, w.Path, "commit", "-qm", "a link")
+	write(t, filepath.Join(w.Path, ".gitmodules"), "[submodule \"module\"]\n\tpath = module\n\turl = ./module\n")
+
+	switch kind {
+	case "git directory":
+		must(t, os.Remove(filepath.Join(w.Path, ".git")))
+		must(t, os.Rename(evil, filepath.Join(w.Path, ".git")))
+	case "link to git directory":
+		write(t, filepath.Join(w.Path, ".git"), "gitdir: "+evil+"\n")
+	default:
+		write(t, filepath.Join(w.admin, "commondir"), evil+"\n")
+		write(t, filepath.Join(w.admin, "config"), config)
+		write(t, filepath.Join(w.admin, "config.worktree"), config)
+		write(t, filepath.Join(w.admin, "HEAD"), "ref: refs/heads/main\n")
+		write(t, filepath.Join(w.admin, "gitdir"), filepath.Join(w.repo.Root, ".git")+"\n")
+		write(t, filepath.Join(w.admin, "info", "attributes"), "* filter=evil\n")
+	}
+
+	// The traps work: git run in W falls into one.
+	cmd := exec.Command("git", "status")
+	cmd.Dir = w.Path
+	_ = cmd.Run() // it may fail, too
+	if !exists(sprung) {
+		t.Fatal("the traps do not work")
+	}
+	must(t, os.Remove(sprung))
+}
