@@ -108,7 +108,7 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the repository: %w", err)
 	}
-	closeRoot := func() { _ = root.Close() } //nolint:errcheck // only read from
+	closeRoot := func() { _ = root.Close() }
 	sub, err := fs.Sub(root.FS(), ".coven")
 	if err != nil {
 		closeRoot()
@@ -163,7 +163,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it read
 	}
-	defer func() { _ = f.Close() }() //nolint:errcheck // only read from
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)

@@ -21,6 +21,7 @@ const (
 
 	maxIterations = 100
 	maxRetries    = 10
+	maxDepth      = 8 // of loops in loops
 )
 
 // The types of steps.
@@ -116,7 +117,7 @@ func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 		Name: keys.Name.Value, Description: strings.TrimSpace(keys.Description.Value), Timeout: keys.Timeout.Or(defaultRun),
 	}
 	r.name(root, keys.Name, "the grimoire")
-	g.Steps = r.steps(root, keys.Steps, false)
+	g.Steps = r.steps(root, keys.Steps, 0)
 	r.scope = newScope(g)
 	r.outputs()
 	for _, t := range r.found {
@@ -134,29 +135,30 @@ func (r *reader) name(at yamldoc.Place, name text, what string) {
 	}
 }
 
-func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], inLoop bool) []Step {
+func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], depth int) []Step {
 	if len(nodes.Value) == 0 {
 		r.doc.Fail(at, "there are no steps", "list at least one under steps")
 	}
 	steps := make([]Step, len(nodes.Value))
 	for i, n := range nodes.Value {
-		steps[i] = r.step(*n, inLoop)
+		steps[i] = r.step(*n, depth)
 	}
 	return steps
 }
 
-// step reads the keys that the step's type has.
-func (r *reader) step(n yamldoc.Node, inLoop bool) Step {
+// step reads the keys that the step's type has. depth is how many loops it is
+// in.
+func (r *reader) step(n yamldoc.Node, depth int) Step {
 	kind := r.doc.Text(n, "type")
 	switch kind.Value {
 	case agentType:
-		return r.agent(n, inLoop)
+		return r.agent(n, depth)
 	case scriptType:
-		return r.script(n, inLoop)
+		return r.script(n, depth)
 	case loopType:
-		return r.loop(n, inLoop)
+		return r.loop(n, depth)
 	case mergeType:
-		return r.merge(n, inLoop)
+		return r.merge(n, depth)
 	}
 	if !kind.Set() {
 		r.doc.Fail(n, "a step has no type", "type: agent, script, loop or merge")
@@ -167,7 +169,7 @@ func (r *reader) step(n yamldoc.Node, inLoop bool) Step {
 }
 
 // common makes what every step has. limit is the type's default timeout.
-func (r *reader) common(n yamldoc.Node, k stepKeys, inLoop bool, limit time.Duration) Step {
+func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Duration) Step {
 	r.name(n, k.Name, "a step")
 	if k.Name.Set() && r.names[k.Name.Value] {
 		r.doc.Fail(k.Name, fmt.Sprintf("there are two steps %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
@@ -181,7 +183,7 @@ func (r *reader) common(n yamldoc.Node, k stepKeys, inLoop bool, limit time.Dura
 	s.Retries = r.retries(k, s.OnFail)
 	if r.doc.OneOf(k.OnSuccess, exitLoop) && k.OnSuccess.Set() {
 		s.ExitLoop = true
-		if !inLoop {
+		if depth == 0 {
 			r.doc.Fail(k.OnSuccess, "there is no loop to exit here", "on_success works for the steps of a loop")
 		}
 	}

@@ -18,10 +18,10 @@ type agentKeys struct {
 	Expect text            `yaml:"expect"`
 }
 
-func (r *reader) agent(n yamldoc.Node, inLoop bool) Step {
+func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	var k agentKeys
 	r.doc.DecodeNode(n, &k)
-	s := r.common(n, k.Step, inLoop, defaultAgent)
+	s := r.common(n, k.Step, depth, defaultAgent)
 	prompt := k.Prompt
 	switch {
 	case prompt.Set() && k.Spell.Set():
@@ -64,10 +64,10 @@ type scriptKeys struct {
 	Env     map[string]text  `yaml:"env"`
 }
 
-func (r *reader) script(n yamldoc.Node, inLoop bool) Step {
+func (r *reader) script(n yamldoc.Node, depth int) Step {
 	var k scriptKeys
 	r.doc.DecodeNode(n, &k)
-	s := r.common(n, k.Step, inLoop, defaultScript)
+	s := r.common(n, k.Step, depth, defaultScript)
 	switch {
 	case k.Command.Set() && k.Checks.Value:
 		r.doc.Fail(k.Checks, "a script step has a command or checks, not both", "")
@@ -97,22 +97,31 @@ type loopKeys struct {
 	OnMaxIterations text                        `yaml:"on_max_iterations"`
 }
 
-func (r *reader) loop(n yamldoc.Node, inLoop bool) Step {
+func (r *reader) loop(n yamldoc.Node, depth int) Step {
 	var k loopKeys
 	r.doc.DecodeNode(n, &k)
-	s := r.common(n, k.Step, inLoop, 0)
+	s := r.common(n, k.Step, depth, 0)
 	if k.MaxIterations.Set() && (k.MaxIterations.Value < 1 || k.MaxIterations.Value > maxIterations) {
 		r.doc.Fail(k.MaxIterations, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
 	}
 	r.doc.OneOf(k.OnMaxIterations, string(Block), string(Continue), string(Fail), "exit")
 	s.Loop = &Loop{
-		Steps: r.steps(n, k.Steps, true), MaxIterations: k.MaxIterations.Or(defaultIterations),
+		Steps: r.inner(n, k.Steps, depth+1), MaxIterations: k.MaxIterations.Or(defaultIterations),
 		OnMaxIterations: OnFail(k.OnMaxIterations.Or(string(Block))),
 	}
 	if s.Loop.OnMaxIterations == "exit" {
 		s.Loop.OnMaxIterations = Fail
 	}
 	return s
+}
+
+// inner reads the steps of a loop. depth is how many loops they are in.
+func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], depth int) []Step {
+	if depth > maxDepth {
+		r.doc.Fail(at, fmt.Sprintf("loops nest deeper than %d", maxDepth), "")
+		return nil
+	}
+	return r.steps(at, nodes, depth)
 }
 
 type mergeKeys struct {
@@ -123,11 +132,11 @@ type mergeKeys struct {
 	Checks        yamldoc.At[[]string] `yaml:"checks"`
 }
 
-func (r *reader) merge(n yamldoc.Node, inLoop bool) Step {
+func (r *reader) merge(n yamldoc.Node, depth int) Step {
 	var k mergeKeys
 	r.doc.DecodeNode(n, &k)
-	s := r.common(n, k.Step, inLoop, 0)
-	if inLoop {
+	s := r.common(n, k.Step, depth, 0)
+	if depth > 0 {
 		r.doc.Fail(k.Step.Type, "a merge step cannot stand in a loop", "put it after the loop")
 	}
 	r.doc.OneOf(k.Strategy, "squash", "merge", "rebase")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -14,6 +15,26 @@ import (
 
 // goOn is what an agent is told whose conversation was cut off.
 const goOn = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
+
+// fewCalls is how many of its calls the agent is reminded of.
+const fewCalls = 10
+
+// reminder is goOn with the agent's last calls. The CLI writes its conversation
+// down a little later than it goes on: the agent may not know what it just did.
+func (w *Workshop) reminder(path string, b beginning) string {
+	var calls []string
+	for _, e := range w.Journal.Events() {
+		var call event.Tool
+		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
+			calls = append(calls, "- "+call.Summary)
+		}
+	}
+	if len(calls) == 0 {
+		return goOn
+	}
+	calls = calls[max(0, len(calls)-fewCalls):]
+	return goOn + " Your last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+}
 
 // agent does an agent leaf.
 func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, error) {
@@ -103,7 +124,9 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 	case !report.Started:
 		return w.begunAnew(ctx, c, b)
 	}
-	report, err = w.speak(ctx, c, event.AgentStart{Conversation: conversation, Resumed: true, Prompt: goOn})
+	report, err = w.speak(ctx, c, event.AgentStart{
+		Conversation: conversation, Resumed: true, Prompt: w.reminder(c.Path, b),
+	})
 	if err == nil && !report.Started {
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
 	}

@@ -51,6 +51,15 @@ func ParseClaim(text string) (c Claim, found bool, err error) {
 	return c, true, nil
 }
 
+// WithoutClaim is an agent's message without its claim: what people read.
+func WithoutClaim(text string) string {
+	if _, found, err := ParseClaim(text); err != nil || !found {
+		return text
+	}
+	start := strings.LastIndex(strings.TrimRight(text[:strings.LastIndex(text, "```")], "\n"), "```")
+	return strings.TrimSpace(text[:start])
+}
+
 // lastFence returns the inside of the last fenced block, when it is marked as
 // JSON or is not marked and looks like an object.
 func lastFence(text string) (string, bool) {

@@ -13,7 +13,7 @@ import (
 type MergeInput struct {
 	Strategy      string          `json:"strategy"`
 	Message       string          `json:"message,omitempty"` // empty: made from the task and Summary
-	Summary       string          `json:"summary,omitempty"` // of the last agent
+	Summary       string          `json:"summary,omitempty"` // of the first agent
 	Checks        []string        `json:"checks,omitempty"`
 	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
 	RequireReview bool            `json:"require_review"`

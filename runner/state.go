@@ -26,7 +26,7 @@ type State struct {
 	commits  []string
 	receipts []event.Receipt // of the checks that last ran
 	tree     string          // the worktree after the last leaf
-	summary  string          // of the last agent
+	summary  string          // of the first agent: what the change is about
 }
 
 type loopState struct{ iteration, max int }
@@ -86,7 +86,7 @@ func (s *State) done(name, output string, r Result) {
 	if len(r.Receipts) > 0 {
 		s.receipts = r.Receipts
 	}
-	if r.Summary != "" {
+	if s.summary == "" {
 		s.summary = r.Summary
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // An agent owns W and its git directory. Whatever it plants there, no method
@@ -15,6 +17,7 @@ func TestBoobyTraps(t *testing.T) {
 	ctx := t.Context()
 	gitIn(t, r.Root, "config", "filter.own.clean", "./clean.log")
 	gitIn(t, r.Root, "config", "filter.own.smudge", "cat")
+	gitIn(t, r.Root, "config", "submodule.recurse", "true")
 	hook(t, filepath.Join(r.Root, "clean.log"), "tr a-z A-Z\n") // ignored: it does not land
 	r = value[*Repo](t)(Open(ctx, r.Root))
 
@@ -81,6 +84,37 @@ func TestBoobyTraps(t *testing.T) {
 	}
 }
 
+// The repository's own hooks are for people's git, and for Commit's runner:
+// coven's bookkeeping does not start them.
+func TestNoHooksInBookkeeping(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, name := range hookNames() {
+		hook(t, filepath.Join(r.GitDir, "hooks", name), fmt.Sprintf("echo %s >>'%s'\n", name, ran))
+	}
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "a"), "a")
+	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	commitAll(t, w, "m")
+	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
+	must(t, r.git().Transact(ctx, "test", git.Move("refs/heads/main", commit, r.target(t).Tip)))
+	c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	value[Landed](t)(land(t, w, c, Squash))
+	value[Snapshot](t)(w.Revert(ctx, "s", 1))
+	value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	if exists(ran) {
+		t.Fatalf("hooks ran: %s", read(t, ran))
+	}
+}
+
+func hookNames() []string {
+	return []string{
+		"post-checkout", "pre-commit", "post-index-change", "reference-transaction", "post-commit",
+		"prepare-commit-msg", "commit-msg", "fsmonitor-watchman", "post-merge", "pre-auto-gc", "post-rewrite",
+	}
+}
+
 // plant puts traps everywhere that an agent can write.
 func plant(t *testing.T, w *Worktree, kind, sprung string) {
 	t.Helper()
@@ -109,11 +143,7 @@ func plant(t *testing.T, w *Worktree, kind, sprung string) {
 		gitIn(t, w.Path, "--git-dir", evil, "config", s[0], s[1])
 	}
 	config := read(t, filepath.Join(evil, "config"))
-	hooks := []string{
-		"post-checkout", "pre-commit", "post-index-change", "reference-transaction", "post-commit",
-		"prepare-commit-msg", "commit-msg", "fsmonitor-watchman", "post-merge", "pre-auto-gc", "post-rewrite",
-	}
-	for _, name := range hooks {
+	for _, name := range hookNames() {
 		hook(t, filepath.Join(filepath.Dir(trap), name), fmt.Sprintf("echo hook %s >>'%s'\n", name, sprung))
 		hook(t, filepath.Join(evil, "hooks", name), fmt.Sprintf("echo hook %s >>'%s'\n", name, sprung))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner"
 )
 
 // progress shows a session's events as they come. It never holds up the run:
@@ -117,7 +118,9 @@ func story(e event.Event) string {
 	case event.StepStarted:
 		return stepName(e.Path) + ": started"
 	case event.AgentText:
-		return indent(decoded[event.Text](e).Text, "  │ ")
+		if text := runner.WithoutClaim(decoded[event.Text](e).Text); text != "" {
+			return indent(text, "  │ ")
+		}
 	case event.AgentTool:
 		return "  → " + decoded[event.Tool](e).Summary
 	case event.AgentRetry:

@@ -58,6 +58,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"clear":     cmdClear,
 		"same":      cmdSame,
 		"gated":     cmdGated,
+		"idle":      cmdIdle,
 	}
 }
 
@@ -271,6 +272,20 @@ func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if !bytes.Equal(a, b) {
 		ts.Fatalf("%s and %s differ:\n%q\n%q", args[0], args[1], a, b)
+	}
+}
+
+// idle REPO says that no process works in or below a directory any more.
+func cmdIdle(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "idle REPO")
+	for deadline := time.Now().Add(patience); ; pause() {
+		left := processes(ts.MkAbs(args[0]))
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("still at work: %v", left)
+		}
 	}
 }
 

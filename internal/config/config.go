@@ -64,6 +64,7 @@ func Load(root string, getenv func(string) string) (Config, error) {
 	c := Default()
 	var all Errors
 	for _, f := range files(root, getenv) {
+		all = append(all, f.misnamed()...)
 		data, err := f.read()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -72,7 +73,7 @@ func Load(root string, getenv func(string) string) (Config, error) {
 			return Config{}, fmt.Errorf("read %s: %w", f.label, err)
 		}
 		err = c.apply(f.label, data)
-		if found := (Errors)(nil); errors.As(err, &found) {
+		if found := Errors(nil); errors.As(err, &found) {
 			all = append(all, found...)
 		}
 	}
@@ -83,7 +84,11 @@ func Load(root string, getenv func(string) string) (Config, error) {
 }
 
 // file is a place where settings can be.
-type file struct{ dir, name, label string }
+type file struct {
+	dir, name string
+	label     string // in errors
+	inside    bool   // a link may not lead out of dir
+}
 
 // files are the places, the weakest first.
 func files(root string, getenv func(string) string) []file {
@@ -91,21 +96,30 @@ func files(root string, getenv func(string) string) []file {
 	if home := getenv("HOME"); !filepath.IsAbs(dir) && filepath.IsAbs(home) {
 		dir = filepath.Join(home, ".config")
 	}
-	all := []file{{root, path.Join(".coven", fileName), path.Join(".coven", fileName)}}
+	project := path.Join(".coven", fileName)
+	all := []file{{root, project, project, true}}
 	if filepath.IsAbs(dir) {
 		dir = filepath.Join(dir, "coven")
-		all = slices.Insert(all, 0, file{dir, fileName, filepath.Join(dir, fileName)})
+		all = slices.Insert(all, 0, file{dir, fileName, filepath.Join(dir, fileName), false})
 	}
 	return all
 }
 
-// read reads the file. A link in the project may not lead out of it.
+// misnamed finds a config.yml, which would be passed over in silence.
+func (f file) misnamed() Errors {
+	yml := func(name string) string { return strings.TrimSuffix(name, ".yaml") + ".yml" }
+	if _, err := os.Lstat(filepath.Join(f.dir, yml(f.name))); err != nil {
+		return nil
+	}
+	return Errors{{File: yml(f.label), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: "rename it to " + fileName}}
+}
+
 func (f file) read() ([]byte, error) {
 	opened, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = opened.Close() }() //nolint:errcheck // only read from
+	defer func() { _ = opened.Close() }()
 	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)
@@ -114,10 +128,10 @@ func (f file) read() ([]byte, error) {
 }
 
 func (f file) open() (*os.File, error) {
-	if f.name == fileName { // the user's own: links may lead anywhere
-		return os.Open(filepath.Join(f.dir, f.name)) //nolint:wrapcheck // the caller says what it read
+	if f.inside {
+		return os.OpenInRoot(f.dir, f.name) //nolint:wrapcheck // the caller says what it read
 	}
-	return os.OpenInRoot(f.dir, f.name) //nolint:wrapcheck // the caller says what it read
+	return os.Open(filepath.Join(f.dir, f.name)) //nolint:wrapcheck // the caller says what it read
 }
 
 // keys are the settings as a file has them.

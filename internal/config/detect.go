@@ -46,7 +46,7 @@ func (d detector) read(name string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	defer func() { _ = f.Close() }() //nolint:errcheck // only read from
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(data), err == nil
 }

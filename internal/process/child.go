@@ -204,6 +204,7 @@ func (c *Child) broken(err error) error {
 // input is a pipe whose end may be closed by its user and by us.
 type input struct{ *os.File }
 
+// Close does nothing when it is closed already.
 func (i input) Close() error {
 	if err := i.File.Close(); !errors.Is(err, os.ErrClosed) {
 		return err

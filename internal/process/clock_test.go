@@ -16,17 +16,17 @@ func TestClock(t *testing.T) {
 			refuse--
 			return refuse < 0
 		})
-		time.Sleep(100 * time.Second) // stands still until it is run
+		pass(100 * time.Second) // stands still until it is run
 		c.run()
-		time.Sleep(4 * time.Second)
+		pass(4 * time.Second)
 		c.halt()
-		time.Sleep(100 * time.Second)
+		pass(100 * time.Second)
 		c.run()
-		time.Sleep(5 * time.Second) // 9 s used
+		pass(5 * time.Second) // 9 s used
 		c.touch()
-		time.Sleep(9 * time.Second)
-		time.Sleep(time.Second + 10*time.Second) // refused once, then for good
-		time.Sleep(100 * time.Second)
+		pass(9 * time.Second)
+		pass(time.Second + 10*time.Second) // refused once, then for good
+		pass(100 * time.Second)
 		synctest.Wait()
 		want := []time.Duration{219 * time.Second, 229 * time.Second}
 		if len(fired) != 2 || fired[0] != want[0] || fired[1] != want[1] {
@@ -42,7 +42,7 @@ func TestClockEnded(t *testing.T) {
 		c.end()
 		c.run()
 		c.touch()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 	})
 }
 
@@ -51,16 +51,16 @@ func TestClocksPausesNest(t *testing.T) {
 		began := time.Now()
 		var fired time.Duration
 		c := newClocks(newClock(time.Second, func() bool { fired = time.Since(began); return true }), nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		c.resume() // begins
 		c.pause()
 		c.pause()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		c.resume()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		c.resume()
 		c.resume() // one too many changes nothing
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		synctest.Wait()
 		if fired != 4*time.Second {
 			t.Errorf("fired at %v", fired)

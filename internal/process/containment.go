@@ -24,9 +24,9 @@ const probeLimit = 20 * time.Second
 type Containment int
 
 const (
-	// PIDNamespace: the shim is init of a namespace; the kernel ends the tree.
+	// PIDNamespace makes the shim the init of a namespace; the kernel ends the tree.
 	PIDNamespace Containment = iota + 1
-	// Subreaper: the shim adopts every orphan and hunts until none is left.
+	// Subreaper makes the shim adopt every orphan and hunt until none is left.
 	// A program that kills both the shim and its guard at once escapes.
 	Subreaper
 )

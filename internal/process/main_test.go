@@ -99,10 +99,14 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		if holds() {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		pass(5 * time.Millisecond)
 	}
 	t.Fatal("never: " + what)
 }
+
+// pass lets time pass where there is nothing to wait for: between two looks,
+// while something must not happen, or on the clock of a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }
 
 func must[T any](value T, err error) T {
 	if err != nil {

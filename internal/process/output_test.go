@@ -46,7 +46,7 @@ func TestLateReader(t *testing.T) {
 		if exit := wait(t, child); exit.Code != 1 {
 			t.Errorf("exit is %v", exit)
 		}
-		time.Sleep(2 * orphanWait) // longer than any deadline that end could have left behind
+		pass(2 * orphanWait) // longer than any deadline that end could have left behind
 		if got := readAll(t, child.Output()); got != "last words\r\n\033[0m" {
 			t.Errorf("got %q", got)
 		}
@@ -69,7 +69,7 @@ func TestSlowReader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond) // the slowness under test
+			pass(time.Millisecond) // the slowness under test
 		}
 		if !bytes.HasPrefix(got, []byte("1\n2\n")) || !bytes.HasSuffix(got, []byte("\n20000\n")) || len(got) != 108894 {
 			t.Errorf("%d bytes", len(got))

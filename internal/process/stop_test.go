@@ -117,7 +117,7 @@ func TestTimeout(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("while :; do echo busy; sleep 0.01; done"), Timeout: 3 * brief, Idle: limit})
 		readAll(t, child.Output())
-		if exit := wait(t, child); exit.Cause != ErrTimeout {
+		if exit := wait(t, child); !errors.Is(exit.Cause, ErrTimeout) {
 			t.Errorf("exit is %v", exit)
 		}
 	})
@@ -127,7 +127,7 @@ func TestIdle(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("echo once; sleep 1000"), Idle: 3 * brief, Timeout: limit})
 		readAll(t, child.Output())
-		if exit := wait(t, child); exit.Cause != ErrIdle {
+		if exit := wait(t, child); !errors.Is(exit.Cause, ErrIdle) {
 			t.Errorf("exit is %v", exit)
 		}
 	})
@@ -137,7 +137,7 @@ func TestIdle(t *testing.T) {
 func TestUnreadOutputIsNotIdle(t *testing.T) {
 	l := launcher(t, 0)
 	child := start(t, l, Spec{Argv: shell("echo unread; sleep 1000"), Idle: brief})
-	time.Sleep(5 * brief) // absence of a stop cannot be waited for
+	pass(5 * brief) // absence of a stop cannot be waited for
 	select {
 	case <-child.done:
 		t.Errorf("stopped: %v", child.Wait())
@@ -147,7 +147,7 @@ func TestUnreadOutputIsNotIdle(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	readAll(t, child.Output())
-	if exit := wait(t, child); exit.Cause != ErrIdle {
+	if exit := wait(t, child); !errors.Is(exit.Cause, ErrIdle) {
 		t.Errorf("exit is %v", exit)
 	}
 }
@@ -158,7 +158,7 @@ func TestPauseHoldsTheClocks(t *testing.T) {
 		child.Pause()
 		child.Pause()
 		child.Resume()
-		time.Sleep(15 * brief) // absence of a stop cannot be waited for
+		pass(15 * brief) // absence of a stop cannot be waited for
 		must(io.WriteString(child.Stdin(), "\n"))
 		if exit := wait(t, child); exit != (Exit{Code: 5}) {
 			t.Errorf("exit is %+v", exit)
@@ -167,7 +167,7 @@ func TestPauseHoldsTheClocks(t *testing.T) {
 		child = start(t, l, Spec{Argv: shell("read x"), Timeout: brief})
 		child.Pause()
 		child.Resume()
-		if exit := wait(t, child); exit.Cause != ErrTimeout {
+		if exit := wait(t, child); !errors.Is(exit.Cause, ErrTimeout) {
 			t.Errorf("exit is %v", exit)
 		}
 	})

@@ -260,7 +260,7 @@ func (v *View) stepCompleted(e event.Event) error {
 		return err
 	}
 	v.Usage = v.Usage.Add(r.Usage)
-	if r.Summary != "" {
+	if v.Summary == "" {
 		v.Summary = r.Summary
 	}
 	step := v.step(e.Path)

@@ -142,7 +142,7 @@ func (e *edits) remove(name string) *edits {
 	return e
 }
 
-func (e *edits) now(name string) *edits { return e.set(name, e.at) }
+func (e *edits) now(name string) { e.set(name, e.at) }
 
 // note appends to the notes what is not there already.
 func (e *edits) note(notes, note string) *edits {

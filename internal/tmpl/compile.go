@@ -75,7 +75,7 @@ func (p *program) foreign(err error) *Error {
 		return &Error{Name: p.name, Line: 1, Msg: p.decode(err.Error())}
 	}
 	e := &Error{Name: p.name, Msg: inOurs.ReplaceAllString(inFunc.ReplaceAllString(p.decode(m[3]), "$1"), "")}
-	e.Line, _ = strconv.Atoi(m[1]) //nolint:errcheck // digits
+	e.Line, _ = strconv.Atoi(m[1])
 	if column, err := strconv.Atoi(m[2]); err == nil {
 		e.Line, e.Column = p.place(p.offset(e.Line, column))
 	}

@@ -262,10 +262,10 @@ func (s shellState) separator(c byte, less bool) shellState {
 }
 
 func (s shellState) hash() shellState {
-	switch {
-	case s.before == either:
+	switch s.before {
+	case either:
 		return s.giveUp("a # after an optional part")
-	case s.before == boundary:
+	case boundary:
 		return s.push(remark)
 	}
 	s.letters += "#"

@@ -78,8 +78,10 @@ func Bool(name, text string, data map[string]any) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, &Error{Name: name, Line: 1, Column: 1,
-		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`}
+	return false, &Error{
+		Name: name, Line: 1, Column: 1,
+		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
+	}
 }
 
 func shorten(s string) string {

@@ -57,7 +57,7 @@ func Parse(file string, data []byte) (*Document, error) {
 	case !errors.Is(err, io.EOF):
 		return nil, Errors{d.syntax(err)}
 	}
-	if len(first.Content) == 1 && !(first.Content[0].Tag == "!!null" && first.Content[0].Value == "") {
+	if len(first.Content) == 1 && (first.Content[0].Tag != "!!null" || first.Content[0].Value != "") {
 		d.root = first.Content[0]
 	}
 	return d, nil

@@ -120,7 +120,8 @@ func TestParse(t *testing.T) {
 		{
 			`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hello"},{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"a"}}]}}`,
 			[]provider.Event{
-				provider.Reasoning{Text: "hm"}, provider.Text{Text: "hello"},
+				provider.Reasoning{Text: "hm"},
+				provider.Text{Text: "hello"},
 				provider.ToolCall{ID: "t1", Name: "Read", Input: json.RawMessage(`{"file_path":"a"}`)},
 			},
 		},

@@ -1,0 +1,192 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// project is a repository and a user, each with settings unless empty.
+func project(t *testing.T, files map[string]string) (root string, getenv func(string) string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	env := map[string]string{"HOME": filepath.Join(dir, "home")}
+	return filepath.Join(dir, "repo"), func(name string) string { return env[name] }
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	user   = "home/.config/coven/config.yaml"
+	ofRepo = "repo/.coven/config.yaml"
+)
+
+func TestLoadDefaults(t *testing.T) {
+	for _, files := range []map[string]string{{"repo/x": ""}, {ofRepo: "# nothing\n", user: ""}} {
+		root, getenv := project(t, files)
+		c, err := Load(root, getenv)
+		want := Config{
+			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true,
+			Timeouts: Timeouts{Idle: 10 * time.Minute},
+		}
+		if err != nil || !reflect.DeepEqual(c, want) {
+			t.Errorf("got %+v, %v", c, err)
+		}
+	}
+}
+
+func TestLoadPrecedence(t *testing.T) {
+	root, getenv := project(t, map[string]string{
+		user:   "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n",
+		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n",
+	})
+	c, err := Load(root, getenv)
+	want := Config{
+		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
+		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
+	}
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if c.Checks == nil {
+		t.Error("an empty list of checks is given, not absent")
+	}
+}
+
+func TestLoadWhere(t *testing.T) {
+	root, _ := project(t, map[string]string{"repo/x": "", "xdg/coven/config.yaml": "grimoire: there"})
+	dir := filepath.Dir(root)
+	for xdg, want := range map[string]string{filepath.Join(dir, "xdg"): "there", "xdg": "implement", "": "implement"} {
+		c, err := Load(root, func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
+		if err != nil || c.Grimoire != want {
+			t.Errorf("%q: %s, %v", xdg, c.Grimoire, err)
+		}
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	root, getenv := project(t, map[string]string{
+		user: "chekcs: [a]\n",
+		ofRepo: `checks: ["", go test]
+default_model: -x
+provider: a b
+prior_attempt: maybe
+env:
+  pass: [A-B]
+  keep: x
+timeouts:
+  idle: 10
+`,
+		"repo/.coven/config.yml": "",
+	})
+	_, err := Load(root, getenv)
+	var all Errors
+	if !errors.As(err, new(Errors)) || !errors.As(err, &all) {
+		t.Fatalf("got %T %v", err, err)
+	}
+	want := filepath.Join(filepath.Dir(root), user) + `:1:1: unknown key "chekcs" (did you mean "checks"?)
+.coven/config.yml:1:1: coven does not read this file (rename it to config.yaml)
+.coven/config.yaml:1:10: "" is not a check
+.coven/config.yaml:2:16: "-x" is not a name
+.coven/config.yaml:3:11: "a b" is not a name
+.coven/config.yaml:4:16: this must be true or false, not "maybe"
+.coven/config.yaml:6:10: "A-B" is not the name of a variable
+.coven/config.yaml:7:3: unknown key "keep" (known: pass)
+.coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)`
+	if err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestLoadReadsOnlyTheRepository(t *testing.T) {
+	root, getenv := project(t, map[string]string{"outside": "grimoire: stolen", "repo/.coven/x": ""})
+	if err := os.Symlink("../../outside", filepath.Join(root, ".coven", fileName)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load(root, getenv); err == nil {
+		t.Errorf("a link that leads out of the repository was followed: %+v", c)
+	}
+	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
+	if _, err := Load(root, getenv); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDetectChecks(t *testing.T) {
+	const noTests = `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"nothing":        {nil, nil},
+		"go":             {map[string]string{"go.mod": "module x"}, []string{"go test ./... (go.mod)"}},
+		"make wins":      {map[string]string{"go.mod": "", "Makefile": "build:\n\ttrue\n\ntest: build\n\tgo test\n"}, []string{"make test (Makefile)"}},
+		"make, several":  {map[string]string{"GNUmakefile": "all check test:: x\n"}, []string{"make test (GNUmakefile)"}},
+		"make, alone":    {map[string]string{"makefile": "test:\r\n\ttrue\r\n"}, []string{"make test (makefile)"}},
+		"make, none":     {map[string]string{"Makefile": ".PHONY: test\ntests: a\ntest-all:\ntest = 1\ntest := 2\n\ttest: x\n# test:\nbuild: test\n"}, nil},
+		"npm":            {map[string]string{"package.json": `{"scripts": {"test": "vitest"}}`}, []string{"npm test (package.json)"}},
+		"npm, default":   {map[string]string{"package.json": noTests}, nil},
+		"npm, no script": {map[string]string{"package.json": `{"scripts": {}}`}, nil},
+		"npm, broken":    {map[string]string{"package.json": `{"scripts": {"test": `}, nil},
+		"cargo":          {map[string]string{"Cargo.toml": "[package]"}, []string{"cargo test (Cargo.toml)"}},
+		"pytest":         {map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n"}, []string{"python -m pytest (pyproject.toml)"}},
+		"no pytest":      {map[string]string{"pyproject.toml": "[project]\nname = 'tool.pytest'\n"}, nil},
+		"all": {
+			map[string]string{"package.json": `{"scripts": {"test": "x"}}`, "go.mod": "", "Cargo.toml": "", "Makefile": "build:\n"},
+			[]string{"npm test (package.json)", "go test ./... (go.mod)", "cargo test (Cargo.toml)"},
+		},
+	} {
+		root := t.TempDir()
+		for file, text := range c.files {
+			write(t, filepath.Join(root, file), text)
+		}
+		checks, found := DetectChecks(root)
+		if !reflect.DeepEqual(found, c.want) {
+			t.Errorf("%s: found %q, want %q", name, found, c.want)
+		}
+		for i, check := range checks {
+			if !strings.HasPrefix(found[i], check+" (") {
+				t.Errorf("%s: check %q, found %q", name, check, found[i])
+			}
+		}
+	}
+}
+
+// Every example in the reference is read, and it names every key.
+func TestReference(t *testing.T) {
+	text, err := os.ReadFile("../../docs/formats/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) == 0 {
+		t.Fatal("there are no examples")
+	}
+	for _, b := range blocks {
+		c := Default()
+		if err := c.apply("config.md", []byte(b[1])); err != nil {
+			t.Errorf("%v\nin\n%s", err, b[1])
+		}
+	}
+	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle"} {
+		if !strings.Contains(string(text), "`"+key+"`") {
+			t.Errorf("%s is not described", key)
+		}
+	}
+}
