@@ -109,7 +109,7 @@ func files(root string, getenv func(string) string) []file {
 func (f file) misnamed() Errors {
 	yml := func(name string) string { return strings.TrimSuffix(name, ".yaml") + ".yml" }
 	if _, err := os.Lstat(filepath.Join(f.dir, yml(f.name))); err != nil {
-		return nil
+		return nil //nolint:nilerr // there is no such file
 	}
 	return Errors{{File: yml(f.label), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: "rename it to " + fileName}}
 }

@@ -140,6 +140,7 @@ func TestDetectChecks(t *testing.T) {
 		"make, several":  {map[string]string{"GNUmakefile": "all check test:: x\n"}, []string{"make test (GNUmakefile)"}},
 		"make, alone":    {map[string]string{"makefile": "test:\r\n\ttrue\r\n"}, []string{"make test (makefile)"}},
 		"make, none":     {map[string]string{"Makefile": ".PHONY: test\ntests: a\ntest-all:\ntest = 1\ntest := 2\n\ttest: x\n# test:\nbuild: test\n"}, nil},
+		"make, hidden":   {map[string]string{"GNUmakefile": "all:\n", "Makefile": "test:\n"}, nil},
 		"npm":            {map[string]string{"package.json": `{"scripts": {"test": "vitest"}}`}, []string{"npm test (package.json)"}},
 		"npm, default":   {map[string]string{"package.json": noTests}, nil},
 		"npm, no script": {map[string]string{"package.json": `{"scripts": {}}`}, nil},

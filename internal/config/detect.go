@@ -14,25 +14,21 @@ import (
 // others. What cannot be read counts as not there: nothing is guessed.
 func DetectChecks(root string) (checks, found []string) {
 	d := detector{root}
+	if file, ok := d.makefile(); ok {
+		return []string{"make test"}, []string{"make test (" + file + ")"}
+	}
 	for _, way := range []struct {
 		command, file string
 		holds         func(file string) bool
 	}{
-		{"make test", "Makefile", d.makefile},
-		{"make test", "makefile", d.makefile},
-		{"make test", "GNUmakefile", d.makefile},
 		{"npm test", "package.json", d.npm},
 		{"go test ./...", "go.mod", d.exists},
 		{"cargo test", "Cargo.toml", d.exists},
 		{"python -m pytest", "pyproject.toml", d.pytest},
 	} {
-		if !way.holds(way.file) {
-			continue
-		}
-		checks = append(checks, way.command)
-		found = append(found, way.command+" ("+way.file+")")
-		if way.command == "make test" {
-			break
+		if way.holds(way.file) {
+			checks = append(checks, way.command)
+			found = append(found, way.command+" ("+way.file+")")
 		}
 	}
 	return checks, found
@@ -58,9 +54,14 @@ func (d detector) exists(name string) bool {
 
 var testTarget = regexp.MustCompile(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
 
-func (d detector) makefile(name string) bool {
-	text, ok := d.read(name)
-	return ok && testTarget.MatchString(strings.ReplaceAll(text, "\r\n", "\n"))
+// makefile reports the file that make reads, if it has a target test.
+func (d detector) makefile() (file string, ok bool) {
+	for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
+		if text, ok := d.read(file); ok {
+			return file, testTarget.MatchString(strings.ReplaceAll(text, "\r\n", "\n"))
+		}
+	}
+	return "", false
 }
 
 // npm reports a test script that is not the one npm init writes.

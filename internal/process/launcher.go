@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // Launcher starts children through the hidden launcher command of our own
@@ -15,6 +16,9 @@ type Launcher struct {
 	self []string
 	want Containment
 	mode func() mode // probes at its first call
+	// leftover is the longest that what a program left behind gets between TERM
+	// and KILL.
+	leftover time.Duration
 }
 
 // NewLauncher takes the argv prefix of the launcher command, such as
@@ -39,7 +43,7 @@ func newLauncher(want Containment, self []string) (*Launcher, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("find launcher: %w", err)
 	}
-	l := &Launcher{self: append([]string{path}, self[1:]...), want: want}
+	l := &Launcher{self: append([]string{path}, self[1:]...), want: want, leftover: leftoverGrace}
 	l.mode = sync.OnceValue(l.probe)
 	return l, nil
 }
@@ -68,6 +72,7 @@ func (l *Launcher) order(m mode, o order) order {
 	if o.Grace <= 0 {
 		o.Grace = defaultGrace
 	}
+	o.Leftover = min(o.Grace, l.leftover)
 	return o
 }
 

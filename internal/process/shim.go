@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// leftoverGrace is the longest that processes a program left behind get
-	// between TERM and KILL.
-	leftoverGrace = time.Second
 	// killPause is the time between two rounds of KILL; it grows to
 	// killPauseMax for the sake of a process stuck in the kernel.
 	killPause    = time.Millisecond
@@ -34,7 +31,7 @@ func (w *wire) program(tree tree) int {
 		return w.fail(newFailure(err))
 	}
 	watch := &watch{
-		tree: tree, grace: w.order.Grace, leftover: min(w.order.Grace, leftoverGrace),
+		tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
 		begun: begun, commands: hear(w.control),
 		started: w.started,
 		ended:   func(e ended) { w.tell(report{Ended: &e}) },

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	defaultGrace = 5 * time.Second
-	defaultRows  = 40
-	defaultCols  = 200
+	defaultGrace  = 5 * time.Second
+	leftoverGrace = time.Second
+	defaultRows   = 40
+	defaultCols   = 200
 )
 
 // Spec says what to run and under which limits.

@@ -37,7 +37,7 @@ func TestExitCodeAndSignal(t *testing.T) {
 
 func TestStopLetsTheProgramFinish(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
-		child := start(t, l, Spec{Argv: shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.02; done")})
+		child := start(t, l, Spec{Argv: shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.02; done"), Grace: limit})
 		readLine(t, child.Output())
 		first, second := errors.New("first"), errors.New("second")
 		child.Stop(first)
@@ -81,9 +81,10 @@ func TestStopWakesTheHalted(t *testing.T) {
 // What a program leaves behind gets TERM and the time to obey.
 func TestLeftoversAreAskedFirst(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
+		l.leftover = limit
 		child := start(t, l, Spec{Argv: shell(`
 			setsid sh -c 'trap "echo left; exit" TERM; echo ready; while :; do sleep 0.02; done' &
-			read go; exit 4`)})
+			read go; exit 4`), Grace: limit})
 		readLine(t, child.Output())
 		must(io.WriteString(child.Stdin(), "\n"))
 		if got := readAll(t, child.Output()); !strings.HasSuffix(got, "left\n") {
@@ -99,9 +100,10 @@ func TestLeftoversAreAskedFirst(t *testing.T) {
 // what ended it.
 func TestStopAfterTheProgramEnded(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
+		l.leftover = limit
 		child := start(t, l, Spec{Argv: shell(`
-			setsid sh -c 'trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done' &
-			read go; exit 4`)})
+			setsid sh -c 'trap "echo asked; sleep 0.3; exit" TERM; echo ready; while :; do sleep 0.02; done' &
+			read go; exit 4`), Grace: limit})
 		readLine(t, child.Output())
 		must(io.WriteString(child.Stdin(), "\n"))
 		for readLine(t, child.Output()) != "asked" { // the shell may tell of its sleep first
@@ -135,18 +137,15 @@ func TestIdle(t *testing.T) {
 
 // Output that waits for its reader is not silence.
 func TestUnreadOutputIsNotIdle(t *testing.T) {
-	l := launcher(t, 0)
-	child := start(t, l, Spec{Argv: shell("echo unread; sleep 1000"), Idle: brief})
-	pass(5 * brief) // absence of a stop cannot be waited for
-	select {
-	case <-child.done:
-		t.Errorf("stopped: %v", child.Wait())
-	default:
+	child := start(t, launcher(t, 0), Spec{Argv: shell("echo unread; sleep 1000")})
+	eventually(t, "output waits", child.output.pending)
+	if child.silent() {
+		t.Error("stopped with output unread")
 	}
-	if got := readLine(t, child.Output()); got != "unread" {
-		t.Errorf("got %q", got)
+	readLine(t, child.Output())
+	if !child.silent() {
+		t.Error("not stopped though all was read")
 	}
-	readAll(t, child.Output())
 	if exit := wait(t, child); !errors.Is(exit.Cause, ErrIdle) {
 		t.Errorf("exit is %v", exit)
 	}
@@ -154,14 +153,16 @@ func TestUnreadOutputIsNotIdle(t *testing.T) {
 
 func TestPauseHoldsTheClocks(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
-		child := start(t, l, Spec{Argv: shell("read x; exit 5"), Timeout: 10 * brief, Idle: 10 * brief})
-		child.Pause()
-		child.Pause()
-		child.Resume()
-		pass(15 * brief) // absence of a stop cannot be waited for
-		must(io.WriteString(child.Stdin(), "\n"))
-		if exit := wait(t, child); exit != (Exit{Code: 5}) {
-			t.Errorf("exit is %+v", exit)
+		child := start(t, l, Spec{Argv: shell("read x"), Timeout: limit, Idle: limit})
+		calls := []struct {
+			call func()
+			runs bool
+		}{{func() {}, true}, {child.Pause, false}, {child.Pause, false}, {child.Resume, false}, {child.Resume, true}}
+		for i, c := range calls {
+			c.call()
+			if timeout, idle := running(child.clocks.timeout), running(child.clocks.idle); timeout != c.runs || idle != c.runs {
+				t.Errorf("after call %d timeout runs: %t, idle runs: %t", i, timeout, idle)
+			}
 		}
 
 		child = start(t, l, Spec{Argv: shell("read x"), Timeout: brief})
@@ -171,6 +172,12 @@ func TestPauseHoldsTheClocks(t *testing.T) {
 			t.Errorf("exit is %v", exit)
 		}
 	})
+}
+
+func running(c *clock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.since.IsZero()
 }
 
 func TestExitString(t *testing.T) {

@@ -40,7 +40,8 @@ type order struct {
 	// instead of Env, inputFd and terminalFd, and tells a failed start on
 	// standard error.
 	Inherit bool
-	Grace   time.Duration
+	// Leftover is the grace of what the program leaves behind.
+	Grace, Leftover time.Duration
 }
 
 // report is one message from a shim; exactly one field is set.
