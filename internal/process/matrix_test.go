@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,15 +183,26 @@ func TestSubreaperIsGuarded(t *testing.T) {
 func haltReaper(t *testing.T, guard int) int {
 	t.Helper()
 	reaper := childrenOf(guard)[0]
-	for _, attack := range []struct {
-		pid    int
-		signal syscall.Signal
-	}{{guard, syscall.SIGSTOP}, {reaper, syscall.SIGSTOP}, {guard, syscall.SIGKILL}} {
-		if err := syscall.Kill(attack.pid, attack.signal); err != nil {
+	for _, pid := range []int{guard, reaper} { // the guard first, or it would wake the reaper up
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "every thread is halted", func() bool { return halted(pid) })
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	return reaper
+}
+
+func halted(pid int) bool {
+	threads := must(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)))
+	for _, thread := range threads {
+		if data, err := os.ReadFile(thread); err != nil || !strings.Contains(string(data), ") T ") {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // Neither Wait nor a command's release returns before the tree is gone, though

@@ -1,0 +1,196 @@
+package grimoires
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+func TestParse(t *testing.T) {
+	g, err := Parse("all.yaml", []byte(`
+name: all
+description: |
+  Everything
+steps:
+  - {name: a, type: agent, spell: implement.md, input: {x: "{{.task.title}}"}, model: opus, expect: changes, output: work}
+  - name: l
+    type: loop
+    on_max_iterations: exit
+    steps:
+      - {name: b, type: script, command: "echo {{.work}} {{.a.outputs.n}} {{.steps.c.output}}", env: {PORT: 80}, on_fail: retry, on_success: exit_loop}
+      - {name: c, type: script, checks: true, when: true, timeout: 1h, on_fail: retry, retries: 4}
+  - {name: d, type: merge}
+  - {name: e, type: merge, require_review: false, strategy: rebase, message: "{{.task.id}}", checks: [x], on_fail: fail}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Grimoire{
+		Name: "all", Description: "Everything", Timeout: 2 * time.Hour, Source: "all.yaml",
+		Steps: []Step{
+			{Name: "a", Timeout: 15 * time.Minute, OnFail: Block, Output: "work", Agent: &Agent{
+				Prompt: "implement.md", Input: map[string]string{"x": "{{.task.title}}"}, Model: "opus", ExpectChanges: true,
+			}},
+			{Name: "l", OnFail: Block, Loop: &Loop{MaxIterations: 3, OnMaxIterations: Fail, Steps: []Step{
+				{Name: "b", Timeout: 5 * time.Minute, OnFail: Retry, Retries: 1, ExitLoop: true, Script: &Script{
+					Command: "echo {{.work}} {{.a.outputs.n}} {{.steps.c.output}}", Env: map[string]string{"PORT": "80"},
+				}},
+				{Name: "c", Timeout: time.Hour, OnFail: Retry, Retries: 4, When: "true", Script: &Script{Checks: true}},
+			}}},
+			{Name: "d", OnFail: Block, Merge: &Merge{RequireReview: true, Strategy: "squash"}},
+			{Name: "e", OnFail: Fail, Merge: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: []string{"x"}}},
+		},
+	}
+	if !reflect.DeepEqual(g, want) {
+		t.Errorf("got %+v", g)
+	}
+}
+
+// one is a grimoire with one step, on line 3.
+func one(step string) string { return "name: g\nsteps:\n- {" + step + "}\n" }
+
+func TestParseErrors(t *testing.T) {
+	for file, want := range map[string]string{
+		"": "f.yaml:1:1: the grimoire has no name\nf.yaml:1:1: there are no steps (list at least one under steps)",
+		"name: a b\nsteps: []\n": "f.yaml:1:1: there are no steps (list at least one under steps)\n" +
+			`f.yaml:1:7: "a b" cannot be a name (letters, digits, - and _, at most 64, the first a letter or digit)`,
+		"name: g\nstep: x\nsteps: [{name: a, type: merge}]":          `f.yaml:2:1: unknown key "step" (did you mean "steps"?)`,
+		"name: g\nbudget: {usd: 5}\nsteps: [{name: a, type: merge}]": `f.yaml:2:1: unknown key "budget" (known: name, description, timeout, steps)`,
+		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,
+		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop or merge)`,
+		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is none of agent, script, loop, merge (did you mean "agent"?)`,
+		one("name: a, type: review"):                                                                `f.yaml:3:19: "review" is none of agent, script, loop, merge`,
+		one("name: -a, type: merge"):                                                                `f.yaml:3:10: "-a" cannot be a name`,
+		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:26: unknown key "backoff" (known: name, type, when, `,
+		one("name: a, type: agent"):                                                                 `f.yaml:3:3: the agent step "a" has no prompt`,
+		one("name: a, type: agent, prompt: x, spell: y"):                                            `f.yaml:3:44: prompt and spell are the same (keep prompt)`,
+		one("name: a, type: agent, prompt: x, expect: change"):                                      `f.yaml:3:45: "change" is none of changes (did you mean "changes"?)`,
+		one("name: a, type: agent, prompt: x, command: y"):                                          `f.yaml:3:37: unknown key "command"`,
+		one("name: a, type: agent, prompt: x, input: {'a b': c}"):                                   `f.yaml:3:52: "a b" cannot be a name`,
+		one("name: a, type: script"):                                                                `f.yaml:3:3: the script step "a" has no command (command: a shell command, or checks: true)`,
+		one("name: a, type: script, checks: false"):                                                 `f.yaml:3:3: the script step "a" has no command`,
+		one("name: a, type: script, checks: true, command: x"):                                      `f.yaml:3:35: a script step has a command or checks, not both`,
+		one("name: a, type: script, command: ' '"):                                                  `f.yaml:3:36: the command is empty`,
+		one("name: a, type: script, command: x, env: {A-B: c}"):                                     `f.yaml:3:50: "A-B" cannot be the name of a variable`,
+		one("name: a, type: script, command: x, env: {COVEN_X: c}"):                                 `f.yaml:3:54: "COVEN_X" is coven's own variable`,
+		one("name: a, type: script, command: x, timeout: 5"):                                        `f.yaml:3:49: "5" is not a duration (a unit is missing: 5s or 5m?)`,
+		one("name: a, type: script, command: x, retries: 1"):                                        `f.yaml:3:49: retries works with on_fail: retry only`,
+		one("name: a, type: script, command: x, on_fail: retry, retries: 11"):                       `f.yaml:3:65: retries must be 1 to 10`,
+		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:49: "blok" is none of block, continue, fail, retry (did you mean "block"?)`,
+		one("name: a, type: script, command: x, on_success: exit_loop"):                             `f.yaml:3:52: there is no loop to exit here`,
+		one("name: a, type: script, command: x, output: task"):                                      `f.yaml:3:48: output cannot be called "task"`,
+		one("name: a, type: script, command: x, output: 'a b'"):                                     `f.yaml:3:48: "a b" cannot be a name`,
+		one("name: a, type: loop"):                                                                  `f.yaml:3:3: there are no steps`,
+		one("name: a, type: loop, max_iterations: 0, steps: [{name: b, type: script, command: x}]"): `f.yaml:3:42: max_iterations must be 1 to 100`,
+		one("name: a, type: loop, steps: [{name: b, type: merge}]"):                                 `f.yaml:3:51: a merge step cannot stand in a loop (put it after the loop)`,
+		one("name: a, type: loop, steps: [{name: a, type: script, command: x}]"):                    `f.yaml:3:42: there are two steps "a" (names are unique in a grimoire, those in loops too)`,
+		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is none of squash, merge, rebase (did you mean "squash"?)`,
+		one("name: a, type: merge, checks: []"):                                                     `f.yaml:3:34: the list of checks is empty`,
+		one("name: a, type: merge, checks: true"):                                                   `f.yaml:3:34: this must be a list, not "true"`,
+		one("name: a, type: merge}, {name: b, type: script, command: x, output: a"):                 `f.yaml:3:72: output cannot be called "a": that is another step`,
+		"name: g\nsteps: [x]":                                                                       `f.yaml:2:9: a step has no type`,
+		"name: g\nsteps: &a [{name: x, type: loop, steps: *a}]":                                     `loops nest deeper than 8`,
+
+		one("name: a, type: merge, when: yes"):                                                                                      `f.yaml:3:32: when must become true or false, not "yes"`,
+		one("name: a, type: merge, when: '{{.task.titel}}'"):                                                                        `f.yaml:3:40: .task has no "titel" (did you mean "title"?)`,
+		one("name: a, type: merge, when: '{{.previous.ok}}'"):                                                                       `f.yaml:3:44: .previous has no "ok" (known: commit, error,`,
+		one("name: a, type: merge, when: '{{.tsk.title}}'"):                                                                         `f.yaml:3:35: there is no "tsk" (did you mean "task"?)`,
+		one("name: a, type: merge, when: '{{.input.x}}'"):                                                                           `f.yaml:3:41: there is no input "x"`,
+		one("name: a, type: merge, when: '{{.attempt.x}}'"):                                                                         `f.yaml:3:43: .attempt has no parts`,
+		one("name: a, type: merge, when: '{{.task.id | uper}}'"):                                                                    `f.yaml:3:33: unknown function "uper" (did you mean "upper"?)`,
+		one("name: a, type: merge, message: '{{.steps.nope.output}}'"):                                                              `f.yaml:3:44: there is no step "nope"`,
+		one("name: a, type: merge, message: '{{.steps.a.output}}'"):                                                                 `f.yaml:3:44: the step "a" has not ended when "a" begins`,
+		one("name: a, type: merge, message: '{{.later.output}}'}, {name: later, type: merge"):                                       `f.yaml:3:38: the step "later" has not ended when "a" begins`,
+		one("name: a, type: script, command: echo '{{.task.id}}'"):                                                                  `f.yaml:3:43: a value inside quotes could break out of them (remove the quotes: coven quotes values itself)`,
+		one("name: a, type: script, command: x, env: {A: '{{.x'}"):                                                                  `f.yaml:3:53: unclosed action`,
+		one("name: a, type: agent, prompt: p, input: {x: '{{.input.y}}'}"):                                                          `f.yaml:3:59: there is no input "y"`,
+		one("name: l, type: loop, steps: [{name: a, type: script, command: 'x {{.l.output}}'}]"):                                    `f.yaml:3:74: the step "l" has not ended when "a" begins`,
+		"name: g\nsteps:\n- name: a\n  type: script\n  command: |\n    true\n    echo {{.steps.b.otput}}\n- {name: b, type: merge}": `f.yaml:7:18: the step "b" has not ended`,
+	} {
+		_, err := Parse("f.yaml", []byte(file))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n got %v\nwant %s", file, err, want)
+		}
+		if err != nil && (!errors.As(err, new(yamldoc.Errors)) || !IsInvalid(err)) {
+			t.Errorf("%s: the error is a %T", file, err)
+		}
+	}
+}
+
+// Everything wrong in a file is said at once, in the order of the file, and an
+// unknown type does not make its step unknown.
+func TestParseSaysEverything(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
+	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, merge (did you mean "script"?)
+f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, on_success, output, require_review, strategy, message, checks)
+f.yaml:4:67: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
+f.yaml:5:3: a step has no type (type: agent, script, loop or merge)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestOnlyChecks(t *testing.T) {
+	check, command, agent := Step{Script: &Script{Checks: true}}, Step{Script: &Script{Command: "x"}}, Step{Agent: &Agent{}}
+	for want, steps := range map[bool][]Step{
+		true: {check, {Loop: &Loop{Steps: []Step{check, agent}}}, {Loop: &Loop{Steps: []Step{agent, {Loop: &Loop{Steps: []Step{check}}}}}}},
+		false: {
+			command, agent, {Merge: &Merge{}}, {Loop: &Loop{Steps: []Step{agent}}}, {Loop: &Loop{Steps: []Step{check, command}}},
+			{Loop: &Loop{Steps: []Step{check, {Loop: &Loop{Steps: []Step{command}}}}}},
+		},
+	} {
+		for i, s := range steps {
+			if s.OnlyChecks() != want {
+				t.Errorf("%v, %d: got %v", want, i, !want)
+			}
+		}
+	}
+}
+
+func TestAllStopsEarly(t *testing.T) {
+	g := &Grimoire{Steps: []Step{{Name: "a", Loop: &Loop{Steps: []Step{{Name: "b"}, {Name: "c"}}}}, {Name: "d"}}}
+	for _, last := range []string{"a", "b", "c", "d"} {
+		seen := ""
+		for s := range g.All() {
+			seen += s.Name
+			if s.Name == last {
+				break
+			}
+		}
+		if want := "abcd"[:strings.Index("abcd", last)+1]; seen != want {
+			t.Errorf("got %s, want %s", seen, want)
+		}
+	}
+}
+
+// No file makes it panic, and what is read can be frozen and read again.
+func FuzzParse(f *testing.F) {
+	f.Add(one("name: a, type: merge, when: '{{.task.id}}'"))
+	f.Add("name: g\nsteps: &a [{name: x, type: loop, steps: *a}]")
+	f.Add("name: g\nsteps:\n- {name: a, type: script, command: \"x {{.task.id}}\\n\\t\", env: {A: ''}}\n- {name: b, type: agent, prompt: \"a\\nb \", input: {x: ' '}}")
+	f.Fuzz(func(t *testing.T, file string) {
+		g, err := Parse("f.yaml", []byte(file))
+		if err != nil {
+			if !IsInvalid(err) {
+				t.Fatalf("%T %v", err, err)
+			}
+			return
+		}
+		again(t, &Plan{Grimoire: g, Prompts: namedPrompts(g)})
+	})
+}
+
+func namedPrompts(g *Grimoire) map[string]Prompt {
+	all := map[string]Prompt{}
+	for s := range g.All() {
+		if s.Agent != nil && !isInline(s.Agent.Prompt) {
+			name := strings.TrimSuffix(s.Agent.Prompt, ".md")
+			all[name] = Prompt{Name: name, Source: BuiltIn}
+		}
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+package session_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+)
+
+func day() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func TestSlug(t *testing.T) {
+	for text, want := range map[string]string{
+		"Add a --version flag":         "add-a-version-flag",
+		"../../x":                      "x",
+		"🦉":                            "session",
+		"":                             "session",
+		"a  b":                         "a-b",
+		strings.Repeat("x", 99):        strings.Repeat("x", 50),
+		strings.Repeat("x", 49) + " y": strings.Repeat("x", 49),
+	} {
+		if got := session.Slug(text); got != want {
+			t.Errorf("Slug(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Many sessions of one title at once: each has a directory of its own.
+func TestCreateUnique(t *testing.T) {
+	root := t.TempDir()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[string]bool{}
+	for range 20 {
+		all.Go(func() {
+			s, err := session.Create(root, "t", "Same title", day)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[s.ID] = true
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(ids) != 20 || !ids["2026-01-02-same-title"] || !ids["2026-01-02-same-title-20"] {
+		t.Errorf("ids: %v", ids)
+	}
+}
+
+// A session has one writer; it says running only while that writer lives.
+func TestOneWriter(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	if _, err := session.Open(root, s.ID, day); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("Open = %v, want ErrBusy", err)
+	}
+	if v := view(t, root); v.Status != session.Running {
+		t.Errorf("status %s", v.Status)
+	}
+	must(t, s.Close())
+	if v := view(t, root); v.Status != session.Interrupted {
+		t.Errorf("status %s after its writer is gone", v.Status)
+	}
+	again, err := session.Open(root, s.ID, day)
+	must(t, err)
+	must(t, again.Append(event.Event{Type: event.SessionResumed}, event.Resumed{}))
+	must(t, again.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: "review", Detail: "d", Next: "coven approve t"}))
+	must(t, again.Close())
+	if v := view(t, root); v.Status != session.Waiting || v.Reason != "review" || v.Next != "coven approve t" {
+		t.Errorf("waiting: %+v", v)
+	}
+}
+
+// The views say what the events say, at every step.
+func TestViews(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	must(t, s.Append(event.Event{Type: event.StepStarted, Path: "a#1"}, event.StepStart{Kind: "agent"}))
+	must(t, s.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Write x"}))
+	if v := view(t, root); v.At() != "a Write x" {
+		t.Errorf("at work: %q", v.At())
+	}
+	must(t, s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, map[string]any{
+		"ok": true, "summary": "did it", "usage": map[string]any{"input_tokens": 3, "output_tokens": 4, "cost_usd": 0.5},
+	}))
+	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{Summary: "did it", Commit: "abc"}))
+	must(t, s.Close())
+
+	var meta struct {
+		SessionID string `json:"session_id"`
+		Status    string
+		Commit    string
+		CostUSD   float64 `json:"cost_usd"`
+		Tokens    struct{ Input, Output, Total int }
+		Receipts  []any
+	}
+	data, err := os.ReadFile(filepath.Join(s.Dir, "metadata.json"))
+	must(t, err)
+	must(t, json.Unmarshal(data, &meta))
+	if meta.SessionID != s.ID || meta.Status != "completed" || meta.Commit != "abc" || meta.Tokens.Total != 7 || meta.CostUSD != 0.5 || meta.Receipts == nil {
+		t.Errorf("metadata: %s", data)
+	}
+	story, err := os.ReadFile(filepath.Join(s.Dir, "session.md"))
+	must(t, err)
+	_, front, _ := strings.Cut(string(story), "---\n")
+	front, body, _ := strings.Cut(front, "---\n")
+	var head map[string]string
+	must(t, yaml.Unmarshal([]byte(front), &head))
+	if head["status"] != "completed" || head["primary_agent"] != "build" || !strings.Contains(body, "# User Query\n\nA title\n") || !strings.Contains(body, "Landed as abc.") {
+		t.Errorf("story: %s", story)
+	}
+}
+
+// The time that a session waits is not time that it worked.
+func TestActive(t *testing.T) {
+	at := day()
+	now := func() time.Time { return at }
+	root := t.TempDir()
+	s, err := session.Create(root, "t", "A title", now)
+	must(t, err)
+	for _, step := range []struct {
+		after time.Duration
+		typ   event.Type
+		data  any
+	}{
+		{0, event.SessionStarted, event.Session{}},
+		{time.Minute, event.SessionWaiting, event.Waiting{}},
+		{time.Hour, event.SessionResumed, event.Resumed{}},
+		{time.Minute, event.SessionBlocked, event.Ended{}},
+		{time.Hour, event.SessionResumed, event.Resumed{}},
+		{time.Second, event.Warning, event.Text{}},
+	} {
+		at = at.Add(step.after)
+		must(t, s.Append(event.Event{Type: step.typ}, step.data))
+	}
+	must(t, s.Close())
+	if v := view(t, root); v.Active != 2*time.Minute+time.Second {
+		t.Errorf("active for %s", v.Active)
+	}
+}
+
+// A damaged session does not hide the others.
+func TestListBroken(t *testing.T) {
+	root := t.TempDir()
+	must(t, begin(t, root).Close())
+	broken := filepath.Join(root, session.Dir, "broken")
+	must(t, os.Mkdir(broken, 0o755))
+	must(t, os.WriteFile(filepath.Join(broken, "events.jsonl"), []byte("what\n"), 0o644))
+	must(t, os.Mkdir(filepath.Join(root, session.Dir, "empty"), 0o755))
+	views, err := session.List(root)
+	if len(views) != 1 || err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("%d views, %v", len(views), err)
+	}
+	if !session.NeverBegan(root, "empty") || session.NeverBegan(root, views[0].ID) {
+		t.Error("NeverBegan is wrong")
+	}
+}
+
+func begin(t *testing.T, root string) *session.Session {
+	t.Helper()
+	s, err := session.Create(root, "t", "A title", day)
+	must(t, err)
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "A title"}))
+	return s
+}
+
+func view(t *testing.T, root string) session.View {
+	t.Helper()
+	v, err := session.OfTask(root, "t")
+	must(t, err)
+	return v
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
