@@ -139,7 +139,10 @@ func TestOnlyChecks(t *testing.T) {
 	for want, steps := range map[bool][]Step{
 		true: {check, {Loop: &Loop{Steps: []Step{check, agent}}}, {Loop: &Loop{Steps: []Step{agent, {Loop: &Loop{Steps: []Step{check}}}}}}},
 		false: {
-			command, agent, {Merge: &Merge{}}, {Loop: &Loop{Steps: []Step{agent}}}, {Loop: &Loop{Steps: []Step{check, command}}},
+			command, agent,
+			{Merge: &Merge{}},
+			{Loop: &Loop{Steps: []Step{agent}}},
+			{Loop: &Loop{Steps: []Step{check, command}}},
 			{Loop: &Loop{Steps: []Step{check, {Loop: &Loop{Steps: []Step{command}}}}}},
 		},
 	} {

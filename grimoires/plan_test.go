@@ -14,7 +14,8 @@ import (
 func again(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
-}, p *Plan) {
+}, p *Plan,
+) {
 	t.Helper()
 	data, err := p.Marshal()
 	if err != nil {
@@ -25,7 +26,7 @@ func again(t interface {
 		t.Fatalf("%v\nin\n%s", err, data)
 	}
 	if !reflect.DeepEqual(got, p) {
-		t.Fatalf("got\n%+v %+v\nwant\n%+v %+v\nfrom\n%s", got, got.Grimoire, p, p.Grimoire, data)
+		t.Fatalf("got\n%#v %q %q\nwant\n%#v %q %q\nfrom\n%s", got.Task, got.Attempt, got.Checks, p.Task, p.Attempt, p.Checks, data)
 	}
 }
 
