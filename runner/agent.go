@@ -26,13 +26,13 @@ type agentStep struct {
 func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	input := map[string]any{}
 	for name, text := range a.spec.Input {
-		value, err := tmpl.Text(a.name+" input "+name, text, s.data(nil))
+		value, err := tmpl.Text(a.name+" input "+name, text, s.Data(nil))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
 		}
 		input[name] = value
 	}
-	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.data(input))
+	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.Data(input))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
 	}

@@ -19,7 +19,7 @@ type when struct {
 
 // Run implements Step.
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
-	ok, err := tmpl.Bool(w.name+" when", w.condition, s.data(nil))
+	ok, err := tmpl.Bool(w.name+" when", w.condition, s.Data(nil))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("step %s: %w", w.name, err)
 	}

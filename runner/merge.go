@@ -30,7 +30,7 @@ type mergeStep struct {
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	message := ""
 	if m.spec.Message != "" {
-		text, err := tmpl.Text(m.name+" message", m.spec.Message, s.data(nil))
+		text, err := tmpl.Text(m.name+" message", m.spec.Message, s.Data(nil))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("step %s: %w", m.name, err)
 		}

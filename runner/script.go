@@ -28,14 +28,14 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {
-		command, err := tmpl.Command(c.name, c.spec.Command, s.data(nil))
+		command, err := tmpl.Command(c.name, c.spec.Command, s.Data(nil))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("step %s: %w", c.name, err)
 		}
 		input.Command = command
 	}
 	for _, key := range sortedKeys(c.spec.Env) {
-		value, err := tmpl.Text(c.name+" env "+key, c.spec.Env[key], s.data(nil))
+		value, err := tmpl.Text(c.name+" env "+key, c.spec.Env[key], s.Data(nil))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("step %s: %w", c.name, err)
 		}

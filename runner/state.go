@@ -40,8 +40,8 @@ func NewState(leaves Leaves, task map[string]any, attempt string) *State {
 	}
 }
 
-// data is what templates see.
-func (s *State) data(input map[string]any) map[string]any {
+// Data is what templates see; input is that of the step.
+func (s *State) Data(input map[string]any) map[string]any {
 	data := maps.Clone(s.outputs)
 	for name, value := range s.steps {
 		data[name] = value

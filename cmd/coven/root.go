@@ -25,7 +25,7 @@ overwritten.
 	})
 	root.AddCommand(
 		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newApprove(a), newReject(a),
-		newTask(a), newWorktree(a), newInit(a), newDoctor(a), newVersion(a),
+		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newVersion(a),
 		newExec(), newGate(a), newPlugin(),
 	)
 	for _, cmd := range root.Commands() {
