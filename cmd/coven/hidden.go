@@ -6,21 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/mcp"
-	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 )
 
 // The commands below are started by coven itself, or by an agent CLI that coven
 // runs: they are parts of coven that live in processes of their own.
-
-// newExec is the launcher: see internal/process.
-func newExec() *cobra.Command {
-	return &cobra.Command{
-		Use: "exec", Hidden: true, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return status(process.Main(args)) },
-	}
-}
 
 // newGate is the bridge between an agent CLI and the gate: see internal/mcp.
 func newGate(a *app) *cobra.Command {

@@ -4,6 +4,17 @@
 // that knows all of them. There is one file per command.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(run(newApp(), os.Args[1:])) }
+	"github.com/coven-run/coven/internal/process"
+)
+
+func main() {
+	// Every child is started through the launcher: it does not wait for the
+	// rest of the program to be set up.
+	if len(os.Args) > 1 && os.Args[1] == "exec" {
+		os.Exit(process.Main(os.Args[2:]))
+	}
+	os.Exit(run(newApp(), os.Args[1:]))
+}

@@ -14,7 +14,10 @@ import (
 )
 
 func newPrompts(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "prompts", Short: "List prompts, and show what an agent would be told"}
+	cmd := &cobra.Command{
+		Use: "prompts", Short: "List prompts, and show what an agent would be told",
+		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
+	}
 	cmd.AddCommand(newPromptsList(a), newPromptsRender(a))
 	return cmd
 }

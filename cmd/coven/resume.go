@@ -11,7 +11,7 @@ import (
 func newResume(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume [TASK]",
-		Short: "Go on with what was interrupted, or waits for nothing but you",
+		Short: "Go on with a session that was interrupted, limited or blocked",
 		Long: `Go on with a task's session: steps that are on record are not run again, an
 agent that was cut off goes on with its conversation, a step that blocked the
 task is run anew. Without TASK: every session that was interrupted, that met a

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
+		SuggestionsMinimumDistance: 2,
+
 		Use:   "coven",
 		Short: "Turn tasks into merged, verified changes with coding agents",
 		Long: `coven takes tasks, gives each its own git worktree, runs a workflow in it whose
@@ -17,7 +22,7 @@ overwritten.
   coven task add "Fix the login bug"     a task in the repository's tracker
   coven run                              run what is ready
   coven status                           what is going on, and what is next`,
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Args: noCommand, RunE: showHelp,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -26,14 +31,26 @@ overwritten.
 	root.AddCommand(
 		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newApprove(a), newReject(a),
 		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newVersion(a),
-		newExec(), newGate(a), newPlugin(),
+		newGate(a), newPlugin(),
 	)
-	for _, cmd := range root.Commands() {
-		checkArgs(cmd)
-	}
+	checkArgs(root)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
 	return root
 }
+
+// noCommand refuses what is not the name of a command.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
+		near = fmt.Sprintf(" (did you mean %s?)", strings.Join(found, " or "))
+	}
+	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], near)
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // checkArgs makes wrong arguments of cmd and its subcommands usage errors.
 func checkArgs(cmd *cobra.Command) {

@@ -12,7 +12,10 @@ import (
 )
 
 func newWorktree(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "worktree", Short: "List and remove the worktrees of tasks"}
+	cmd := &cobra.Command{
+		Use: "worktree", Short: "List and remove the worktrees of tasks",
+		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
+	}
 	cmd.AddCommand(newWorktreeList(a), newWorktreeRemove(a))
 	return cmd
 }
