@@ -158,6 +158,8 @@ func hint(err error) string {
 		return "go to a git repository, or make one: git init"
 	case errors.Is(err, worktree.ErrClaimed):
 		return "coven status"
+	case errors.Is(err, process.ErrNotFound):
+		return "npm install -g @anthropic-ai/claude-code, then coven resume"
 	}
 	return ""
 }
