@@ -77,21 +77,21 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: script, command: ' '"):                                                  `f.yaml:3:36: the command is empty`,
 		one("name: a, type: script, command: x, env: {A-B: c}"):                                     `f.yaml:3:50: "A-B" cannot be the name of a variable`,
 		one("name: a, type: script, command: x, env: {COVEN_X: c}"):                                 `f.yaml:3:54: "COVEN_X" is coven's own variable`,
-		one("name: a, type: script, command: x, timeout: 5"):                                        `f.yaml:3:49: "5" is not a duration (a unit is missing: 5s or 5m?)`,
-		one("name: a, type: script, command: x, retries: 1"):                                        `f.yaml:3:49: retries works with on_fail: retry only`,
-		one("name: a, type: script, command: x, on_fail: retry, retries: 11"):                       `f.yaml:3:65: retries must be 1 to 10`,
-		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:49: "blok" is none of block, continue, fail, retry (did you mean "block"?)`,
-		one("name: a, type: script, command: x, on_success: exit_loop"):                             `f.yaml:3:52: there is no loop to exit here`,
-		one("name: a, type: script, command: x, output: task"):                                      `f.yaml:3:48: output cannot be called "task"`,
-		one("name: a, type: script, command: x, output: 'a b'"):                                     `f.yaml:3:48: "a b" cannot be a name`,
+		one("name: a, type: script, command: x, timeout: 5"):                                        `f.yaml:3:48: "5" is not a duration (a unit is missing: 5s or 5m?)`,
+		one("name: a, type: script, command: x, retries: 1"):                                        `f.yaml:3:48: retries works with on_fail: retry only`,
+		one("name: a, type: script, command: x, on_fail: retry, retries: 11"):                       `f.yaml:3:64: retries must be 1 to 10`,
+		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:48: "blok" is none of block, continue, fail, retry (did you mean "block"?)`,
+		one("name: a, type: script, command: x, on_success: exit_loop"):                             `f.yaml:3:51: there is no loop to exit here`,
+		one("name: a, type: script, command: x, output: task"):                                      `f.yaml:3:47: output cannot be called "task"`,
+		one("name: a, type: script, command: x, output: 'a b'"):                                     `f.yaml:3:47: "a b" cannot be a name`,
 		one("name: a, type: loop"):                                                                  `f.yaml:3:3: there are no steps`,
-		one("name: a, type: loop, max_iterations: 0, steps: [{name: b, type: script, command: x}]"): `f.yaml:3:42: max_iterations must be 1 to 100`,
-		one("name: a, type: loop, steps: [{name: b, type: merge}]"):                                 `f.yaml:3:51: a merge step cannot stand in a loop (put it after the loop)`,
-		one("name: a, type: loop, steps: [{name: a, type: script, command: x}]"):                    `f.yaml:3:42: there are two steps "a" (names are unique in a grimoire, those in loops too)`,
+		one("name: a, type: loop, max_iterations: 0, steps: [{name: b, type: script, command: x}]"): `f.yaml:3:41: max_iterations must be 1 to 100`,
+		one("name: a, type: loop, steps: [{name: b, type: merge}]"):                                 `f.yaml:3:49: a merge step cannot stand in a loop (put it after the loop)`,
+		one("name: a, type: loop, steps: [{name: a, type: script, command: x}]"):                    `f.yaml:3:40: there are two steps "a" (names are unique in a grimoire, those in loops too)`,
 		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is none of squash, merge, rebase (did you mean "squash"?)`,
 		one("name: a, type: merge, checks: []"):                                                     `f.yaml:3:34: the list of checks is empty`,
 		one("name: a, type: merge, checks: true"):                                                   `f.yaml:3:34: this must be a list, not "true"`,
-		one("name: a, type: merge}, {name: b, type: script, command: x, output: a"):                 `f.yaml:3:72: output cannot be called "a": that is another step`,
+		one("name: a, type: merge}\n- {name: b, type: script, command: x, output: a"):               `f.yaml:4:47: output cannot be called "a": that is another step`,
 		"name: g\nsteps: [x]":                                                                       `f.yaml:2:9: a step has no type`,
 		"name: g\nsteps: &a [{name: x, type: loop, steps: *a}]":                                     `loops nest deeper than 8`,
 
@@ -104,11 +104,11 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: merge, when: '{{.task.id | uper}}'"):                                                                    `f.yaml:3:33: unknown function "uper" (did you mean "upper"?)`,
 		one("name: a, type: merge, message: '{{.steps.nope.output}}'"):                                                              `f.yaml:3:44: there is no step "nope"`,
 		one("name: a, type: merge, message: '{{.steps.a.output}}'"):                                                                 `f.yaml:3:44: the step "a" has not ended when "a" begins`,
-		one("name: a, type: merge, message: '{{.later.output}}'}, {name: later, type: merge"):                                       `f.yaml:3:38: the step "later" has not ended when "a" begins`,
-		one("name: a, type: script, command: echo '{{.task.id}}'"):                                                                  `f.yaml:3:43: a value inside quotes could break out of them (remove the quotes: coven quotes values itself)`,
-		one("name: a, type: script, command: x, env: {A: '{{.x'}"):                                                                  `f.yaml:3:53: unclosed action`,
-		one("name: a, type: agent, prompt: p, input: {x: '{{.input.y}}'}"):                                                          `f.yaml:3:59: there is no input "y"`,
-		one("name: l, type: loop, steps: [{name: a, type: script, command: 'x {{.l.output}}'}]"):                                    `f.yaml:3:74: the step "l" has not ended when "a" begins`,
+		one("name: a, type: merge, message: '{{.later.output}}'}\n- {name: later, type: merge"):                                     `f.yaml:3:38: the step "later" has not ended when "a" begins`,
+		one("name: a, type: script, command: \"echo '{{.task.id}}'\""):                                                              `f.yaml:3:45: a value inside quotes could break out of them (remove the quotes: coven quotes values itself)`,
+		one("name: a, type: script, command: x, env: {A: '{{.x'}"):                                                                  `f.yaml:3:49: unclosed action`,
+		one("name: a, type: agent, prompt: p, input: {x: '{{.input.y}}'}"):                                                          `f.yaml:3:57: there is no input "y"`,
+		one("name: l, type: loop, steps: [{name: a, type: script, command: 'x {{.l.output}}'}]"):                                    `f.yaml:3:71: the step "l" has not ended when "a" begins`,
 		"name: g\nsteps:\n- name: a\n  type: script\n  command: |\n    true\n    echo {{.steps.b.otput}}\n- {name: b, type: merge}": `f.yaml:7:18: the step "b" has not ended`,
 	} {
 		_, err := Parse("f.yaml", []byte(file))
@@ -127,7 +127,7 @@ func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
 	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, merge (did you mean "script"?)
 f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, on_success, output, require_review, strategy, message, checks)
-f.yaml:4:67: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
+f.yaml:4:66: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
 f.yaml:5:3: a step has no type (type: agent, script, loop or merge)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)

@@ -182,7 +182,7 @@ func TestRenderPrompt(t *testing.T) {
 	data := stepData(&Plan{Task: Task{Title: "T"}}, nil)
 	for prompt, want := range map[string]string{
 		"x {{.task.title}}\n{{.bead.title}}": "x T\nT",
-		"\n{{.task.nope}}":                   `prompt:2:8: .task has no "nope" (did you mean "notes"?)`,
+		"\n{{.task.nope}}":                   `prompt:2:8: .task has no "nope" (known: acceptance, acceptance_criteria, body, description, design, external_ref, id, labels, notes, parent, priority, title, type)`,
 		"a":                                  `prompts/b.md (built in):1:10: .task has no "titel" (did you mean "title"?)`,
 		"a.md":                               `prompts/b.md (built in):1:10: .task has no "titel" (did you mean "title"?)`,
 		"c":                                  `unknown prompt "c" (it is not part of the session's plan)`,

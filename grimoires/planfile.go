@@ -11,66 +11,66 @@ import (
 
 // planFile is a plan as plan.yaml has it.
 type planFile struct {
-	Source   string                `yaml:"source"`
-	Model    string                `yaml:"model"`
-	Provider string                `yaml:"provider"`
-	Target   string                `yaml:"target"`
-	Checks   []string              `yaml:"checks"`
-	Raw      []string              `yaml:"raw,omitempty"`
+	Source   written               `yaml:"source"`
+	Model    written               `yaml:"model"`
+	Provider written               `yaml:"provider"`
+	Target   written               `yaml:"target"`
+	Checks   []written             `yaml:"checks"`
+	Raw      []written             `yaml:"raw,omitempty"`
 	Task     taskFile              `yaml:"task"`
-	Attempt  string                `yaml:"attempt,omitempty"`
+	Attempt  written               `yaml:"attempt,omitempty"`
 	Grimoire grimoireFile          `yaml:"grimoire"`
 	Prompts  map[string]promptFile `yaml:"prompts"`
 }
 
 type promptFile struct {
-	Source string `yaml:"source"`
-	Text   string `yaml:"text"`
+	Source written `yaml:"source"`
+	Text   written `yaml:"text"`
 }
 
 type taskFile struct {
-	ID          string   `yaml:"id"`
-	Title       string   `yaml:"title"`
-	Description string   `yaml:"description,omitempty"`
-	Acceptance  string   `yaml:"acceptance,omitempty"`
-	Design      string   `yaml:"design,omitempty"`
-	Notes       string   `yaml:"notes,omitempty"`
-	Type        string   `yaml:"type,omitempty"`
-	Priority    int      `yaml:"priority"`
-	Labels      []string `yaml:"labels,omitempty"`
-	Parent      string   `yaml:"parent,omitempty"`
-	ExternalRef string   `yaml:"external_ref,omitempty"`
+	ID          written   `yaml:"id"`
+	Title       written   `yaml:"title"`
+	Description written   `yaml:"description,omitempty"`
+	Acceptance  written   `yaml:"acceptance,omitempty"`
+	Design      written   `yaml:"design,omitempty"`
+	Notes       written   `yaml:"notes,omitempty"`
+	Type        written   `yaml:"type,omitempty"`
+	Priority    int       `yaml:"priority"`
+	Labels      []written `yaml:"labels,omitempty"`
+	Parent      written   `yaml:"parent,omitempty"`
+	ExternalRef written   `yaml:"external_ref,omitempty"`
 }
 
 type grimoireFile struct {
-	Name        string     `yaml:"name"`
-	Description string     `yaml:"description,omitempty"`
+	Name        written    `yaml:"name"`
+	Description written    `yaml:"description,omitempty"`
 	Timeout     string     `yaml:"timeout"`
 	Steps       []stepFile `yaml:"steps"`
 }
 
 type stepFile struct {
-	Name            string            `yaml:"name"`
-	Type            string            `yaml:"type"`
-	When            string            `yaml:"when,omitempty"`
-	Timeout         string            `yaml:"timeout,omitempty"`
-	OnFail          OnFail            `yaml:"on_fail"`
-	Retries         int               `yaml:"retries,omitempty"`
-	OnSuccess       string            `yaml:"on_success,omitempty"`
-	Output          string            `yaml:"output,omitempty"`
-	Prompt          string            `yaml:"prompt,omitempty"`
-	Input           map[string]string `yaml:"input,omitempty"`
-	Model           string            `yaml:"model,omitempty"`
-	Expect          string            `yaml:"expect,omitempty"`
-	Command         string            `yaml:"command,omitempty"`
-	Checks          any               `yaml:"checks,omitempty"` // true, or a list
-	Env             map[string]string `yaml:"env,omitempty"`
-	MaxIterations   int               `yaml:"max_iterations,omitempty"`
-	OnMaxIterations OnFail            `yaml:"on_max_iterations,omitempty"`
-	Steps           []stepFile        `yaml:"steps,omitempty"`
-	RequireReview   *bool             `yaml:"require_review,omitempty"`
-	Strategy        string            `yaml:"strategy,omitempty"`
-	Message         string            `yaml:"message,omitempty"`
+	Name            written            `yaml:"name"`
+	Type            written            `yaml:"type"`
+	When            written            `yaml:"when,omitempty"`
+	Timeout         string             `yaml:"timeout,omitempty"`
+	OnFail          OnFail             `yaml:"on_fail"`
+	Retries         int                `yaml:"retries,omitempty"`
+	OnSuccess       string             `yaml:"on_success,omitempty"`
+	Output          written            `yaml:"output,omitempty"`
+	Prompt          written            `yaml:"prompt,omitempty"`
+	Input           map[string]written `yaml:"input,omitempty"`
+	Model           written            `yaml:"model,omitempty"`
+	Expect          string             `yaml:"expect,omitempty"`
+	Command         written            `yaml:"command,omitempty"`
+	Checks          any                `yaml:"checks,omitempty"` // true, or a list
+	Env             map[string]written `yaml:"env,omitempty"`
+	MaxIterations   int                `yaml:"max_iterations,omitempty"`
+	OnMaxIterations OnFail             `yaml:"on_max_iterations,omitempty"`
+	Steps           []stepFile         `yaml:"steps,omitempty"`
+	RequireReview   *bool              `yaml:"require_review,omitempty"`
+	Strategy        written            `yaml:"strategy,omitempty"`
+	Message         written            `yaml:"message,omitempty"`
 }
 
 // planComment is the head of plan.yaml.
@@ -79,26 +79,11 @@ const planComment = "# The plan of a session, frozen when it began. Edits to gri
 // Marshal returns the plan as plan.yaml has it. Bytes that are not UTF-8 are
 // replaced.
 func (p *Plan) Marshal() ([]byte, error) {
-	file := planFile{
-		Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target,
-		Checks: p.Checks, Raw: p.Raw, Task: taskFile(p.Task), Attempt: p.Attempt,
-		Grimoire: p.Grimoire.file(), Prompts: map[string]promptFile{},
-	}
-	for name, prompt := range p.Prompts {
-		file.Prompts[name] = promptFile{prompt.Source, prompt.Text}
-	}
-	var n yaml.Node
-	if err := n.Encode(file); err != nil {
-		return nil, fmt.Errorf("write the plan: %w", err)
-	}
-	if err := style(&n); err != nil {
-		return nil, fmt.Errorf("write the plan: %w", err)
-	}
 	var b bytes.Buffer
 	b.WriteString(planComment)
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(&n); err != nil {
+	if err := encoder.Encode(p.file()); err != nil {
 		return nil, fmt.Errorf("write the plan: %w", err)
 	}
 	if err := encoder.Close(); err != nil {
@@ -107,8 +92,44 @@ func (p *Plan) Marshal() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+func (p *Plan) file() planFile {
+	t := p.Task
+	file := planFile{
+		Source: written(p.Grimoire.Source), Model: written(p.Model), Provider: written(p.Provider), Target: written(p.Target),
+		Checks: list(p.Checks), Raw: list(p.Raw), Attempt: written(p.Attempt),
+		Task: taskFile{
+			ID: written(t.ID), Title: written(t.Title), Description: written(t.Description), Acceptance: written(t.Acceptance),
+			Design: written(t.Design), Notes: written(t.Notes), Type: written(t.Type), Priority: t.Priority,
+			Labels: list(t.Labels), Parent: written(t.Parent), ExternalRef: written(t.ExternalRef),
+		},
+		Grimoire: p.Grimoire.file(), Prompts: map[string]promptFile{},
+	}
+	for name, prompt := range p.Prompts {
+		file.Prompts[name] = promptFile{written(prompt.Source), written(prompt.Text)}
+	}
+	return file
+}
+
+func list(texts []string) []written {
+	all := make([]written, len(texts))
+	for i, text := range texts {
+		all[i] = written(text)
+	}
+	return all
+}
+
+func dictionary(texts map[string]string) map[string]written {
+	all := make(map[string]written, len(texts))
+	for name, text := range texts {
+		all[name] = written(text)
+	}
+	return all
+}
+
 func (g *Grimoire) file() grimoireFile {
-	return grimoireFile{Name: g.Name, Description: g.Description, Timeout: duration(g.Timeout), Steps: stepFiles(g.Steps)}
+	return grimoireFile{
+		Name: written(g.Name), Description: written(g.Description), Timeout: duration(g.Timeout), Steps: stepFiles(g.Steps),
+	}
 }
 
 func stepFiles(steps []Step) []stepFile {
@@ -121,19 +142,21 @@ func stepFiles(steps []Step) []stepFile {
 
 func (s Step) file() stepFile {
 	f := stepFile{
-		Name: s.Name, When: s.When, Timeout: duration(s.Timeout), OnFail: s.OnFail, Retries: s.Retries, Output: s.Output,
+		Name: written(s.Name), When: written(s.When), Timeout: duration(s.Timeout),
+		OnFail: s.OnFail, Retries: s.Retries, Output: written(s.Output),
 	}
 	if s.ExitLoop {
 		f.OnSuccess = exitLoop
 	}
 	switch {
 	case s.Agent != nil:
-		f.Type, f.Prompt, f.Input, f.Model = agentType, s.Agent.Prompt, s.Agent.Input, s.Agent.Model
+		f.Type, f.Prompt, f.Model = agentType, written(s.Agent.Prompt), written(s.Agent.Model)
+		f.Input = dictionary(s.Agent.Input)
 		if s.Agent.ExpectChanges {
 			f.Expect = "changes"
 		}
 	case s.Script != nil:
-		f.Type, f.Command, f.Env = scriptType, s.Script.Command, s.Script.Env
+		f.Type, f.Command, f.Env = scriptType, written(s.Script.Command), dictionary(s.Script.Env)
 		if s.Script.Checks {
 			f.Checks = true
 		}
@@ -141,9 +164,10 @@ func (s Step) file() stepFile {
 		f.Type, f.Steps = loopType, stepFiles(s.Loop.Steps)
 		f.MaxIterations, f.OnMaxIterations = s.Loop.MaxIterations, s.Loop.OnMaxIterations
 	case s.Merge != nil:
-		f.Type, f.RequireReview, f.Strategy, f.Message = mergeType, &s.Merge.RequireReview, s.Merge.Strategy, s.Merge.Message
+		f.Type, f.RequireReview = mergeType, &s.Merge.RequireReview
+		f.Strategy, f.Message = written(s.Merge.Strategy), written(s.Merge.Message)
 		if len(s.Merge.Checks) > 0 {
-			f.Checks = s.Merge.Checks
+			f.Checks = list(s.Merge.Checks)
 		}
 	}
 	return f

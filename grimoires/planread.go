@@ -11,8 +11,8 @@ type planKeys struct {
 	Model    string                `yaml:"model"`
 	Provider string                `yaml:"provider"`
 	Target   string                `yaml:"target"`
-	Checks   []string              `yaml:"checks"`
-	Raw      []string              `yaml:"raw"`
+	Checks   []written             `yaml:"checks"`
+	Raw      []written             `yaml:"raw"`
 	Task     taskFile              `yaml:"task"`
 	Attempt  string                `yaml:"attempt"`
 	Grimoire yamldoc.Node          `yaml:"grimoire"`
@@ -27,15 +27,21 @@ func ReadPlan(data []byte) (*Plan, error) {
 	}
 	var keys planKeys
 	doc.Decode(&keys)
+	t := keys.Task
 	r := &reader{doc: doc}
 	g := r.grimoire(keys.Grimoire)
 	g.Source = keys.Source
 	p := &Plan{
-		Grimoire: g, Prompts: map[string]Prompt{}, Checks: keys.Checks, Raw: keys.Raw, Model: keys.Model,
-		Provider: keys.Provider, Target: keys.Target, Task: Task(keys.Task), Attempt: keys.Attempt,
+		Grimoire: g, Prompts: map[string]Prompt{}, Checks: texts(keys.Checks), Raw: texts(keys.Raw), Model: keys.Model,
+		Provider: keys.Provider, Target: keys.Target, Attempt: keys.Attempt,
+		Task: Task{
+			ID: string(t.ID), Title: string(t.Title), Description: string(t.Description), Acceptance: string(t.Acceptance),
+			Design: string(t.Design), Notes: string(t.Notes), Type: string(t.Type), Priority: t.Priority,
+			Labels: texts(t.Labels), Parent: string(t.Parent), ExternalRef: string(t.ExternalRef),
+		},
 	}
 	for name, prompt := range keys.Prompts {
-		p.Prompts[name] = Prompt{Name: name, Text: prompt.Text, Source: prompt.Source}
+		p.Prompts[name] = Prompt{Name: name, Text: string(prompt.Text), Source: string(prompt.Source)}
 	}
 	r.demand(p)
 	if err := doc.Err(); err != nil {
@@ -54,4 +60,13 @@ func (r *reader) demand(p *Plan) {
 			r.doc.Fail(t.at, "the plan has no prompt \""+t.at.Value+"\"", "")
 		}
 	}
+}
+
+// texts is a list as it was before it was written; an empty one is none.
+func texts(all []written) []string {
+	var out []string
+	for _, text := range all {
+		out = append(out, string(text))
+	}
+	return out
 }

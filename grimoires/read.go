@@ -41,10 +41,10 @@ type text = yamldoc.At[string]
 
 // grimoireKeys is a grimoire as its file has it.
 type grimoireKeys struct {
-	Name        text                        `yaml:"name"`
-	Description text                        `yaml:"description"`
-	Timeout     yamldoc.At[time.Duration]   `yaml:"timeout"`
-	Steps       yamldoc.At[[]*yamldoc.Node] `yaml:"steps"`
+	Name        text                       `yaml:"name"`
+	Description text                       `yaml:"description"`
+	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout"`
+	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps"`
 }
 
 // stepKeys are the keys of every step.
@@ -135,13 +135,13 @@ func (r *reader) name(at yamldoc.Place, name text, what string) {
 	}
 }
 
-func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], depth int) []Step {
+func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth int) []Step {
 	if len(nodes.Value) == 0 {
 		r.doc.Fail(at, "there are no steps", "list at least one under steps")
 	}
 	steps := make([]Step, len(nodes.Value))
 	for i, n := range nodes.Value {
-		steps[i] = r.step(*n, depth)
+		steps[i] = r.step(n, depth)
 	}
 	return steps
 }

@@ -91,10 +91,10 @@ func (r *reader) script(n yamldoc.Node, depth int) Step {
 }
 
 type loopKeys struct {
-	Step            stepKeys                    `yaml:",inline"`
-	Steps           yamldoc.At[[]*yamldoc.Node] `yaml:"steps"`
-	MaxIterations   yamldoc.At[int]             `yaml:"max_iterations"`
-	OnMaxIterations text                        `yaml:"on_max_iterations"`
+	Step            stepKeys                   `yaml:",inline"`
+	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps"`
+	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations"`
+	OnMaxIterations text                       `yaml:"on_max_iterations"`
 }
 
 func (r *reader) loop(n yamldoc.Node, depth int) Step {
@@ -116,7 +116,7 @@ func (r *reader) loop(n yamldoc.Node, depth int) Step {
 }
 
 // inner reads the steps of a loop. depth is how many loops they are in.
-func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]*yamldoc.Node], depth int) []Step {
+func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth int) []Step {
 	if depth > maxDepth {
 		r.doc.Fail(at, fmt.Sprintf("loops nest deeper than %d", maxDepth), "")
 		return nil

@@ -78,10 +78,11 @@ func section(text string) string {
 // check boxes and headings are left out.
 func Criteria(markdown string) []string {
 	items := []string{}
-	open, blank := false, false // an item can go on; a blank line came
+	open, blank, inCode := false, false, false // an item can go on; what came before this line
 	eachLine(lf(markdown), func(line string, code bool) {
 		m := item.FindStringSubmatch(line)
-		last := len(items) - 1
+		last, within := len(items)-1, code && inCode
+		inCode = code
 		switch {
 		case strings.TrimSpace(line) == "" && !code:
 			blank = true
@@ -90,8 +91,8 @@ func Criteria(markdown string) []string {
 			items, open = append(items, m[1]), true
 		case heading.MatchString(line) && !code:
 			open = false
-		case open && (!blank || code || strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")):
-			if blank && !code {
+		case open && (!blank || within || strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")):
+			if blank {
 				items[last] += "\n"
 			}
 			items[last] += "\n" + line

@@ -86,7 +86,7 @@ func (d *Document) scalar(n *yaml.Node, v reflect.Value) {
 	var err error
 	switch v.Kind() {
 	case reflect.String:
-		if !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!timestamp"}, n.Tag) {
+		if !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!merge"}, n.Tag) {
 			d.wrong(n, "text")
 			return
 		}

@@ -1,0 +1,45 @@
+package grimoires
+
+import (
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+)
+
+// written is a text that YAML gives back unchanged, whatever it holds: left to
+// itself, yaml.v3 writes some texts so that nobody can read them again.
+type written string
+
+// MarshalYAML implements yaml.Marshaler: texts of more than one line become
+// blocks where that is safe, and what could be misread goes into quotes.
+func (w written) MarshalYAML() (any, error) {
+	text := strings.ToValidUTF8(string(w), "\ufffd")
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	switch {
+	case isBlock(text):
+		n.Style = yaml.LiteralStyle
+	case strings.TrimSpace(text) != text || !isPlain(text):
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n, nil
+}
+
+// isBlock reports whether a text survives as a literal block.
+func isBlock(text string) bool {
+	lines := strings.Split(text, "\n")
+	if len(lines) == 1 || lines[0] == "" || lines[0][0] == ' ' || lines[0][0] == '\t' {
+		return false
+	}
+	for _, line := range lines {
+		if !isPlain(strings.ReplaceAll(line, "\t", "")) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain reports whether every character of a line can be seen.
+func isPlain(line string) bool {
+	return strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
