@@ -154,21 +154,21 @@ func (s shelf) read(kind, name string) (text []byte, label string, err error) {
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it read
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a file")
 	}
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it read
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
-	return data, err //nolint:wrapcheck // the caller says what it read
+	return data, err
 }
 
 // find returns the first file of a name.

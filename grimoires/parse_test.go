@@ -92,6 +92,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: merge, checks: []"):                                                     `f.yaml:3:34: the list of checks is empty`,
 		one("name: a, type: merge, checks: true"):                                                   `f.yaml:3:34: this must be a list, not "true"`,
 		one("name: a, type: merge}\n- {name: b, type: script, command: x, output: a"):               `f.yaml:4:47: output cannot be called "a": that is another step`,
+		"name: g\nsteps:\n-\n":                                                                      `f.yaml:3:2: a step has no type`,
 		"name: g\nsteps: [x]":                                                                       `f.yaml:2:9: a step has no type`,
 		"name: g\nsteps: &a [{name: x, type: loop, steps: *a}]":                                     `loops nest deeper than 8`,
 

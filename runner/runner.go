@@ -99,7 +99,7 @@ func (r *Runner) steps(ctx context.Context) (Outcome, error) {
 	if limit := r.Plan.Grimoire.Timeout; limit > 0 {
 		tree = timeout{tree, "", max(limit-r.Active, time.Second)}
 	}
-	state := NewState(Record(r.Journal, r.Workshop), grimoires.TaskData(r.Plan.Task), r.Plan.Attempt)
+	state := NewState(Record(r.Journal, r.Workshop), r.Plan)
 	out, err := tree.Run(ctx, state)
 	if out.Result.Summary == "" {
 		out.Result.Summary = state.summary

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -31,13 +32,17 @@ type State struct {
 
 type loopState struct{ iteration, max int }
 
-// NewState returns the state at the start of a run. task is what templates see
-// as .task.
-func NewState(leaves Leaves, task map[string]any, attempt string) *State {
-	return &State{
-		leaves: leaves, task: task, attempt: attempt,
+// NewState returns the state at the start of a run of plan. Steps that have
+// not run have defined values, those of a step that was skipped.
+func NewState(leaves Leaves, plan *grimoires.Plan) *State {
+	s := &State{
+		leaves: leaves, task: grimoires.TaskData(plan.Task), attempt: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(),
 	}
+	for step := range plan.Grimoire.All() {
+		s.skipped(step.Name, step.Output)
+	}
+	return s
 }
 
 // Data is what templates see; input is that of the step.

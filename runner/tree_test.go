@@ -51,7 +51,7 @@ func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
 
 func play(t *testing.T, p *grimoires.Plan, l *leaves) (runner.Outcome, error) {
 	t.Helper()
-	return runner.Build(p).Run(t.Context(), runner.NewState(l, grimoires.TaskData(p.Task), ""))
+	return runner.Build(p).Run(t.Context(), runner.NewState(l, p))
 }
 
 func TestTree(t *testing.T) {
@@ -119,6 +119,10 @@ func TestTree(t *testing.T) {
 		{
 			"a failure in a loop blocks", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, command: x}",
 			failing("l[1]/a#1"), "l[1]/a#1", runner.Stopped, runner.Blocked,
+		},
+		{
+			"what was left out has values", "steps:\n- name: l\n  type: loop\n  when: \"{{.previous.failed}}\"\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: \"echo {{.steps.a.output}}\", when: \"{{.steps.a.skipped}}\"}",
+			ok, "c#1", runner.Passed, "",
 		},
 		{
 			"a loop of checks without checks is left out", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, checks: true, on_success: exit_loop}\n- {name: c, type: script, command: z}",
@@ -200,7 +204,7 @@ func TestReplay(t *testing.T) {
 			return ok(c)
 		}}
 		l2 := runner.Record(journal, l)
-		_, err = runner.Build(p).Run(t.Context(), runner.NewState(l2, grimoires.TaskData(p.Task), ""))
+		_, err = runner.Build(p).Run(t.Context(), runner.NewState(l2, p))
 		if round < 3 && !errors.Is(err, crash) || round == 3 && err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -218,7 +222,7 @@ func TestReplay(t *testing.T) {
 	}
 	defer journal.Close() //nolint:errcheck // the test is over
 	other := plan(t, "steps:\n- {name: a, type: script, command: something else}")
-	_, err = runner.Build(other).Run(t.Context(), runner.NewState(runner.Record(journal, &leaves{answer: ok}), grimoires.TaskData(p.Task), ""))
+	_, err = runner.Build(other).Run(t.Context(), runner.NewState(runner.Record(journal, &leaves{answer: ok}), other))
 	if err == nil || !strings.Contains(err.Error(), "another input") {
 		t.Errorf("another plan: %v", err)
 	}
@@ -241,7 +245,7 @@ func TestRetryOnResume(t *testing.T) {
 		return ok(c)
 	}
 	once := func() runner.Outcome {
-		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, l), grimoires.TaskData(p.Task), ""))
+		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, l), p))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,7 +148,16 @@ func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimo
 	if err := s.Freeze(frozen); err != nil {
 		return err
 	}
-	return s.Append(event.Event{Type: event.SessionStarted}, started)
+	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
+		return err
+	}
+	for _, place := range plan.Raw {
+		text := "a command takes a value unquoted: " + place
+		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func trackerName(j job) string {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -84,14 +83,9 @@ func (h *house) render(ctx context.Context, name, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return plan.RenderPrompt(name, h.firstData(t))
-}
-
-// firstData is what the templates of a first step see.
-func (h *house) firstData(t task.Task) map[string]any {
-	attempt := ""
+	plan.Task = planTask(t)
 	if prior, err := session.OfTask(h.repo.Root, t.ID); err == nil && h.config.PriorAttempt {
-		attempt = attemptText(prior)
+		plan.Attempt = attemptText(prior)
 	}
-	return runner.NewState(nil, grimoires.TaskData(planTask(t)), attempt).Data(nil)
+	return plan.RenderPrompt(name, runner.NewState(nil, plan).Data(nil))
 }

@@ -124,14 +124,14 @@ func (f file) read() ([]byte, error) {
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
-	return data, err //nolint:wrapcheck // the caller says what it read
+	return data, err
 }
 
 func (f file) open() (*os.File, error) {
 	if f.inside {
-		return os.OpenInRoot(f.dir, f.name) //nolint:wrapcheck // the caller says what it read
+		return os.OpenInRoot(f.dir, f.name)
 	}
-	return os.Open(filepath.Join(f.dir, f.name)) //nolint:wrapcheck // the caller says what it read
+	return os.Open(filepath.Join(f.dir, f.name))
 }
 
 // keys are the settings as a file has them.
@@ -155,7 +155,7 @@ type text = yamldoc.At[string]
 func (c *Config) apply(label string, data []byte) error {
 	doc, err := yamldoc.Parse(label, data)
 	if err != nil {
-		return err //nolint:wrapcheck // it has the place
+		return err
 	}
 	var k keys
 	doc.Decode(&k)
@@ -166,7 +166,7 @@ func (c *Config) apply(label string, data []byte) error {
 	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
 	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
 	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
-	return doc.Err() //nolint:wrapcheck // it has the places
+	return doc.Err()
 }
 
 var (

@@ -84,7 +84,15 @@ func str(v any) (string, error) {
 	return asJSON(v)
 }
 
+// asJSON writes a value as JSON. A list or map that nothing was put into is
+// empty, not null.
 func asJSON(v any) (string, error) {
+	switch value := reflect.ValueOf(v); {
+	case value.Kind() == reflect.Slice && value.IsNil():
+		return "[]", nil
+	case value.Kind() == reflect.Map && value.IsNil():
+		return "{}", nil
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

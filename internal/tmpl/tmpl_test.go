@@ -13,11 +13,11 @@ func sample() map[string]any {
 		"outputs": map[string]any{"pr-url": "http://x", "n": 3.0, "big": 1e6, "none": nil, "list": []any{"a", 1.0}},
 	}
 	return map[string]any{
-		"task":      map[string]any{"id": "t-1", "title": "A {{.task.id}} title", "labels": []string{"x", "y"}, "empty": "", "nothing": []string{}},
+		"task":      map[string]any{"id": "t-1", "title": "A {{.task.id}} title", "labels": []string{"x", "y"}, "empty": "", "nothing": []string{}, "unset": []string(nil)},
 		"steps":     map[string]any{"run-tests": result, "run_tests": map[string]any{"output": "under"}, "2nd-try": result, "a--b": result},
 		"run-tests": result,
 		"loop":      map[string]any{"iteration": 2},
-		"input":     map[string]any{},
+		"input":     map[string]any(nil),
 	}
 }
 
@@ -49,6 +49,7 @@ func TestText(t *testing.T) {
 		"{{.run-tests.outputs.n}}":                                             "3",
 		"{{.run-tests.outputs.big}}":                                           "1000000",
 		"{{.run-tests.outputs.none}}":                                          "",
+		"{{.task.unset}}{{json .input}}":                                       "[]{}",
 		"{{.run-tests.failed}}":                                                "true",
 		`{{index .run-tests.outputs "no" | default "d"}}`:                      "d",
 		`{{default "d" .task.empty}}`:                                          "d",
@@ -79,7 +80,7 @@ func TestTextErrors(t *testing.T) {
 		"{{.task.id.x}}":                         `f:1:11: .task.id is text and has no "x"`,
 		"{{.run-tests.outputs.none.x}}":          `f:1:26: .run-tests.outputs.none is null and has no "x"`,
 		"{{$.input.x}}":                          `f:1:10: $.input has no "x"`,
-		"{{$x := .task}}{{$x.nope}}":             `f:1:20: $x has no "nope" (known: empty, id, labels, nothing, title)`,
+		"{{$x := .task}}{{$x.nope}}":             `f:1:20: $x has no "nope" (known: empty, id, labels, nothing, title, unset)`,
 		"x\n{{if}}":                              `f:2: missing value for if`,
 		"{{.task.id | uper}}":                    `f:1: unknown function "uper" (did you mean "upper"?)`,
 		"{{.a-b.c-d | | .x}}":                    `f:1: unexpected "|" in command`,
@@ -137,7 +138,7 @@ func TestPromptIncludes(t *testing.T) {
 		`{{include "self"}}`:    `self.md:1:3: "self" includes itself: self -> self`,
 		`{{include "x"}}`:       `y.md:2:3: "x" includes itself: x -> y -> x`,
 		`{{include "none"}}`:    `p.md:1:3: unknown prompt "none"`,
-		`{{include "bad"}}`:     `bad.md:2:10: .task has no "nope" (known: empty, id, labels, nothing, title)`,
+		`{{include "bad"}}`:     `bad.md:2:10: .task has no "nope" (known: empty, id, labels, nothing, title, unset)`,
 		`{{include .task.id}}`:  `p.md:1:3: include takes the name of one prompt, in quotes ({{include "name"}})`,
 		`{{include "a" "k" 1}}`: `p.md:1:3: include takes the name of one prompt, in quotes ({{include "name"}})`,
 		`{{"a" | include}}`:     `p.md:1:9: include takes the name of one prompt, in quotes ({{include "name"}})`,

@@ -86,10 +86,7 @@ func indentation(line string) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// Empty reports whether the file holds nothing.
-func (d *Document) Empty() bool { return d.root == nil }
-
-// Root is the document's value.
+// Root is the document's value; it is not set when the file holds nothing.
 func (d *Document) Root() Node { return Node{d.root} }
 
 // Decode fills the struct that into points to. Fields that the file does not

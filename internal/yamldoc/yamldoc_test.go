@@ -64,7 +64,7 @@ pointer: p
 	if !reflect.DeepEqual(e.List, []string{"a", "1.50", "true"}) || !reflect.DeepEqual(e.Map, map[string]string{"A": "1", "B": "007"}) {
 		t.Errorf("got %v, %v", e.List, e.Map)
 	}
-	if e.Inner.On || e.Inner.Other.Or("y") != "x" || (At[int]{}).Or(4) != 4 || !e.Later.Set() || d.Empty() {
+	if e.Inner.On || e.Inner.Other.Or("y") != "x" || (At[int]{}).Or(4) != 4 || !e.Later.Set() || !d.Root().Set() {
 		t.Errorf("got %+v", e.Inner)
 	}
 }
@@ -72,7 +72,7 @@ pointer: p
 func TestEmptyFile(t *testing.T) {
 	for _, file := range []string{"", "# only\n# comments\n", "---\n", "\n\n"} {
 		d, _, err := decode(t, file)
-		if err != nil || !d.Empty() {
+		if err != nil || d.Root().Set() {
 			t.Errorf("%q: %v", file, err)
 		}
 	}
