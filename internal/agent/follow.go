@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -18,6 +20,7 @@ import (
 // The causes for which a run stops its own agent.
 var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
+	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
 )
 
@@ -123,6 +126,9 @@ func (r *run) see(e provider.Event) error {
 	switch e := e.(type) {
 	case provider.Started:
 		r.report.Started = true
+		if slices.Contains(e.FailedServers, mcp.Name) {
+			r.child.Stop(errNoGate)
+		}
 	case provider.Text:
 		r.report.Worked = true
 		r.report.Text = e.Text

@@ -14,7 +14,7 @@ func (r *run) judge(exit process.Exit) {
 	switch {
 	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
 		r.fail(Timeout, "%v", exit.Cause)
-	case errors.Is(exit.Cause, errGateLost):
+	case errors.Is(exit.Cause, errGateLost), errors.Is(exit.Cause, errNoGate):
 		r.fail(GateLost, "%v: without it no tool call is allowed", exit.Cause)
 	case errors.Is(exit.Cause, errUngated):
 		r.fail(Ungated, "%v", exit.Cause)
