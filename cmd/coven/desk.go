@@ -160,11 +160,15 @@ func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimo
 	return nil
 }
 
+// untrackedName is what a session records as the tracker of a task of the
+// user's own words.
+const untrackedName = "none"
+
 func trackerName(j job) string {
 	if _, ok := j.tracker.(tracked); ok {
 		return "jsonl"
 	}
-	return "none"
+	return untrackedName
 }
 
 // clear puts away what a failed session of the task left: everything in its
@@ -196,6 +200,10 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 // resume goes on with a session that is not over. retry is the path of a step
 // to run again.
 func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
+	j, err := d.jobOf(v)
+	if err != nil {
+		return err
+	}
 	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
 	if errors.Is(err, session.ErrBusy) {
 		return person("coven status", "%w", err)
@@ -218,16 +226,21 @@ func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
 	if err := s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: retry}); err != nil {
 		return err
 	}
-	return d.work(ctx, s, d.jobOf(v), plan, v.Info, v.Active)
+	return d.work(ctx, s, j, plan, v.Info, v.Active)
 }
 
 // jobOf is the job of a session that exists.
-func (d *desk) jobOf(v session.View) job {
+func (d *desk) jobOf(v session.View) (job, error) {
 	j := job{task: task.Task{ID: v.Task, Title: v.Info.Query}, tracker: untracked{}}
-	if v.Info.Tracker != "none" && d.house.tracker != nil {
-		j.tracker = tracked{d.house.tracker, v.Task}
+	if v.Info.Tracker == untrackedName {
+		return j, nil
 	}
-	return j
+	tracker, err := d.house.tasks()
+	if err != nil {
+		return j, err
+	}
+	j.tracker = tracked{tracker, v.Task}
+	return j, nil
 }
 
 func (d *desk) site(s *session.Session, id string, info event.Session) *site {

@@ -45,6 +45,10 @@ func (d *desk) reject(ctx context.Context, v session.View, reason string) error 
 	default:
 		return missing("coven why "+shellWord(v.Task), "task %s cannot be rejected: it is %s", v.Task, stateText(v))
 	}
+	j, err := d.jobOf(v)
+	if err != nil {
+		return err
+	}
 	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
 	if err != nil {
 		return err
@@ -54,7 +58,7 @@ func (d *desk) reject(ctx context.Context, v session.View, reason string) error 
 	if err != nil {
 		return err
 	}
-	if err := d.jobOf(v).tracker.Release(ctx, "coven: rejected: "+reason); err != nil {
+	if err := j.tracker.Release(ctx, "coven: rejected: "+reason); err != nil {
 		return err
 	}
 	held, err := d.house.repo.ClaimOf(ctx, v.Task)
