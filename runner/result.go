@@ -58,13 +58,11 @@ type Outcome struct {
 // Status is the state of a session. The words are design.md's.
 type Status string
 
-// The states of a session.
+// The states that a run of a session can end in.
 const (
-	Running     Status = "running"
 	Waiting     Status = "waiting"
 	Completed   Status = "completed"
 	StatusFail  Status = "failed"
 	Blocked     Status = "blocked"
-	Cancelled   Status = "cancelled"
 	Interrupted Status = "interrupted"
 )

@@ -32,14 +32,12 @@ const (
 
 	StepStarted   Type = "step.started"   // StepStart
 	StepCompleted Type = "step.completed" // the result of a leaf (runner.Result)
-	StepSkipped   Type = "step.skipped"   // none
 
-	AgentStarted  Type = "agent.started"  // AgentStart: the conversation's id, before the process exists
-	AgentText     Type = "agent.text"     // Text
-	AgentTool     Type = "agent.tool"     // Tool
-	AgentRetry    Type = "agent.retry"    // Text
-	GateDecided   Type = "gate.decided"   // Decision
-	SnapshotTaken Type = "snapshot.taken" // Snapshot
+	AgentStarted Type = "agent.started" // AgentStart: the conversation's id, before the process exists
+	AgentText    Type = "agent.text"    // Text
+	AgentTool    Type = "agent.tool"    // Tool
+	AgentRetry   Type = "agent.retry"   // Text
+	GateDecided  Type = "gate.decided"  // Decision
 
 	CheckStarted Type = "check.started" // Text
 	CheckEnded   Type = "check.ended"   // Receipt
