@@ -81,8 +81,13 @@ func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := kind + "/" + name
-	if r, ok := h.running[key]; ok && !r.client.Exited() {
-		return r.face, nil
+	if r, ok := h.running[key]; ok {
+		if !r.client.Exited() {
+			return r.face, nil
+		}
+		r.client.Kill()
+		r.release()
+		delete(h.running, key)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -45,7 +45,6 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	ctx = context.WithoutCancel(ctx) // the work is done: it is not lost to a Ctrl-C now
 	if report.Kind == agent.Limit {
 		return Result{}, &Wait{
 			Reason: "limit", Detail: report.Error, Next: "resume",
@@ -54,15 +53,13 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 	result := Result{Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
 		result.Error, result.ErrorType = report.Error, string(report.Kind)
-		_, err := w.Stage.Snapshot(ctx, "end of "+c.Path)
-		return result, err
+		return w.unfinished(ctx, result)
 	}
 	if err := w.claimed(c.Path, report.Text, &result); err != nil {
 		return Result{}, err
 	}
 	if result.Error != "" {
-		_, err := w.Stage.Snapshot(ctx, "end of "+c.Path)
-		return result, err
+		return w.unfinished(ctx, result)
 	}
 	return w.committed(ctx, c, b, result)
 }
@@ -85,6 +82,21 @@ func (w *Workshop) claimed(path, text string, result *Result) error {
 	return nil
 }
 
+// unfinished commits what a step that failed has left: the steps after it, and
+// the next attempt, build on it. What must not be committed stays uncommitted.
+// The time of the step may be up: this is not part of it.
+func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error) {
+	commit, err := w.Branch.Commit(context.WithoutCancel(ctx), message(w.Title, "Unfinished: "+result.Error))
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return result, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
+	return result, nil
+}
+
 // committed commits what the step left and says whether that is enough.
 func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Result) (Result, error) {
 	commit, err := w.Branch.Commit(ctx, message(w.Title, result.Summary))
@@ -99,7 +111,7 @@ func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Re
 		return Result{}, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
-	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.Tree {
+	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
 		result.Error, result.ErrorType = "no_changes: the agent says it is done and changed nothing", "no_changes"
 		return result, nil
 	}
@@ -110,22 +122,27 @@ func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Re
 // converse runs the agent to its end, going on with a conversation that was
 // cut off where there is one.
 func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Report, error) {
-	conversation := w.conversation(c.Path, b)
-	if conversation == "" {
+	starts := w.starts(c.Path, b)
+	if len(starts) == 0 {
 		return w.begunAnew(ctx, c, b)
 	}
-	report, complete, err := w.recall(ctx, c.Path)
+	last := starts[len(starts)-1]
+	report, complete, err := w.recall(ctx, c.Path, last.Log)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	switch {
-	case complete && report.Kind != agent.Limit:
+	if complete && report.Kind != agent.Limit {
 		return report, nil
-	case !report.Started:
+	}
+	before, _, err := w.recall(ctx, c.Path, starts[0].Log)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if !before.Started {
 		return w.begunAnew(ctx, c, b)
 	}
 	report, err = w.speak(ctx, c, event.AgentStart{
-		Conversation: conversation, Resumed: true, Prompt: w.reminder(c.Path, b),
+		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b),
 	})
 	if err == nil && !report.Started {
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
@@ -145,10 +162,11 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 
 // speak runs the agent once.
 func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (agent.Report, error) {
-	transcript, err := w.Logs.Open(c.Path)
+	transcript, at, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return agent.Report{}, err
 	}
+	start.Log = at
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if err := w.emit(event.AgentStarted, c.Path, start); err != nil {
 		return agent.Report{}, err
@@ -159,26 +177,26 @@ func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (a
 	})
 }
 
-// conversation is the id of the conversation of a leaf that was cut off.
-func (w *Workshop) conversation(path string, b beginning) string {
-	if !b.cutOff {
-		return ""
-	}
-	id := ""
+// starts are the runs of the agent of a leaf that was cut off, as far as they
+// belong to its last conversation.
+func (w *Workshop) starts(path string, b beginning) []event.AgentStart {
+	var starts []event.AgentStart
 	for _, e := range w.Journal.Events() {
-		if e.Type == event.AgentStarted && e.Path == path && e.Seq > b.since {
-			var start event.AgentStart
-			if e.Decode(&start) == nil {
-				id = start.Conversation
-			}
+		var start event.AgentStart
+		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
+			continue
 		}
+		if !start.Resumed {
+			starts = nil
+		}
+		starts = append(starts, start)
 	}
-	return id
+	return starts
 }
 
 // recall reads what a run that was cut off had come to.
-func (w *Workshop) recall(ctx context.Context, path string) (agent.Report, bool, error) {
-	transcript, err := w.Logs.Read(path)
+func (w *Workshop) recall(ctx context.Context, path string, from int64) (agent.Report, bool, error) {
+	transcript, err := w.Logs.Read(path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, false, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 )
@@ -48,11 +50,19 @@ func Record(j journal, leaves Leaves) *Recorded {
 		case event.SessionResumed:
 			var resumed event.Resumed
 			if e.Decode(&resumed) == nil {
-				delete(r.results, resumed.Retry)
+				r.forget(resumed.Retry)
 			}
 		}
 	}
 	return r
+}
+
+// forget drops the result at path, or all results below it when it ends in a
+// slash: an iteration of a loop.
+func (r *Recorded) forget(path string) {
+	maps.DeleteFunc(r.results, func(recorded string, _ event.Event) bool {
+		return recorded == path || strings.HasSuffix(path, "/") && strings.HasPrefix(recorded, path)
+	})
 }
 
 // Do implements Leaves.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 )
@@ -52,6 +53,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
+	last.Path = strings.Join(outer.iteration(l.name, l.max), "/") + "/"
 	return l.exhausted(last), nil
 }
 

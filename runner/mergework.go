@@ -54,12 +54,20 @@ func (e *ConflictError) Error() string {
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
 func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
+	if snapshot := w.litter(c.Path); snapshot != "" {
+		if err := w.Stage.Restore(ctx, snapshot); err != nil {
+			return Result{}, err
+		}
+	}
 	if landing, ok, err := w.recovered(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
 	}
 	for {
 		landing, result, err := w.attempt(ctx, c)
-		switch conflict := (*ConflictError)(nil); {
+		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
+		switch {
+		case errors.As(err, &refused):
+			return Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
@@ -128,7 +136,7 @@ func (w *Workshop) prove(ctx context.Context, c Call, candidate Candidate) (Resu
 	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || w.provenHere(c, candidate.Tree) {
 		return Result{}, nil
 	}
-	transcript, err := w.Logs.Open(c.Path)
+	transcript, _, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return Result{}, err
 	}

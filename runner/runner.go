@@ -82,13 +82,13 @@ func (r *Runner) Run(ctx context.Context) (Ending, error) {
 	}
 	if !r.settled() {
 		if err := r.Ground.Enter(ctx); err != nil {
-			return Ending{}, err
+			return Ending{}, r.broke(err)
 		}
 	}
 	out, err := r.steps(ctx)
 	ending, err := r.judge(out, err)
 	if err != nil {
-		return Ending{}, err
+		return Ending{}, r.broke(err)
 	}
 	return ending, r.settle(context.WithoutCancel(ctx), ending)
 }
@@ -105,6 +105,12 @@ func (r *Runner) steps(ctx context.Context) (Outcome, error) {
 		out.Result.Summary = state.summary
 	}
 	return out, err
+}
+
+// broke puts on record why the machine broke: whoever asks later is told.
+func (r *Runner) broke(err error) error {
+	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
+	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
 // judge makes an ending of how the tree ended. What is no ending is an error.

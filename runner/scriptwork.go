@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -18,7 +19,7 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 			return Result{}, err
 		}
 	}
-	transcript, err := w.Logs.Open(c.Path)
+	transcript, _, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return Result{}, err
 	}
@@ -33,10 +34,9 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	}
 	result := ran.result("the command")
 	if result.ErrorType != "" {
-		_, err := w.Stage.Snapshot(context.WithoutCancel(ctx), "end of "+c.Path)
-		return result, err
+		return w.unfinished(ctx, result)
 	}
-	return w.committed(context.WithoutCancel(ctx), c, b, result)
+	return w.committed(ctx, c, b, result)
 }
 
 // result makes a leaf's result of a command's end; what names the command.
@@ -64,11 +64,8 @@ func (w *Workshop) checks(ctx context.Context, path string, checks []string, tra
 		if err != nil {
 			return Result{}, err
 		}
-		ran, receipt, err := w.check(ctx, path, check, tree, transcript)
+		ran, receipt, err := w.check(ctx, path, check, tree, before, transcript)
 		if err != nil {
-			return Result{}, err
-		}
-		if err := w.tidy(context.WithoutCancel(ctx), path, check, before); err != nil {
 			return Result{}, err
 		}
 		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
@@ -81,16 +78,17 @@ func (w *Workshop) checks(ctx context.Context, path string, checks []string, tra
 	return result, nil
 }
 
-// check runs one check and makes its receipt.
-func (w *Workshop) check(ctx context.Context, path, check, tree string, transcript io.Writer) (Ran, event.Receipt, error) {
-	if err := w.emit(event.CheckStarted, path, event.Text{Text: check}); err != nil {
+// check runs one check and makes its receipt. It is on record as ended only when
+// the worktree is again what it was before.
+func (w *Workshop) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
+	if err := w.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
 	sum := sha256.New()
 	ran, err := w.Commands.Run(ctx, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
-	if err != nil {
+	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
 	receipt := event.Receipt{
@@ -101,6 +99,25 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, transcri
 		receipt.ExitCode = -1
 	}
 	return ran, receipt, w.emit(event.CheckEnded, path, receipt)
+}
+
+// litter is the snapshot from before a check that was cut off: what is in the
+// worktree since then is the check's.
+func (w *Workshop) litter(path string) string {
+	snapshot := ""
+	for _, e := range w.Journal.Events() {
+		switch {
+		case e.Type == event.CheckStarted && e.Path == path:
+			var check event.Check
+			if e.Decode(&check) == nil {
+				snapshot = check.Snapshot
+			}
+		case e.Type == event.CheckEnded && e.Path == path, e.Type == event.StepCompleted && e.Path == path,
+			e.Type == event.SessionWaiting, e.Type == event.SessionStopped, e.Type == event.SessionBlocked:
+			snapshot = ""
+		}
+	}
+	return snapshot
 }
 
 // tidy removes what a check left in the worktree.

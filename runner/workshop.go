@@ -101,8 +101,9 @@ type Ran struct {
 
 // logs holds the raw terminal bytes of steps.
 type logs interface {
-	Open(path string) (io.WriteCloser, error) // appends
-	Read(path string) (io.ReadCloser, error)
+	// Open appends; at is where.
+	Open(path string) (log io.WriteCloser, at int64, err error)
+	Read(path string, from int64) (io.ReadCloser, error)
 }
 
 // Do implements Leaves.
@@ -114,6 +115,14 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	result, err := w.do(ctx, c, b)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // whatever was cut off, this is why
+	}
+	return result, err
+}
+
+func (w *Workshop) do(ctx context.Context, c Call, b beginning) (Result, error) {
 	switch {
 	case c.Agent != nil:
 		return w.agent(ctx, c, b)
@@ -127,14 +136,16 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 // beginning is how a leaf finds the worktree.
 type beginning struct {
 	event.StepStart
-	cutOff bool // the leaf began before and its result was never recorded
-	since  int64
+	cutOff bool   // the leaf began before and its result was never recorded
+	since  int64  // number of the event of its start
+	origin string // the tree when the leaf began for the first time, earlier attempts included
 }
 
 // begin records that a leaf starts, with the worktree as it is, or finds the
 // record of the start that was cut off.
 func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
-	if b, ok, err := w.begun(c.Path); ok || err != nil {
+	b, ok, err := w.begun(c.Path)
+	if ok || err != nil {
 		return b, err
 	}
 	snapshot, err := w.Stage.Snapshot(ctx, "start of "+c.Path)
@@ -150,7 +161,11 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 		return beginning{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Input: hash, Snapshot: snapshot.Commit, Tree: tree}
-	return beginning{StepStart: start}, w.emit(event.StepStarted, c.Path, start)
+	if b.origin == "" {
+		b.origin = tree
+	}
+	b.StepStart = start
+	return b, w.emit(event.StepStarted, c.Path, start)
 }
 
 // begun finds the start of a leaf that was cut off.
@@ -162,8 +177,11 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 				return b, false, err
 			}
 			b.cutOff, b.since, ok = true, e.Seq, true
+			if b.origin == "" {
+				b.origin = b.Tree
+			}
 		case e.Type == event.StepCompleted && e.Path == path:
-			b, ok = beginning{}, false // it ran, and runs again because a person said so
+			b, ok = beginning{origin: b.origin}, false // it ran, and runs again because a person said so
 		}
 	}
 	return b, ok, nil

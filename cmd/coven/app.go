@@ -64,13 +64,13 @@ func (a *app) explain(err error) {
 	if err == nil || errors.As(err, &exit) && exit.err == nil {
 		return
 	}
-	fmt.Fprintln(a.err, "coven:", err) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.err, "coven:", printableLines(err.Error())) //nolint:errcheck // there is nobody else to tell
 	next := hint(err)
 	if exit != nil && exit.next != "" {
 		next = exit.next
 	}
 	if next != "" {
-		fmt.Fprintln(a.err, "  next:", next) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintln(a.err, "  next:", printable(next)) //nolint:errcheck // there is nobody else to tell
 	}
 }
 
@@ -81,6 +81,9 @@ func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader of coven's output that goes away stops no run. The signal is
+	// caught and not ignored: children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		select {

@@ -155,9 +155,16 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 type logs struct{ *session.Session }
 
 // Open implements runner's logs.
-func (l logs) Open(path string) (io.WriteCloser, error) { return l.OpenLog(path) }
+func (l logs) Open(path string) (io.WriteCloser, int64, error) { return l.OpenLog(path) }
 
 // Read implements runner's logs.
-func (l logs) Read(path string) (io.ReadCloser, error) {
-	return os.Open(session.LogFile(l.Dir, path))
+func (l logs) Read(path string, from int64) (io.ReadCloser, error) {
+	f, err := os.Open(session.LogFile(l.Dir, path))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

@@ -142,7 +142,7 @@ func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimo
 	if _, err := site.Claim(ctx); err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	if err := j.tracker.Claim(ctx, "coven/"+s.ID); err != nil {
+	if err := d.claimTask(ctx, j, actorPrefix+s.ID); err != nil {
 		return errors.Join(err, site.Release(ctx), s.Discard())
 	}
 	if err := s.Freeze(frozen); err != nil {
@@ -160,6 +160,28 @@ func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimo
 	return nil
 }
 
+// actorPrefix and a session's id are the name under which coven claims a task.
+const actorPrefix = "coven/"
+
+// claimTask claims a task in its tracker. A claim of a session that never began,
+// or is over, belongs to nobody: coven was killed before it could give it back.
+func (d *desk) claimTask(ctx context.Context, j job, actor string) error {
+	err := j.tracker.Claim(ctx, actor)
+	if claimed := (*task.ClaimedError)(nil); errors.As(err, &claimed) && d.house.abandoned(claimed.Owner) {
+		if err := j.tracker.Release(ctx, ""); err != nil {
+			return err
+		}
+		return j.tracker.Claim(ctx, actor)
+	}
+	return err
+}
+
+// abandoned says whether a task's owner is a session that will not work on it.
+func (h *house) abandoned(owner string) bool {
+	id, ok := strings.CutPrefix(owner, actorPrefix)
+	return ok && (session.NeverBegan(h.repo.Root, id) || session.IsOver(h.repo.Root, id))
+}
+
 // untrackedName is what a session records as the tracker of a task of the
 // user's own words.
 const untrackedName = "none"
@@ -174,19 +196,25 @@ func trackerName(j job) string {
 // clear puts away what a failed session of the task left: everything in its
 // worktree is stored first.
 func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
-	tree, err := d.house.repo.Find(ctx, j.task.ID)
+	tree, err := d.house.repo.Leftover(ctx, j.task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return person("coven status", "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
+		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
 	default:
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+		if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+			return person("coven worktree remove --drop-ignored "+shellWord(j.task.ID), "%w", err)
+		}
 		if err != nil {
 			return err
 		}
-		if err := d.app().say("the earlier attempt is stored as %s\n", ref); err != nil {
+		if ref != "" && !d.json {
+			err = d.app().say("the earlier attempt is stored as %s\n", ref)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -204,10 +232,7 @@ func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
-	if errors.Is(err, session.ErrBusy) {
-		return person("coven status", "%w", err)
-	}
+	s, err := d.take(v)
 	if err != nil {
 		return err
 	}
@@ -226,7 +251,31 @@ func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
 	if err := s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: retry}); err != nil {
 		return err
 	}
-	return d.work(ctx, s, j, plan, v.Info, v.Active)
+	active := v.Active
+	if v.Status == session.Blocked {
+		active = 0 // a person wants it to go on: the run's time begins anew
+	}
+	return d.work(ctx, s, j, plan, v.Info, active)
+}
+
+// take opens a session that a person saw as v, to write it. What has changed
+// meanwhile is not what the person decided about.
+func (d *desk) take(v session.View) (*session.Session, error) {
+	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	if errors.Is(err, session.ErrBusy) {
+		return nil, person("coven status", "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := session.Fold(s.Events())
+	if err == nil && !now.Same(v) {
+		err = person("coven why "+shellWord(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // jobOf is the job of a session that exists.

@@ -71,7 +71,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 		}
 		seen = len(events)
 		if !o.follow || now.Status != session.Running {
-			return o.app.say("%s  %s\n", v.Task, stateText(now))
+			return o.app.say("%s  %s\n", printable(v.Task), stateText(now))
 		}
 		select {
 		case <-ctx.Done():

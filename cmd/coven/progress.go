@@ -107,7 +107,7 @@ func plainLines(e event.Event) string {
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintf(&b, "%s  %s\n", e.Task, printable(line))
+		fmt.Fprintf(&b, "%s  %s\n", printable(e.Task), printable(line))
 	}
 	return b.String()
 }
@@ -130,7 +130,7 @@ func story(e event.Event) string {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason
 		}
 	case event.CheckStarted:
-		return "  $ " + decoded[event.Text](e).Text
+		return "  $ " + decoded[event.Check](e).Text
 	case event.CheckEnded:
 		return "    " + receiptText(decoded[event.Receipt](e))
 	case event.StepCompleted:

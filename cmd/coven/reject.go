@@ -14,6 +14,7 @@ import (
 
 func newReject(a *app) *cobra.Command {
 	var reason string
+	var req worktree.RemoveRequest
 	cmd := &cobra.Command{
 		Use:   "reject TASK --reason TEXT",
 		Short: "Reject a change: store it, free the task, tell the next attempt why",
@@ -30,16 +31,19 @@ run of the task is told what was tried and why it was rejected.`,
 				if err != nil {
 					return err
 				}
-				return d.reject(cmd.Context(), v, reason)
+				return d.reject(cmd.Context(), v, reason, req)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
+	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the next attempt and for people")
 	return cmd
 }
 
-// reject ends a session that is not over without landing what it made.
-func (d *desk) reject(ctx context.Context, v session.View, reason string) error {
+// reject ends a session that is not over without landing what it made. What
+// is cut off here, the next run of the task finishes.
+func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) error {
 	switch v.Status {
 	case session.Waiting, session.Blocked, session.Interrupted:
 	default:
@@ -49,46 +53,69 @@ func (d *desk) reject(ctx context.Context, v session.View, reason string) error 
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	s, err := d.take(v)
 	if err != nil {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	ref, err := d.putAway(ctx, v)
-	if err != nil {
-		return err
-	}
-	if err := j.tracker.Release(ctx, "coven: rejected: "+reason); err != nil {
-		return err
-	}
-	held, err := d.house.repo.ClaimOf(ctx, v.Task)
-	if err == nil && held.Session == v.ID {
-		err = d.house.repo.Unclaim(ctx, v.Task, held.Oid)
-	}
-	if err != nil && !errors.Is(err, worktree.ErrNoClaim) {
-		return err
-	}
 	if v.Review != nil {
 		answer := event.Review{Patch: v.Review.Patch, By: d.user(), Reason: reason}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
 			return err
 		}
 	}
-	ended := event.Ended{Summary: v.Summary, Reason: "rejected: " + reason, Rescue: ref}
+	req.Note = "session " + v.ID
+	ended := event.Ended{Summary: v.Summary, Reason: "rejected: " + reason}
 	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
 		return err
 	}
-	return d.app().say("%s  rejected; everything it made is stored as %s\n  next: coven run %s\n", v.Task, ref, shellWord(v.Task))
+	if ended.Rescue, err = d.freed(ctx, j, v, reason, req); err != nil {
+		return err
+	}
+	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
+		return err
+	}
+	return d.app().say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
 }
 
-// putAway stores and removes the worktree of a session.
-func (d *desk) putAway(ctx context.Context, v session.View) (ref string, err error) {
-	tree, err := d.house.repo.Find(ctx, v.Task)
-	if errors.Is(err, worktree.ErrNoWorktree) {
-		return v.Rescue, nil
+func keptAs(ref string) string {
+	if ref == "" {
+		return "nothing had to be stored"
+	}
+	return "everything it made is stored as " + ref
+}
+
+// tooBig adds what to do to an error about ignored files.
+func tooBig(err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+	}
+	return err
+}
+
+// freed stores and removes what the session made, and gives the task back. A
+// session that does not hold the task any more has nothing to give. A worktree
+// with ignored files that are too large to store stays.
+func (d *desk) freed(ctx context.Context, j job, v session.View, reason string, req worktree.RemoveRequest) (ref string, err error) {
+	held, err := d.house.repo.ClaimOf(ctx, v.Task)
+	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
+		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + v.ID})
+	tree, err := d.house.repo.Leftover(ctx, v.Task)
+	if err == nil {
+		ref, err = tree.Remove(ctx, req)
+	}
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		err = d.app().say("the worktree stays: %s\n  next: coven worktree remove --drop-ignored %s\n", printable(big.Error()), printable(shellWord(v.Task)))
+	}
+	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
+		return "", err
+	}
+	if err := j.tracker.Release(ctx, "coven: rejected: "+reason); err != nil {
+		return "", err
+	}
+	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)
 }

@@ -31,10 +31,8 @@ func resume(ctx context.Context, d *desk, args []string) error {
 		}
 		return d.goOn(ctx, v)
 	}
-	views, err := session.List(d.house.repo.Root)
-	if err != nil {
-		return err
-	}
+	views, broken := session.List(d.house.repo.Root)
+	d.app().explain(broken)
 	code, count := exitOK, 0
 	for _, v := range views {
 		if v.Status != session.Interrupted && (v.Status != session.Waiting || v.Reason == "review") {

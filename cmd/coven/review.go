@@ -6,18 +6,19 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
 )
 
 const question = "[a]pprove [d]iff [r]eject [l]ater "
 
 // review asks a person about a change that is ready, and does as told.
 func (d *desk) review(ctx context.Context, dir string, j job) error {
+	v, err := session.Load(dir)
+	if err != nil {
+		return err
+	}
 	for {
-		v, err := session.Load(dir)
-		if err != nil {
-			return err
-		}
-		answer, err := d.app().ask(question)
+		answer, err := d.app().ask(ctx, question)
 		if err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ func (d *desk) review(ctx context.Context, dir string, j job) error {
 				return err
 			}
 		case "r", "reject":
-			reason, err := d.app().ask("reason: ")
+			reason, err := d.app().ask(ctx, "reason: ")
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ func (d *desk) review(ctx context.Context, dir string, j job) error {
 				}
 				continue
 			}
-			if err := d.reject(ctx, v, reason); err != nil {
+			if err := d.reject(ctx, v, reason, worktree.RemoveRequest{}); err != nil {
 				return err
 			}
 			return status(exitFailed)
@@ -52,9 +53,6 @@ func (d *desk) review(ctx context.Context, dir string, j job) error {
 			if err := d.app().say("%q is no answer here\n", answer); err != nil {
 				return err
 			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
 }
@@ -73,7 +71,7 @@ func (d *desk) answer(v session.View, r event.Review) error {
 	if v.Review == nil {
 		return fmt.Errorf("session %s asked no question", v.ID)
 	}
-	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	s, err := d.take(v)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -85,7 +86,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if len(todo) == 0 {
 		return o.app.say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
-	if ok, err := o.confirm(len(todo)); err != nil || !ok {
+	if ok, err := o.confirm(ctx, len(todo)); err != nil || !ok {
 		return err
 	}
 	e, err := h.start()
@@ -113,12 +114,12 @@ func (o *runOptions) choose(ctx context.Context, h *house) ([]job, error) {
 	if o.prompt != "" {
 		return o.ownWords(h)
 	}
+	if len(o.tasks) > 0 {
+		return h.named(ctx, o.tasks)
+	}
 	tracker, err := h.tasks()
 	if err != nil {
 		return nil, err
-	}
-	if len(o.tasks) > 0 {
-		return named(ctx, tracker, o.tasks)
 	}
 	ready, err := tracker.Ready(ctx)
 	if err != nil {
@@ -147,6 +148,9 @@ func (o *runOptions) ownWords(h *house) ([]job, error) {
 		if errors.Is(err, session.ErrNone) {
 			break
 		}
+		if err != nil {
+			return nil, err
+		}
 		id = fmt.Sprintf("%s-%d", slug, n)
 	}
 	t := task.Task{ID: id, Title: title, Description: o.prompt}
@@ -156,25 +160,60 @@ func (o *runOptions) ownWords(h *house) ([]job, error) {
 	return []job{{task: t, tracker: untracked{}}}, nil
 }
 
-// named looks up the tasks that the user named.
-func named(ctx context.Context, tracker *task.File, ids []string) ([]job, error) {
+// named looks up the tasks that the user named: in the tracker, or among those
+// of the user's own words.
+func (h *house) named(ctx context.Context, ids []string) ([]job, error) {
 	var jobs []job
 	for _, id := range ids {
-		t, err := tracker.Get(ctx, id)
+		j, err := h.wordsOf(id)
+		if errors.Is(err, session.ErrNone) {
+			j, err = h.tracked(ctx, id)
+		}
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, job{task: t, tracker: tracked{tracker, t.ID}})
+		jobs = append(jobs, j)
 	}
 	return jobs, nil
 }
 
+func (h *house) tracked(ctx context.Context, id string) (job, error) {
+	tracker, err := h.tasks()
+	if err != nil {
+		return job{}, err
+	}
+	t, err := tracker.Get(ctx, id)
+	return job{task: t, tracker: tracked{tracker, id}}, err
+}
+
+// wordsOf finds a task of the user's own words by its session: ErrNone when the
+// id is not one of those.
+func (h *house) wordsOf(id string) (job, error) {
+	v, err := session.OfTask(h.repo.Root, id)
+	if err != nil {
+		return job{}, err
+	}
+	if v.Info.Tracker != untrackedName {
+		return job{}, session.ErrNone
+	}
+	frozen, err := session.Plan(v.Dir)
+	if err != nil {
+		return job{}, err
+	}
+	plan, err := grimoires.ReadPlan(frozen)
+	if err != nil {
+		return job{}, err
+	}
+	t := task.Task{ID: id, Title: plan.Task.Title, Description: plan.Task.Description}
+	return job{task: t, tracker: untracked{}}, nil
+}
+
 // confirm asks once before many tasks are run.
-func (o *runOptions) confirm(count int) (bool, error) {
+func (o *runOptions) confirm(ctx context.Context, count int) (bool, error) {
 	if count <= manyTasks || o.yes || !o.app.interactive || o.json {
 		return true, nil
 	}
-	answer, err := o.app.ask(fmt.Sprintf("Run %d tasks, one after another, with no limit on cost? [y]es [n]o ", count))
+	answer, err := o.app.ask(ctx, fmt.Sprintf("Run %d tasks, one after another, with no limit on cost? [y]es [n]o ", count))
 	return strings.HasPrefix(answer, "y"), err
 }
 

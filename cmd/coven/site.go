@@ -74,10 +74,24 @@ func (s *site) Release(ctx context.Context) error {
 func (s *site) Enter(ctx context.Context) error {
 	tree, err := s.repo.Find(ctx, s.task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
+		if s.begun() {
+			return fmt.Errorf("%w any more: what its session made is gone; reject it: coven reject %s --reason TEXT", err, shellWord(s.task))
+		}
 		tree, err = s.repo.Add(ctx, worktree.AddRequest{TaskID: s.task, Base: s.base})
 	}
 	s.tree = tree
 	return err
+}
+
+// begun says whether a step of the session has begun: then its worktree exists,
+// or somebody removed it.
+func (s *site) begun() bool {
+	for _, e := range s.session.Events() {
+		if e.Type == event.StepStarted {
+			return true
+		}
+	}
+	return false
 }
 
 // Leave removes the worktree; what is in it and nowhere else is stored first.
@@ -142,10 +156,13 @@ func (s *site) trailers() []string {
 	return []string{"Coven-Task: " + strings.Join(strings.Fields(s.task), " "), "Coven-Session: " + s.session.ID}
 }
 
+// hookTime bounds how long a commit hook may run.
+const hookTime = 5 * time.Minute
+
 // hook runs one of the repository's commit hooks, contained like an agent.
 func (s *site) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 	exit, output, err := s.launcher.Run(ctx, process.Spec{
-		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir,
+		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime,
 		Env: append(agent.Environment(s.environ(), s.pass), h.Env...),
 	})
 	if err != nil {
@@ -160,10 +177,20 @@ func (s *site) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 // Integrate brings the target's tip into the task branch and its worktree.
 func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
+	if errors.Is(err, worktree.ErrUnknownBranch) {
+		return runner.Candidate{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.target.Branch}
+	}
 	if err != nil {
 		return runner.Candidate{}, err
 	}
 	c, err := s.tree.Integrate(ctx, target)
+	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+		// A person has changed the worktree: that is part of what lands, and is
+		// checked and reviewed like the rest.
+		if _, err = s.Commit(ctx, "Changes by hand"); err == nil {
+			c, err = s.tree.Integrate(ctx, target)
+		}
+	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
 		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files}
 	}
@@ -195,6 +222,8 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 		return event.Landing{}, runner.ErrMoved
 	case errors.As(err, &checkout):
 		return event.Landing{}, &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	case errors.Is(err, worktree.ErrCannotRebase):
+		return event.Landing{}, &runner.RefusedError{Reason: err.Error()}
 	case err != nil:
 		return event.Landing{}, err
 	}
@@ -203,7 +232,11 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 
 // Recover finishes or undoes a landing that was cut off.
 func (s *site) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	return s.repo.RecoverLanding(ctx, worktree.Intent{Task: s.task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
+	landed, err := s.repo.RecoverLanding(ctx, worktree.Intent{Task: s.task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
+	if checkout := (*worktree.CheckoutError)(nil); errors.As(err, &checkout) {
+		return false, &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	}
+	return landed, err
 }
 
 type intentFunc func(worktree.Intent) error

@@ -2,16 +2,19 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 )
 
 // say prints to standard output.
 func (a *app) say(format string, args ...any) error {
-	if _, err := fmt.Fprintf(a.out, format, args...); err != nil {
+	_, err := fmt.Fprintf(a.out, format, args...)
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // a reader that has seen enough is no failure
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -28,17 +31,30 @@ func (a *app) sayJSON(value any) error {
 	return nil
 }
 
-// ask asks a person and returns the answer: one line, trimmed, lower case
-// letters as they come. The end of the input is an empty answer.
-func (a *app) ask(question string) (string, error) {
+// ask asks a person and returns the answer: one line, trimmed. The end of the
+// input is an empty answer. A Ctrl-C ends the question.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
 	if err := a.say("%s", question); err != nil {
 		return "", err
 	}
-	line, err := readLine(a.in)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the answer: %w", err)
+	type answer struct {
+		line string
+		err  error
 	}
-	return strings.TrimSpace(line), nil
+	answers := make(chan answer, 1)
+	go func() {
+		line, err := readLine(a.in)
+		answers <- answer{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case got := <-answers:
+		if got.err != nil && !errors.Is(got.err, io.EOF) {
+			return "", fmt.Errorf("read the answer: %w", got.err)
+		}
+		return strings.TrimSpace(got.line), nil
+	}
 }
 
 // readLine reads one line and not a byte more: the rest is for others.

@@ -66,7 +66,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	case session.Running:
 		r.Reason, r.Next = "at work: "+v.At(), "coven logs -f "+shellWord(id)
 	case session.Completed:
-		r.Reason = "nothing changed: " + oneLine(v.Summary)
+		r.Reason, r.Next = "nothing changed: "+oneLine(v.Summary), "coven run "+shellWord(id)
 		if v.Commit != "" {
 			r.Reason, r.Next = "landed as "+v.Commit+": "+oneLine(v.Summary), "git show "+v.Commit
 		}
@@ -109,6 +109,8 @@ func (h *house) holdup(ctx context.Context, tracker *task.File, t task.Task) (wh
 		return "closed: " + oneLine(t.CloseReason), "coven task show " + shellWord(t.ID)
 	case err == nil && len(blockers) > 0:
 		return "depends on " + strings.Join(blockers, ", "), "coven run " + shellWord(blockers[0])
+	case h.abandoned(t.Assignee):
+		return "claimed by a run that was cut off", "coven run " + shellWord(t.ID)
 	case t.Assignee != "":
 		return "assigned to " + t.Assignee, "coven task show " + shellWord(t.ID)
 	}

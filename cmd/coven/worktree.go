@@ -69,11 +69,8 @@ func newWorktreeRemove(a *app) *cobra.Command {
 				return err
 			}
 			ref, err := tree.Remove(cmd.Context(), req)
-			if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-				return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
-			}
 			if err != nil {
-				return err
+				return tooBig(err)
 			}
 			return a.say("removed%s\n", stored(ref))
 		},

@@ -87,7 +87,7 @@ type Report struct {
 // Run runs the agent to its end. The error is coven's own: the CLI could not be
 // started, or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
-	run := &run{job: job, ask: make(chan struct{})}
+	run := &run{job: job, ask: make(chan struct{}), transcript: &transcript{to: job.Transcript}}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
 	})
@@ -99,15 +99,15 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	child, err := r.Launcher.Start(ctx, process.Spec{
-		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command),
-		Transcript: job.Transcript, Idle: job.Idle,
+	child, err := r.Launcher.Start(context.WithoutCancel(ctx), process.Spec{
+		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command), Transcript: run.transcript,
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("start the agent: %w", err)
 	}
 	run.child = child
 	close(run.ask)
+	defer context.AfterFunc(ctx, func() { run.stop(context.Cause(ctx)) })()
 	report := run.follow(ctx, listener.Lost(), command.Input)
 	return report, context.Cause(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
@@ -26,15 +27,23 @@ var (
 
 // run is an agent at work.
 type run struct {
-	job   Job
-	ask   chan struct{} // closed when child is set
-	child *process.Child
+	job        Job
+	ask        chan struct{} // closed when child is set
+	child      *process.Child
+	transcript *transcript
 
 	mu       sync.Mutex
 	finished bool // the CLI gave its result
 
 	report Report
 	broken error // coven could not record or read the run
+}
+
+// stop stops the agent. What it still says is no part of its record: a CLI whose
+// shell command is ended under it may go on and claim success.
+func (r *run) stop(cause error) {
+	r.transcript.end()
+	r.child.Stop(cause)
 }
 
 // admit says whether a process that connected to the gate is the agent's.
@@ -68,7 +77,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}, input []byte) Re
 // feed writes the first message. The input stays open until the result.
 func (r *run) feed(input []byte) {
 	if _, err := r.child.Stdin().Write(input); err != nil && !r.over() {
-		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
+		r.stop(fmt.Errorf("the agent did not take its task: %w", err))
 	}
 }
 
@@ -78,7 +87,7 @@ func (r *run) guard(lost, done <-chan struct{}) {
 	case <-done:
 	case <-lost:
 		if !r.over() {
-			r.child.Stop(errGateLost)
+			r.stop(errGateLost)
 		}
 	}
 }
@@ -92,11 +101,19 @@ func (r *run) over() bool {
 // read takes the agent's output line by line until it ends.
 func (r *run) read(ctx context.Context) {
 	lines := bufio.NewReaderSize(r.child.Output(), 64<<10)
+	idle := time.AfterFunc(max(r.job.Idle, 0), func() { r.stop(process.ErrIdle) })
+	if r.job.Idle <= 0 {
+		idle.Stop()
+	}
+	defer idle.Stop()
 	for {
 		line, err := lines.ReadBytes('\n')
+		if r.job.Idle > 0 {
+			idle.Reset(r.job.Idle)
+		}
 		if len(bytes.TrimSpace(line)) > 0 && r.broken == nil {
 			if r.broken = r.take(ctx, line); r.broken != nil {
-				r.child.Stop(r.broken)
+				r.stop(r.broken)
 			}
 		}
 		if err != nil {
@@ -127,7 +144,7 @@ func (r *run) see(e provider.Event) error {
 	case provider.Started:
 		r.report.Started = true
 		if slices.Contains(e.FailedServers, mcp.Name) {
-			r.child.Stop(errNoGate)
+			r.stop(errNoGate)
 		}
 	case provider.Text:
 		r.report.Worked = true
@@ -153,7 +170,7 @@ func (r *run) compare(result provider.ToolResult) {
 	if result.NeverRan || r.job.Gate.Decided(result.ID) {
 		return
 	}
-	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
+	r.stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
 }
 
 // finish closes the agent's input: it has nothing more to do.

@@ -53,7 +53,14 @@ type StepStart struct {
 type AgentStart struct {
 	Conversation string `json:"conversation"` // the CLI's own session id
 	Resumed      bool   `json:"resumed,omitempty"`
+	Log          int64  `json:"log_offset"` // where in the step's log this run begins, in bytes
 	Prompt       string `json:"prompt"`
+}
+
+// Check is the data of CheckStarted.
+type Check struct {
+	Text     string `json:"text"`     // the command
+	Snapshot string `json:"snapshot"` // commit of the worktree before it
 }
 
 // Text is the data of events that carry words.

@@ -39,7 +39,7 @@ const (
 	AgentRetry   Type = "agent.retry"   // Text
 	GateDecided  Type = "gate.decided"  // Decision
 
-	CheckStarted Type = "check.started" // Text
+	CheckStarted Type = "check.started" // Check
 	CheckEnded   Type = "check.ended"   // Receipt
 
 	LandIntended   Type = "land.intended"   // Landing

@@ -155,17 +155,40 @@ func Plan(dir string) ([]byte, error) {
 	return plan, nil
 }
 
-// OpenLog opens the log of a step to append to it.
-func (s *Session) OpenLog(path string) (io.WriteCloser, error) {
+// OpenLog opens the log of a step to append to it, and says where: at the start
+// of a line.
+func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	file := LogFile(s.Dir, path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+		return nil, 0, fmt.Errorf("open log: %w", err)
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+		return nil, 0, fmt.Errorf("open log: %w", err)
 	}
-	return f, nil
+	at, err := lineStart(f)
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("open log: %w", err), f.Close())
+	}
+	return f, at, nil
+}
+
+// lineStart ends the last line of a log, if a crash left it open, and returns
+// the length of the log.
+func lineStart(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+		return 0, err
+	}
+	if last[0] == '\n' {
+		return info.Size(), nil
+	}
+	_, err = f.WriteString("\n")
+	return info.Size() + 1, err
 }
 
 // LogFile is the file of a step's log. Slashes in the path become dots.

@@ -132,7 +132,35 @@ func OfTask(root, task string) (View, error) {
 			return v, nil
 		}
 	}
-	return View{}, errors.Join(fmt.Errorf("task %s: %w", task, ErrNone), err)
+	if err != nil {
+		return View{}, err
+	}
+	return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
+}
+
+// IsOver says that a session has ended and will not go on.
+func IsOver(root, id string) bool {
+	v, err := Load(filepath.Join(root, Dir, id))
+	return err == nil && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
+}
+
+// Same says whether two views show a session in the same state, with the same
+// question.
+func (v View) Same(other View) bool {
+	question := func(v View) Review {
+		if v.Review == nil {
+			return Review{}
+		}
+		return *v.Review
+	}
+	status := func(v View) string {
+		if v.Status == Running {
+			return Interrupted // whoever compares holds the lock: nobody runs it
+		}
+		return v.Status
+	}
+	a, b := question(v), question(other)
+	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch
 }
 
 // NeverBegan says that a session has no first event and nobody is about to
@@ -149,13 +177,18 @@ func NeverBegan(root, id string) bool {
 // Fold computes a view from events.
 func Fold(events []event.Event) (View, error) {
 	v := View{Status: Running}
-	var since time.Time // when the present stretch of work began
+	var since, last time.Time // when the present stretch of work began, and the event before
 	for _, e := range events {
 		if err := v.take(e); err != nil {
 			return v, err
 		}
+		before := last
+		last = e.Time
 		switch {
 		case e.Seq == 1 || e.Type == event.SessionResumed:
+			if !since.IsZero() { // the stretch before was cut off
+				v.Active += before.Sub(since)
+			}
 			since = e.Time
 		case since.IsZero():
 			continue
@@ -202,7 +235,7 @@ func (v *View) end(e event.Event) error {
 	if err := e.Decode(&d); err != nil {
 		return err
 	}
-	v.Status = strings.TrimPrefix(string(e.Type), "session.")
+	v.Status, v.Reason = strings.TrimPrefix(string(e.Type), "session."), ""
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	if d.Summary != "" {
 		v.Summary = d.Summary

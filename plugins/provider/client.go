@@ -3,14 +3,34 @@ package provider
 import (
 	"context"
 	"fmt"
+	"time"
 
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 )
 
+// answerTime bounds how long a plugin may take for one answer. A plugin that
+// hangs fails its step, never the run.
+const answerTime = time.Minute
+
 // client is coven's side of the wire.
 type client struct{ rpc pluginv1.ProviderClient }
 
+// bounded gives a call its time.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("no answer within %s", answerTime))
+}
+
+// failed is what a call that failed returns.
+func failed(ctx context.Context, what string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("provider plugin: %s: %w", what, err)
+}
+
 func (c *client) Command(ctx context.Context, req Request) (Command, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	out, err := c.rpc.Command(ctx, &pluginv1.CommandRequest{
 		Conversation: req.Conversation,
 		Resume:       req.Resume,
@@ -23,7 +43,7 @@ func (c *client) Command(ctx context.Context, req Request) (Command, error) {
 		GateTool:     req.GateTool,
 	})
 	if err != nil {
-		return Command{}, fmt.Errorf("provider plugin: command: %w", err)
+		return Command{}, failed(ctx, "command", err)
 	}
 	files := make([]File, len(out.GetFiles()))
 	for i, f := range out.GetFiles() {
@@ -36,9 +56,11 @@ func (c *client) Command(ctx context.Context, req Request) (Command, error) {
 }
 
 func (c *client) Parse(ctx context.Context, lines []byte) ([]Event, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	out, err := c.rpc.Parse(ctx, &pluginv1.ParseRequest{Lines: lines})
 	if err != nil {
-		return nil, fmt.Errorf("provider plugin: parse: %w", err)
+		return nil, failed(ctx, "parse", err)
 	}
 	var events []Event
 	for _, e := range out.GetEvents() {
@@ -50,9 +72,11 @@ func (c *client) Parse(ctx context.Context, lines []byte) ([]Event, error) {
 }
 
 func (c *client) Message(ctx context.Context, text string) ([]byte, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	out, err := c.rpc.Message(ctx, &pluginv1.MessageRequest{Text: text})
 	if err != nil {
-		return nil, fmt.Errorf("provider plugin: message: %w", err)
+		return nil, failed(ctx, "message", err)
 	}
 	return out.GetInput(), nil
 }
