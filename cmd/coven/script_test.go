@@ -122,8 +122,9 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 func pause() { <-time.After(20 * time.Millisecond) }
 
 // pty [!] [WAIT=>TYPE ...] -- COMMAND runs a command on a terminal; each time
-// the screen shows WAIT it types TYPE and a newline. The screen goes to the
-// file "screen". With ! the command must fail; the code goes to the file
+// the screen shows WAIT it types TYPE and a newline; TYPE may be ^C, or
+// !COMMAND, which a shell runs elsewhere meanwhile. The screen goes to the file
+// "screen". With ! the command must fail; the code goes to the file
 // "code".
 func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	at := 0
@@ -150,6 +151,17 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 			_ = cmd.Process.Kill()
 			break
 		}
+		if command, ok := strings.CutPrefix(text, "!"); ok {
+			meanwhile(ts, command)
+			continue
+		}
+		if text, ok := strings.CutPrefix(text, "^"); ok { // a control character
+			text = string(rune(text[0] - '@'))
+			if _, err := io.WriteString(master, text); err != nil {
+				failed = err.Error()
+			}
+			continue
+		}
 		if _, err := io.WriteString(master, text+"\n"); err != nil {
 			failed = err.Error()
 		}
@@ -160,6 +172,17 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	_ = master.Close()
 	if failed != "" || (err != nil) != neg {
 		ts.Fatalf("%s (ended with %v); the screen:\n%s", failed, err, screen.text())
+	}
+}
+
+// meanwhile runs a shell command while another command waits.
+func meanwhile(ts *testscript.TestScript, command string) {
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", command)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+	out, err := cmd.CombinedOutput()
+	ts.Logf("%s\n%s", command, out)
+	if err != nil {
+		ts.Fatalf("meanwhile: %v", err)
 	}
 }
 
