@@ -66,7 +66,7 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     []string{"DISABLE_AUTOUPDATER=1"},
+		Env:     []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir},
 		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"},
 		Input:   input,
 		Files:   []provider.File{{Name: serversFile, Content: servers}, {Name: systemFile, Content: []byte(req.System)}},
