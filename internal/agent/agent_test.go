@@ -1,0 +1,59 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/plugins/builtin/claude"
+)
+
+// A child gets what it needs to find programs and what was named, and no
+// variable that opens doors.
+func TestEnvironment(t *testing.T) {
+	user := []string{
+		"PATH=/bin", "HOME=/home/me", "LC_ALL=C", "ANTHROPIC_API_KEY=k", "CLAUDE_CODE_X=1",
+		"SSH_AUTH_SOCK=/s", "AWS_SECRET_ACCESS_KEY=s", "GITHUB_TOKEN=t", "LD_PRELOAD=x", "COVEN_GATE_TOKEN=t", "MY_VAR=1", "PATHS=no",
+	}
+	got := agent.Environment(user, []string{"ANTHROPIC_*", "MY_VAR"})
+	want := []string{"GIT_TERMINAL_PROMPT=0", "PATH=/bin", "HOME=/home/me", "LC_ALL=C", "ANTHROPIC_API_KEY=k", "MY_VAR=1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A transcript says how far an agent had come when nobody saw its end.
+func TestRecall(t *testing.T) {
+	const (
+		started = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"
+		said    = `{"type":"assistant","message":{"content":[{"type":"text","text":"hello"}]}}` + "\n"
+		done    = `{"type":"result","is_error":false,"result":"all done"}` + "\n"
+		limited = `{"type":"result","is_error":true,"api_error_status":529,"result":"overloaded"}` + "\n"
+		failed  = `{"type":"result","is_error":true,"result":"broken"}` + "\n"
+	)
+	tests := []struct {
+		name, transcript  string
+		started, complete bool
+		kind              agent.Kind
+		text              string
+	}{
+		{"nothing", "", false, false, agent.None, ""},
+		{"begun", started, true, false, agent.None, ""},
+		{"at work", started + said, true, false, agent.None, "hello"},
+		{"torn result", started + said + done[:20], true, false, agent.None, "hello"},
+		{"result without its newline", started + strings.TrimSuffix(done, "\n"), true, false, agent.None, ""},
+		{"done", started + said + done, true, true, agent.None, "all done"},
+		{"done, then the terminal's reset", started + done + "\x1b[?1006l", true, true, agent.None, "all done"},
+		{"failed", started + failed, true, true, agent.Failed, "broken"},
+		{"limit", started + limited, true, true, agent.Limit, "overloaded"},
+		{"done, then at work again", started + done + started + said, true, false, agent.None, "hello"},
+		{"limit, then done", started + limited + started + done, true, true, agent.None, "all done"},
+	}
+	for _, tt := range tests {
+		report, complete, err := agent.Recall(t.Context(), claude.Provider{}, strings.NewReader(tt.transcript))
+		if err != nil || report.Started != tt.started || complete != tt.complete || report.Kind != tt.kind || report.Text != tt.text {
+			t.Errorf("%s: %+v, %v, %v", tt.name, report, complete, err)
+		}
+	}
+}
