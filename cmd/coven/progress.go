@@ -153,14 +153,23 @@ func receiptText(r event.Receipt) string {
 }
 
 func stepEnd(e event.Event) string {
-	r := decoded[struct {
-		OK    bool   `json:"ok"`
-		Error string `json:"error"`
-	}](e)
+	r := decoded[runner.Result](e)
 	if r.OK {
 		return stepName(e.Path) + ": done"
 	}
-	return stepName(e.Path) + ": failed: " + r.Error
+	text := stepName(e.Path) + ": failed: " + r.Error
+	if e.Path != "" && r.Output != "" && len(r.Receipts) > 0 {
+		text = indent(lastLines(r.Output), "    | ") + "\n" + text
+	}
+	return text
+}
+
+// fewLines is how much of a failed check's output is shown.
+const fewLines = 10
+
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-fewLines):], "\n")
 }
 
 // stepName is a step's path without the number of a first attempt.
