@@ -42,7 +42,7 @@ func body(stream bool, messages ...string) string {
 	}
 	data, _ := json.Marshal(map[string]any{
 		"model": "m-1", "stream": stream, "messages": wire, "tools": []any{map[string]any{"name": "Bash"}},
-		"system": []any{map[string]any{"type": "text", "text": " - Primary working directory: /work/tree\n - more"}},
+		"system": []any{map[string]any{"type": "text", "text": " - Primary working directory: /project/tree\n - more"}},
 	}) // literals: it cannot fail
 	return string(data)
 }
@@ -108,7 +108,7 @@ conversations:
 - turns:
   - {text: "in ${CWD}", tools: [{name: Bash, input: {command: "echo ${HOME} ${CWD}/x", list: ["${CWD}", 3]}}]}
 `)
-	want := `in /work/tree | Bash{"command":"echo ${HOME} /work/tree/x","list":["/work/tree",3]}`
+	want := `in /project/tree | Bash{"command":"echo ${HOME} /project/tree/x","list":["/project/tree",3]}`
 	if got := answer(t, server, "user: x"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
