@@ -73,7 +73,7 @@ func newWorld(t *testing.T, cli cli, scenario string) *world {
 	api, err := fakeapi.New(parsed)
 	check(t, err)
 	t.Cleanup(func() { check(t, api.Close()) })
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	root, err := filepath.EvalSymlinks(scratch(t))
 	check(t, err)
 	w := &world{
 		t: t, cli: cli, api: api, id: "11111111-1111-4111-8111-111111111111", log: filepath.Join(root, "asked.jsonl"),
@@ -83,6 +83,16 @@ func newWorld(t *testing.T, cli cli, scenario string) *world {
 		check(t, os.Mkdir(dir, 0o700))
 	}
 	return w
+}
+
+// scratch is t.TempDir for the real CLI: short-lived children of it can still
+// write into its home when it has ended, so removing takes as long as they do.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fakeclaude-")
+	check(t, err)
+	t.Cleanup(func() { eventually(t, func() bool { return os.RemoveAll(dir) == nil }) })
+	return dir
 }
 
 func (w *world) write(name, content string) {
