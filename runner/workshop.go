@@ -156,11 +156,7 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 	if err != nil {
 		return beginning{}, err
 	}
-	hash, err := c.hash()
-	if err != nil {
-		return beginning{}, err
-	}
-	start := event.StepStart{Kind: c.Kind(), Input: hash, Snapshot: snapshot.Commit, Tree: tree}
+	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
 	if b.origin == "" {
 		b.origin = tree
 	}

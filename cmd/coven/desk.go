@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,9 +133,9 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 	return nil
 }
 
-// resume goes on with a session that is not over. retry is the path of a step
-// to run again.
-func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
+// resume goes on with a session that is not over. The step that blocked it runs
+// again.
+func (d *desk) resume(ctx context.Context, v session.View) error {
 	j, err := d.jobOf(v)
 	if err != nil {
 		return err
@@ -152,15 +153,12 @@ func (d *desk) resume(ctx context.Context, v session.View, retry string) error {
 	if err != nil {
 		return err
 	}
-	if retry == "" && v.Status == session.Blocked {
-		retry = v.Failing
+	retry, active := "", v.Active
+	if v.Status == session.Blocked {
+		retry, active = v.Failing, 0 // a person wants it to go on: the run's time begins anew
 	}
 	if err := s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: retry}); err != nil {
 		return err
-	}
-	active := v.Active
-	if v.Status == session.Blocked {
-		active = 0 // a person wants it to go on: the run's time begins anew
 	}
 	return d.work(ctx, s, j, plan, v.Info, active)
 }
@@ -231,15 +229,23 @@ func (d *desk) show(s *session.Session, work func() (runner.Ending, error)) (run
 		live = newLiveLine(d.app().out, d.app().width, d.app().now)
 	}
 	p := newProgress(d.app().out, draw, live)
-	for _, e := range s.Events() {
-		if d.json && e.Seq == 1 {
-			p.see(e)
-		}
+	for _, e := range sinceStart(s.Events()) {
+		p.see(e)
 	}
 	s.Journal.Watch(p.see)
 	ending, err := work()
 	p.close()
 	return ending, err
+}
+
+// sinceStart are the events from the session's last start or resumption on.
+func sinceStart(events []event.Event) []event.Event {
+	for i, e := range slices.Backward(events) {
+		if e.Type == event.SessionStarted || e.Type == event.SessionResumed {
+			return events[i:]
+		}
+	}
+	return nil
 }
 
 // tell says how a session ended, in words.

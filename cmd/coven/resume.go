@@ -64,5 +64,5 @@ func (d *desk) goOn(ctx context.Context, v session.View) error {
 	case v.Status == session.Failed, v.Status == session.Cancelled:
 		return missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
-	return d.resume(ctx, v, "")
+	return d.resume(ctx, v)
 }

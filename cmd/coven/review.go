@@ -63,7 +63,7 @@ func (d *desk) approveNow(ctx context.Context, v session.View) error {
 	if err := d.answer(v, event.Review{Patch: v.Review.Patch, Approved: true, By: d.user()}); err != nil {
 		return err
 	}
-	return d.resume(ctx, v, "")
+	return d.resume(ctx, v)
 }
 
 // answer records a person's answer to the question that v waits with.

@@ -279,7 +279,7 @@ func (o *runOptions) runOne(ctx context.Context, d *desk, target worktree.Target
 	case prior.Status == session.Running:
 		return person(d.command("status"), "task %s: another coven is working on it", j.task.ID)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
-		return d.resume(ctx, prior, "")
+		return d.resume(ctx, prior)
 	}
 	target, err = d.house.repo.Target(ctx, target.Branch) // the task before has moved it
 	if err != nil {

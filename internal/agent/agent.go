@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -80,14 +81,13 @@ type Report struct {
 	Error   string // one line, empty on success
 	Text    string // the agent's final message
 	Started bool   // the CLI told of itself: its conversation exists
-	Worked  bool   // the model said something
 	Result  provider.Result
 }
 
 // Run runs the agent to its end. The error is coven's own: the CLI could not be
 // started, or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
-	run := &run{job: job, ask: make(chan struct{}), transcript: &transcript{to: job.Transcript}}
+	run := &run{job: job, started: make(chan struct{}), ended: make(chan struct{})}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
 	})
@@ -95,19 +95,23 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		return Report{}, err
 	}
 	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
+	defer close(run.ended)
 	command, err := r.command(ctx, job, listener)
 	if err != nil {
 		return Report{}, err
 	}
-	child, err := r.Launcher.Start(context.WithoutCancel(ctx), process.Spec{
-		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command), Transcript: run.transcript,
+	// What an agent says after coven decided to stop it is no part of its
+	// record: a CLI whose shell command is ended under it may go on and claim
+	// success.
+	record := &transcript{to: job.Transcript}
+	run.child, err = r.Launcher.Start(ctx, process.Spec{
+		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command),
+		Transcript: record, OnStop: record.end, Idle: job.Idle,
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("start the agent: %w", err)
 	}
-	run.child = child
-	close(run.ask)
-	defer context.AfterFunc(ctx, func() { run.stop(context.Cause(ctx)) })()
+	close(run.started)
 	report := run.follow(ctx, listener.Lost(), command.Input)
 	return report, context.Cause(ctx)
 }
@@ -117,7 +121,7 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (
 	command, err := job.Provider.Command(ctx, provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
 		Model: job.Model, Tools: job.Tools, FilesDir: listener.Dir(),
-		Gate:     provider.Server{Name: mcp.Name, Argv: append(r.Self, "gate"), Env: listener.Env()},
+		Gate:     provider.Server{Name: mcp.Name, Argv: slices.Concat(r.Self, []string{"gate"}), Env: listener.Env()},
 		GateTool: mcp.ApproveTool,
 	})
 	switch {
@@ -140,7 +144,7 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (
 }
 
 func (r *Runner) environment(job Job, command provider.Command) []string {
-	env := Environment(r.Environ(), append(job.Pass, command.Pass...))
+	env := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
 	env = append(env, command.Env...)
 	return append(env, job.Env...)
 }

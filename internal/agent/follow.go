@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
@@ -27,10 +26,10 @@ var (
 
 // run is an agent at work.
 type run struct {
-	job        Job
-	ask        chan struct{} // closed when child is set
-	child      *process.Child
-	transcript *transcript
+	job     Job
+	started chan struct{} // closed when child is set
+	ended   chan struct{} // closed when the run is over, also when nothing started
+	child   *process.Child
 
 	mu       sync.Mutex
 	finished bool // the CLI gave its result
@@ -39,17 +38,14 @@ type run struct {
 	broken error // coven could not record or read the run
 }
 
-// stop stops the agent. What it still says is no part of its record: a CLI whose
-// shell command is ended under it may go on and claim success.
-func (r *run) stop(cause error) {
-	r.transcript.end()
-	r.child.Stop(cause)
-}
-
 // admit says whether a process that connected to the gate is the agent's.
 func (r *run) admit(pid int) bool {
-	<-r.ask
-	return r.child.Contains(pid)
+	select {
+	case <-r.started:
+		return r.child.Contains(pid)
+	case <-r.ended:
+		return false
+	}
 }
 
 func (r *run) turnedAway(err error) {
@@ -77,7 +73,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}, input []byte) Re
 // feed writes the first message. The input stays open until the result.
 func (r *run) feed(input []byte) {
 	if _, err := r.child.Stdin().Write(input); err != nil && !r.over() {
-		r.stop(fmt.Errorf("the agent did not take its task: %w", err))
+		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
 	}
 }
 
@@ -87,7 +83,7 @@ func (r *run) guard(lost, done <-chan struct{}) {
 	case <-done:
 	case <-lost:
 		if !r.over() {
-			r.stop(errGateLost)
+			r.child.Stop(errGateLost)
 		}
 	}
 }
@@ -101,19 +97,11 @@ func (r *run) over() bool {
 // read takes the agent's output line by line until it ends.
 func (r *run) read(ctx context.Context) {
 	lines := bufio.NewReaderSize(r.child.Output(), 64<<10)
-	idle := time.AfterFunc(max(r.job.Idle, 0), func() { r.stop(process.ErrIdle) })
-	if r.job.Idle <= 0 {
-		idle.Stop()
-	}
-	defer idle.Stop()
 	for {
 		line, err := lines.ReadBytes('\n')
-		if r.job.Idle > 0 {
-			idle.Reset(r.job.Idle)
-		}
 		if len(bytes.TrimSpace(line)) > 0 && r.broken == nil {
 			if r.broken = r.take(ctx, line); r.broken != nil {
-				r.stop(r.broken)
+				r.child.Stop(r.broken)
 			}
 		}
 		if err != nil {
@@ -144,14 +132,12 @@ func (r *run) see(e provider.Event) error {
 	case provider.Started:
 		r.report.Started = true
 		if slices.Contains(e.FailedServers, mcp.Name) {
-			r.stop(errNoGate)
+			r.child.Stop(errNoGate)
 		}
 	case provider.Text:
-		r.report.Worked = true
 		r.report.Text = e.Text
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
-		r.report.Worked = true
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
@@ -170,7 +156,7 @@ func (r *run) compare(result provider.ToolResult) {
 	if result.NeverRan || r.job.Gate.Decided(result.ID) {
 		return
 	}
-	r.stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
+	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
 }
 
 // finish closes the agent's input: it has nothing more to do.

@@ -45,9 +45,7 @@ func (r *Report) remember(e provider.Event, complete bool) bool {
 		r.Kind, r.Error = None, ""
 		return false // another stretch of work begins
 	case provider.Text:
-		r.Worked, r.Text = true, e.Text
-	case provider.ToolCall:
-		r.Worked = true
+		r.Text = e.Text
 	case provider.Result:
 		r.Result = e
 		if e.Text != "" {

@@ -44,7 +44,6 @@ type Ended struct {
 // StepStart is the data of StepStarted.
 type StepStart struct {
 	Kind     string `json:"kind"`               // agent, script, merge
-	Input    string `json:"input"`              // sha256 of what the leaf was given
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
 }

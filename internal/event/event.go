@@ -76,14 +76,3 @@ func (e Event) Decode(into any) error {
 	}
 	return nil
 }
-
-// Sink takes events. It returns when the event is durable.
-type Sink interface {
-	Append(e Event, data any) error
-}
-
-// Discard is the Sink that keeps nothing.
-type Discard struct{}
-
-// Append does nothing.
-func (Discard) Append(Event, any) error { return nil }

@@ -33,6 +33,7 @@ type Child struct {
 	output *output
 	clocks *clocks
 	detach func() bool // from the context
+	onStop func()      // may be nil
 
 	complaints *os.File // the shim's standard error, a memory file
 
@@ -79,6 +80,9 @@ func (c *Child) Stop(cause error) {
 	}
 	if c.cause = cause; cause == nil {
 		c.cause = ErrStopped
+	}
+	if c.onStop != nil {
+		c.onStop()
 	}
 	c.link.terminate()
 	c.killer = time.AfterFunc(c.grace+lastResort, c.kill)

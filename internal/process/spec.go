@@ -29,6 +29,9 @@ type Spec struct {
 	// Timeout is the longest the child may run, Idle the longest it may be
 	// silent; 0 is no limit. Output that nobody has read yet is not silence.
 	Timeout, Idle time.Duration
+	// OnStop is called once when the child is to be stopped, for whatever cause
+	// and before any signal is sent. It must not block. Optional.
+	OnStop func()
 	// Grace is the time between TERM and KILL; 0 means 5 s. What a program
 	// leaves behind when it ends by itself gets 1 s of it at most.
 	Grace time.Duration

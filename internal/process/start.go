@@ -81,7 +81,7 @@ func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	}
 	link.theirs = append(link.theirs, input, slave) // inputFd, terminalFd
 	c := &Child{
-		mode: m, grace: spec.Grace, link: link, stdin: stdin, complaints: complaints,
+		mode: m, grace: spec.Grace, onStop: spec.OnStop, link: link, stdin: stdin, complaints: complaints,
 		spawned: make(chan struct{}), up: make(chan struct{}),
 		heard: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -198,4 +199,28 @@ func TestExitString(t *testing.T) {
 	if !(Exit{}).OK() {
 		t.Error("exit code 0 is not OK")
 	}
+}
+
+// OnStop comes before any signal, once, and not when a program ends by itself.
+func TestOnStop(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		var stops atomic.Int32
+		child := start(t, l, Spec{
+			Argv: shell("trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.02; done"), Grace: limit,
+			Timeout: brief, OnStop: func() { stops.Add(1) },
+		})
+		readLine(t, child.Output())
+		said := readLine(t, child.Output())
+		if stops.Load() != 1 {
+			t.Errorf("the program was told to stop (%q) and OnStop was called %d times", said, stops.Load())
+		}
+		child.Stop(errors.New("again"))
+		if exit := wait(t, child); !errors.Is(exit.Cause, ErrTimeout) || stops.Load() != 1 {
+			t.Errorf("%d calls, exit is %+v", stops.Load(), exit)
+		}
+		child = start(t, l, Spec{Argv: shell("exit 0"), OnStop: func() { t.Error("stopped") }})
+		if exit := wait(t, child); !exit.OK() {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
 }
