@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -93,6 +95,49 @@ func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
 	return held, nil
 }
 
+// Claims lists all present claims, by task.
+func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
+	refs, err := r.git().Refs(ctx, claimsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the claims: %w", err)
+	}
+	var oids []string
+	for _, ref := range refs {
+		oids = append(oids, ref.Oid)
+	}
+	var all []Held
+	err = r.git().Objects(ctx, oids, func(o git.Object, body io.Reader) error {
+		held := Held{Oid: o.Oid}
+		if err := json.NewDecoder(body).Decode(&held.Claim); err != nil {
+			return fmt.Errorf("%s: %w", refs[len(all)].Name, err)
+		}
+		all = append(all, held)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the claims: %w", err)
+	}
+	slices.SortFunc(all, func(a, b Held) int { return strings.Compare(a.Task, b.Task) })
+	return all, nil
+}
+
+// Renew gives a claim another expiry. What it returns has a new oid, and only
+// that one lands the task from then on: a landing under way with the old oid
+// ends with ErrClaimLost. A claim that is no longer there is ErrClaimLost, one
+// that another run holds a *ClaimedError; neither changes anything.
+func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, error) {
+	if held.Oid == "" {
+		return Held{}, fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
+	}
+	claim := held.Claim
+	claim.Expires = expires
+	renewed, err := r.Claim(ctx, claim, held.Oid)
+	if errors.Is(err, ErrNoClaim) {
+		err = fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
+	}
+	return renewed, err
+}
+
 // Unclaim gives a task back. It fails like Claim when oid is not the present
 // claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
@@ -116,4 +161,6 @@ func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err er
 	}
 }
 
-func claimRef(taskID string) string { return "refs/coven/claims/" + SafeName(taskID) }
+const claimsPrefix = "refs/coven/claims/"
+
+func claimRef(taskID string) string { return claimsPrefix + SafeName(taskID) }
