@@ -62,6 +62,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		return err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
+	j = j.of(actorPrefix + s.ID)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: trackerName(j), Version: version,

@@ -15,6 +15,15 @@ type job struct {
 	tracker trackerOf
 }
 
+// of is the job in the hands of actor: what others have is not changed.
+func (j job) of(actor string) job {
+	if t, ok := j.tracker.(tracked); ok {
+		t.actor = actor
+		j.tracker = t
+	}
+	return j
+}
+
 // trackerOf is the tracker's side of one task.
 type trackerOf interface {
 	Claim(ctx context.Context, actor string) error
@@ -25,8 +34,9 @@ type trackerOf interface {
 
 // tracked is a task in a tracker.
 type tracked struct {
-	file *task.File
-	id   string
+	file  *task.File
+	id    string
+	actor string // who may change it; anybody when empty
 }
 
 // Claim takes the task in the tracker.
@@ -37,19 +47,19 @@ func (t tracked) Claim(ctx context.Context, actor string) error {
 
 // Close closes the task with what was done and the commit that landed.
 func (t tracked) Close(ctx context.Context, summary, commit string) error {
-	_, err := t.file.Close(ctx, t.id, strings.TrimSpace(summary+"\n\nLanded as "+commit+"."))
+	_, err := t.file.Close(ctx, t.id, t.actor, strings.TrimSpace(summary+"\n\nLanded as "+commit+"."))
 	return err
 }
 
 // Block sets the task blocked and says why in a note.
 func (t tracked) Block(ctx context.Context, why string) error {
-	_, err := t.file.Block(ctx, t.id, why)
+	_, err := t.file.Block(ctx, t.id, t.actor, why)
 	return err
 }
 
 // Release opens the task again.
 func (t tracked) Release(ctx context.Context, why string) error {
-	_, err := t.file.Release(ctx, t.id, why)
+	_, err := t.file.Release(ctx, t.id, t.actor, why)
 	return err
 }
 
@@ -87,7 +97,7 @@ const actorPrefix = "coven/"
 func (d *desk) claimTask(ctx context.Context, j job, actor string) error {
 	err := j.tracker.Claim(ctx, actor)
 	if claimed := (*task.ClaimedError)(nil); errors.As(err, &claimed) && d.house.abandoned(claimed.Owner) {
-		if err := j.tracker.Release(ctx, ""); err != nil {
+		if err := j.of(claimed.Owner).tracker.Release(ctx, ""); err != nil {
 			return err
 		}
 		return j.tracker.Claim(ctx, actor)
@@ -111,6 +121,6 @@ func (d *desk) jobOf(v session.View) (job, error) {
 	if err != nil {
 		return j, err
 	}
-	j.tracker = tracked{tracker, v.Task}
+	j.tracker = tracked{tracker, v.Task, actorPrefix + v.ID}
 	return j, nil
 }

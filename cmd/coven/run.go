@@ -130,7 +130,7 @@ func (o *runOptions) choose(ctx context.Context, h *house) ([]job, error) {
 		if o.max > 0 && len(jobs) == o.max {
 			break
 		}
-		jobs = append(jobs, job{task: t, tracker: tracked{tracker, t.ID}})
+		jobs = append(jobs, job{task: t, tracker: tracked{file: tracker, id: t.ID}})
 	}
 	return jobs, nil
 }
@@ -183,7 +183,7 @@ func (h *house) tracked(ctx context.Context, id string) (job, error) {
 		return job{}, err
 	}
 	t, err := tracker.Get(ctx, id)
-	return job{task: t, tracker: tracked{tracker, id}}, err
+	return job{task: t, tracker: tracked{file: tracker, id: id}}, err
 }
 
 // wordsOf finds a task of the user's own words by its session: ErrNone when the

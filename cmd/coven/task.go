@@ -135,7 +135,7 @@ func newTaskClose(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := tracker.Close(cmd.Context(), args[0], reason); err != nil {
+			if _, err := tracker.Close(cmd.Context(), args[0], "", reason); err != nil {
 				return err
 			}
 			return a.say("%s closed\n", args[0])

@@ -71,7 +71,7 @@ func TestAddAfter(t *testing.T) {
 	if ready, err := f.Ready(t.Context()); err != nil || ids(ready) != first.ID {
 		t.Errorf("ready %s, %v", ids(ready), err)
 	}
-	if _, err := f.Close(t.Context(), first.ID, ""); err != nil {
+	if _, err := f.Close(t.Context(), first.ID, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if ready, err := f.Ready(t.Context()); err != nil || ids(ready) != second.ID {
@@ -196,7 +196,7 @@ func TestVerbatim(t *testing.T) {
 		if _, err := f.Claim(t.Context(), w, w); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Block(t.Context(), w, w); err != nil {
+		if _, err := f.Block(t.Context(), w, "", w); err != nil {
 			t.Fatal(err)
 		}
 		held, err := f.Get(t.Context(), w)

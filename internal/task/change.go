@@ -45,12 +45,23 @@ func claimable(g graph, t Task, actor string) error {
 	return nil
 }
 
-// Close closes a task, whoever has it and whatever blocks it. Closing it again
-// changes nothing, unless another reason is given: the last one counts.
-func (f *File) Close(ctx context.Context, id, reason string) (Task, error) {
+// fence refuses a change of a task that somebody else has.
+func fence(t Task, actor string) error {
+	if actor != "" && t.Assignee != "" && t.Assignee != actor {
+		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
+	}
+	return nil
+}
+
+// Close closes a task, whatever blocks it, for actor. Closing it again changes
+// nothing, unless another reason is given: the last one counts.
+func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
 			return nil, nil
+		}
+		if err := fence(t, actor); err != nil && t.Status != StatusClosed {
+			return nil, err
 		}
 		e := f.edits().set("status", StatusClosed)
 		if t.Status != StatusClosed || t.ClosedAt.IsZero() {
@@ -64,25 +75,31 @@ func (f *File) Close(ctx context.Context, id, reason string) (Task, error) {
 }
 
 // Block gives a task the status blocked, takes it from its assignee and appends
-// note to its notes. Blocking it again with the same note changes nothing. A
-// closed task stays as it is.
-func (f *File) Block(ctx context.Context, id, note string) (Task, error) {
+// note to its notes, for actor. Blocking it again with the same note changes
+// nothing. A closed task stays as it is.
+func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		if t.Status == StatusClosed || t.Status == StatusBlocked && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
+		}
+		if err := fence(t, actor); err != nil {
+			return nil, err
 		}
 		return f.edits().set("status", StatusBlocked).remove("assignee").note(t.Notes, note).done()
 	})
 }
 
-// Release gives a task back: nobody's, and open if it was in progress or
-// blocked. note is appended to its notes unless it is empty. Releasing it again
-// with the same note changes nothing. A closed task stays as it is.
-func (f *File) Release(ctx context.Context, id, note string) (Task, error) {
+// Release gives a task back, for actor: nobody's, and open if it was in progress
+// or blocked. note is appended to its notes unless it is empty. Releasing it
+// again with the same note changes nothing. A closed task stays as it is.
+func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		held := t.Status == StatusInProgress || t.Status == StatusBlocked
 		if t.Status == StatusClosed || !held && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
+		}
+		if err := fence(t, actor); err != nil {
+			return nil, err
 		}
 		e := f.edits().remove("assignee").note(t.Notes, note)
 		if held {

@@ -15,9 +15,9 @@ func TestChangesTouchOnlyTheirMembers(t *testing.T) {
 	const before, after = `{"id":"t-0"}` + "\n", "\r\n\n" + `{"_type":"memory","key":"t-1"}`
 	type step func(f *File) (Task, error)
 	claim := func(f *File) (Task, error) { return f.Claim(t.Context(), "t-1", "w<1>") }
-	block := func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "why & how") }
-	release := func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "") }
-	closed := func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "done > that") }
+	block := func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "", "why & how") }
+	release := func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "") }
+	closed := func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "", "done > that") }
 	head := strings.TrimSuffix(odd, " }")
 	for name, c := range map[string]struct {
 		steps []step
@@ -89,7 +89,7 @@ func TestClaimOfBlockedTask(t *testing.T) {
 	if !errors.As(err, &blocked) || strings.Join(blocked.Blockers, " ") != "a" {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := f.Close(t.Context(), "a", ""); err != nil {
+	if _, err := f.Close(t.Context(), "a", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Claim(t.Context(), "x", "me"); err != nil {
@@ -107,12 +107,12 @@ func TestChangesAreIdempotent(t *testing.T) {
 		do   func(f *File) (Task, error)
 	}{
 		{"claim", func(f *File) (Task, error) { return f.Claim(t.Context(), "t-1", "me") }},
-		{"block", func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "line 1\nline 2") }},
+		{"block", func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "", "line 1\nline 2") }},
 		{"claim again", func(f *File) (Task, error) { return f.Claim(t.Context(), "t-1", "you") }},
-		{"release", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "given back") }},
-		{"close", func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "done") }},
-		{"block closed", func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "late") }},
-		{"release closed", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "late") }},
+		{"release", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "given back") }},
+		{"close", func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "", "done") }},
+		{"block closed", func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "", "late") }},
+		{"release closed", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "late") }},
 	}
 	f := tracker(t, odd+"\n")
 	f.now = clock()
@@ -144,7 +144,7 @@ func TestChangesAreIdempotent(t *testing.T) {
 
 func TestCloseWithAnotherReason(t *testing.T) {
 	f := tracker(t, `{"id":"x","status":"closed","closed_at":"2026-01-01T00:00:00Z","close_reason":"old"}`+"\n")
-	got, err := f.Close(t.Context(), "x", "new")
+	got, err := f.Close(t.Context(), "x", "", "new")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestCloseWithAnotherReason(t *testing.T) {
 
 func TestReleaseKeepsAStatusOfThePerson(t *testing.T) {
 	f := tracker(t, `{"id":"x","status":"deferred","assignee":"coven/1"}`+"\n")
-	got, err := f.Release(t.Context(), "x", "")
+	got, err := f.Release(t.Context(), "x", "", "")
 	if err != nil || got.Status != "deferred" || got.Assignee != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -165,9 +165,9 @@ func TestUnknownTask(t *testing.T) {
 	f := tracker(t, odd+"\n")
 	_, got := f.Get(t.Context(), "nope")
 	_, claimed := f.Claim(t.Context(), "nope", "me")
-	_, closed := f.Close(t.Context(), "nope", "")
-	_, blocked := f.Block(t.Context(), "nope", "")
-	_, released := f.Release(t.Context(), "nope", "")
+	_, closed := f.Close(t.Context(), "nope", "", "")
+	_, blocked := f.Block(t.Context(), "nope", "", "")
+	_, released := f.Release(t.Context(), "nope", "", "")
 	for i, err := range []error{got, claimed, closed, blocked, released} {
 		if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nope") {
 			t.Errorf("call %d: %v", i, err)
@@ -179,7 +179,7 @@ func TestUnknownTask(t *testing.T) {
 func TestLastDuplicateIsChanged(t *testing.T) {
 	const first = `{"id":"x","title":"one","status":"closed"}` + "\n"
 	f := tracker(t, first+`{"id":"x","title":"two","status":"open","status":"open"}`)
-	if _, err := f.Close(t.Context(), "x", ""); err != nil {
+	if _, err := f.Close(t.Context(), "x", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	want := first + `{"id":"x","title":"two","status":"open","status":"closed","closed_at":` + atText + `,"updated_at":` + atText + `}`

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,16 +55,36 @@ func (e *CycleError) Error() string {
 	return "tasks wait for each other: " + strings.Join(append(e.IDs[:len(e.IDs):len(e.IDs)], e.IDs[0]), " -> ")
 }
 
-// BackendError says that the tasks are kept where coven cannot read them.
+// BackendError says that the tasks are kept where coven cannot get at them.
 type BackendError struct {
 	Dir     string // the .beads directory
 	Backend string // dolt, or what else its metadata.json says
+	Program string // bd or br, which is not on PATH; empty when only a file was asked for
+	Export  string // the JSONL file beside the database, if there is one
+}
+
+// installs says how people get a program.
+var installs = map[string]string{
+	BD: "npm install -g @beads/bd, brew install beads, or go install github.com/steveyegge/beads/cmd/bd@latest",
+	BR: "cargo install beads_rust",
 }
 
 func (e *BackendError) Error() string {
-	return fmt.Sprintf("%s: the tasks are in a %s database; coven reads beads JSONL files, support for bd comes with the bd tracker. "+
-		"Until then work on a copy (mkdir DIR; bd export -o DIR/issues.jsonl; BEADS_DIR=DIR coven run, with DIR an absolute path) "+
-		"or without a tracker (coven run -p PROMPT)", e.Dir, e.Backend)
+	program := cmp.Or(e.Program, BD)
+	text := fmt.Sprintf("%s: the tasks are in a %s database, which only %s reads", e.Dir, e.Backend, program)
+	if e.Backend == directoryOnly {
+		text = fmt.Sprintf("%s: %s is to keep the tasks", e.Dir, program)
+	}
+	if e.Program != "" {
+		text += fmt.Sprintf(", and %s is not on PATH. Install it (%s)", program, installs[program])
+	} else {
+		text += ". Use it as the tracker"
+	}
+	if e.Export != "" {
+		text += fmt.Sprintf(", or set tracker: jsonl to work on %s, which %s may have left behind the database", e.Export, program)
+	}
+	return text + fmt.Sprintf(", or work on a copy made where %s is (mkdir DIR; bd export -o DIR/issues.jsonl; BEADS_DIR=DIR coven run, with DIR an absolute path), "+
+		"or without a tracker (coven run -p PROMPT)", program)
 }
 
 // RedirectError says that a .beads directory only points to another one.

@@ -28,6 +28,12 @@ func OpenFile(path, lockDir string) *File {
 // Path returns where the tasks are.
 func (f *File) Path() string { return f.path }
 
+// Kind returns jsonl.
+func (f *File) Kind() string { return JSONL }
+
+// Where returns the path of the file.
+func (f *File) Where() string { return f.path }
+
 // List returns all tasks, closed ones too, by priority, age and id.
 func (f *File) List(ctx context.Context) ([]Task, error) {
 	d, err := f.read(ctx)

@@ -123,11 +123,26 @@ func fileName(beads string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch backend := cmp.Or(m.Backend, databaseKind(m.Database)); backend {
-	case "", "sqlite", "jsonl":
-	default:
-		return "", &BackendError{Dir: beads, Backend: backend}
+	if !m.readable() {
+		return "", &BackendError{Dir: beads, Backend: m.backend(), Export: existing(filepath.Join(beads, defaultFile))}
 	}
+	return m.fileIn(beads)
+}
+
+// backend is dolt, sqlite, ...; empty when nothing is said.
+func (m metadata) backend() string { return cmp.Or(m.Backend, databaseKind(m.Database)) }
+
+// readable says whether the tasks are in a JSONL file too.
+func (m metadata) readable() bool {
+	switch m.backend() {
+	case "", "sqlite", "jsonl":
+		return true
+	}
+	return false
+}
+
+// fileIn is the name of the JSONL file.
+func (m metadata) fileIn(beads string) (string, error) {
 	if m.Export != "" {
 		if filepath.Base(m.Export) != m.Export || filepath.Ext(m.Export) != ".jsonl" {
 			return "", fmt.Errorf("find tasks: %s: jsonl_export is not the name of a .jsonl file: %q", filepath.Join(beads, "metadata.json"), m.Export)

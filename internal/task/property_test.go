@@ -78,11 +78,11 @@ func operate(r *rapid.T, f *File) (string, error) {
 	case "claim":
 		_, err = f.Claim(ctx, id, word)
 	case "close":
-		_, err = f.Close(ctx, id, word)
+		_, err = f.Close(ctx, id, "", word)
 	case "block":
-		_, err = f.Block(ctx, id, word)
+		_, err = f.Block(ctx, id, "", word)
 	case "release":
-		_, err = f.Release(ctx, id, word)
+		_, err = f.Release(ctx, id, "", word)
 	}
 	blocked := (*BlockedError)(nil)
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClaimed) && !errors.Is(err, ErrNotClaimable) && !errors.As(err, &blocked) {

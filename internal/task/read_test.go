@@ -169,7 +169,7 @@ func refused(t *testing.T, text string, is func(error) bool) {
 	_, ready := f.Ready(t.Context())
 	_, added := f.Add(t.Context(), New{Title: "x"})
 	_, claimed := f.Claim(t.Context(), "a", "me")
-	_, closed := f.Close(t.Context(), "a", "r")
+	_, closed := f.Close(t.Context(), "a", "", "r")
 	for i, err := range []error{listed, ready, added, claimed, closed} {
 		if !is(err) {
 			t.Errorf("call %d: %v", i, err)

@@ -1,7 +1,8 @@
-// Package task provides the tasks of a repository, read from and written to a
-// beads JSONL file (.beads/issues.jsonl): one JSON object a line.
+// Package task provides the tasks of a repository: a Tracker, which is a beads
+// JSONL file (.beads/issues.jsonl, one JSON object a line) or a program that
+// keeps them in a database (bd, br).
 //
-// Rules:
+// Rules of the file:
 //   - The file belongs to the user and to other programs too. A change touches
 //     only the members it names, of one line; every other byte of the file, the
 //     order of lines and members, unknown members, line endings and the final
@@ -16,6 +17,14 @@
 //   - The lock is kept in a directory that the caller gives, outside the working
 //     tree, and on the directory of the file itself. No lock file appears beside
 //     the tasks.
+//
+// Rules of the program:
+//   - One process at a time, for at most a minute, without a shell, a terminal or
+//     input. No text and no id can be taken for a flag.
+//   - The exit code says whether a command did its work; what it printed says
+//     why not. Answers are taken in every form that versions of it give.
+//   - The claim is the program's own, in one transaction. Nothing is written a
+//     second time without a look at what the first time did.
 package task
 
 import "time"

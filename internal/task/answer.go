@@ -1,0 +1,169 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+var errNotJSON = errors.New("it answered something that is not the JSON of issues")
+
+// payload takes an answer out of its envelope. Programs answer with an array, an
+// object, or {"data": either}; v2 of bd always does the last.
+func payload(answer []byte) json.RawMessage {
+	var envelope struct {
+		ID   json.RawMessage `json:"id"`
+		Data json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(answer, &envelope) == nil && envelope.ID == nil && envelope.Data != nil {
+		return envelope.Data
+	}
+	return bytes.TrimSpace(answer)
+}
+
+// tasks reads the issues of an answer.
+func (o *output) tasks() ([]Task, error) {
+	all, _, err := o.issues()
+	return all, err
+}
+
+// issues reads the issues of an answer and, apart, those that they depend on,
+// as far as the answer has them in full. Tombstones are left out.
+func (o *output) issues() (all, near []Task, err error) {
+	raw := payload(o.stdout)
+	var list []json.RawMessage
+	switch {
+	case bytes.HasPrefix(raw, []byte("{")):
+		list = []json.RawMessage{raw}
+	case json.Unmarshal(raw, &list) != nil:
+		return nil, nil, o.senseless()
+	}
+	all = []Task{}
+	for _, one := range list {
+		d, err := newDecoder(one)
+		if err != nil {
+			return nil, nil, o.senseless()
+		}
+		t, err := d.task()
+		if err != nil {
+			return nil, nil, &ProgramError{Program: o.program, Args: o.args, ExitCode: 0, Message: err.Error(), cause: errNotJSON}
+		}
+		if t.Status == statusTombstone {
+			continue
+		}
+		all, near = append(all, t), append(near, d.near()...)
+	}
+	return all, near, nil
+}
+
+// near are the issues that a line's dependencies hold in full.
+func (d *decoder) near() []Task {
+	var list []json.RawMessage
+	if json.Unmarshal(d.raw("dependencies"), &list) != nil {
+		return nil
+	}
+	var near []Task
+	for _, one := range list {
+		inner, err := newDecoder(one)
+		if err != nil || inner.raw("id") == nil || inner.raw("status") == nil {
+			continue
+		}
+		if t, err := inner.task(); err == nil {
+			near = append(near, t)
+		}
+	}
+	return near
+}
+
+// senseless is the error of an answer that is no JSON.
+func (o *output) senseless() error {
+	return &ProgramError{Program: o.program, Args: o.args, Message: clip(firstLine(string(o.stdout))), cause: errNotJSON}
+}
+
+// complaint is why a run failed, in the program's words: an error in JSON on
+// either stream, else the line of standard error that says most.
+func complaint(stdout, stderr []byte) string {
+	for _, stream := range [][]byte{stdout, stderr} {
+		if text := jsonError(stream); text != "" {
+			return clip(firstLine(text))
+		}
+	}
+	best, rank := "", 0
+	for line := range strings.Lines(string(stderr)) {
+		line = strings.TrimSpace(line)
+		lower := strings.ToLower(line)
+		r := 2
+		switch {
+		case line == "":
+			r = 0
+		case strings.HasPrefix(lower, "error"), strings.HasPrefix(lower, "cannot"):
+			r = 3
+		case strings.HasPrefix(lower, "warning"), strings.HasPrefix(lower, "note"), strings.HasPrefix(lower, "hint"), strings.HasPrefix(line, "⚠"):
+			r = 1
+		}
+		if r > rank {
+			best, rank = line, r
+		}
+	}
+	if best == "" {
+		best = firstLine(string(stdout))
+	}
+	return clip(strings.TrimPrefix(best, "Error: "))
+}
+
+// jsonError finds {"error": "..."}, {"data": {"error": "..."}} or the
+// {"error": {"code", "message"}} of br in a stream that may begin with noise.
+func jsonError(stream []byte) string {
+	for at := 0; at >= 0 && at < len(stream); {
+		if stream[at] == '{' {
+			var found struct {
+				Error json.RawMessage `json:"error"`
+				Data  struct {
+					Error json.RawMessage `json:"error"`
+				} `json:"data"`
+			}
+			if json.NewDecoder(bytes.NewReader(stream[at:])).Decode(&found) == nil {
+				if text := errorText(found.Error); text != "" {
+					return text
+				}
+				return errorText(found.Data.Error)
+			}
+		}
+		next := bytes.Index(stream[at:], []byte("\n{"))
+		if next < 0 {
+			return ""
+		}
+		at += next + 1
+	}
+	return ""
+}
+
+func errorText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var object struct{ Code, Message, Hint string }
+	if json.Unmarshal(raw, &object) != nil {
+		return ""
+	}
+	text = object.Message
+	if object.Code != "" && text != "" {
+		text += " (" + object.Code + ")"
+	}
+	return text
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// clip cuts a line that nobody would read to its end.
+func clip(line string) string {
+	if r := []rune(line); len(r) > 500 {
+		return string(r[:500]) + "..."
+	}
+	return line
+}

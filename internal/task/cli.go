@@ -1,0 +1,226 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// CLI is a tracker that is kept by a program: bd, or br, which takes the same
+// commands. It holds no tasks: every call runs the program, one process at a
+// time, for each costs a tenth of a second or more of a processor.
+type CLI struct {
+	kind    string // bd or br
+	program string // absolute path
+	dir     string // where it runs
+	beads   string
+	environ []string
+	limit   time.Duration // of one run
+	now     func() time.Time
+
+	turn  chan struct{} // holds one while the program runs
+	plain atomic.Bool   // the program does not know the flags that filter ready
+}
+
+func newCLI(kind, program, mainCheckout, beads string, environ []string) *CLI {
+	dir := mainCheckout
+	if home := filepath.Dir(beads); filepath.Base(beads) == directory && isDirectory(home) {
+		dir = home // a .beads below the top of the checkout
+	}
+	return &CLI{
+		kind: kind, program: program, dir: dir, beads: beads, environ: environ,
+		limit: timeLimit, now: time.Now, turn: make(chan struct{}, 1),
+	}
+}
+
+// Kind returns bd or br.
+func (c *CLI) Kind() string { return c.kind }
+
+// Where names the program and its .beads directory.
+func (c *CLI) Where() string { return c.kind + " (" + c.beads + ")" }
+
+// List returns all tasks, closed ones too, by priority, age and id.
+func (c *CLI) List(ctx context.Context) ([]Task, error) {
+	out, err := c.run(ctx, "list", "--all", "--json", "-n", "0")
+	if err != nil {
+		return nil, err
+	}
+	all, err := out.tasks()
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(all), nil
+}
+
+// Ready returns the tasks that the program calls ready and coven's own rules do
+// too: bd lists epics and templates, and does not hold a task back because its
+// parent is blocked by status.
+func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
+	found, err := c.askReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var able, far []Task
+	for _, t := range found {
+		if t.Status != StatusOpen || t.Assignee != "" || !t.work() || t.DeferUntil.After(c.now()) {
+			continue
+		}
+		able = append(able, t)
+		if len(distant(t)) > 0 {
+			far = append(far, t)
+		}
+	}
+	g, err := c.around(ctx, far)
+	if err != nil {
+		return nil, err
+	}
+	ready := []Task{}
+	for _, t := range able {
+		if g.ready(t) {
+			ready = append(ready, t)
+		}
+	}
+	return inOrder(ready), nil
+}
+
+func (c *CLI) askReady(ctx context.Context) ([]Task, error) {
+	args := []string{"ready", "--json", "-n", "0"}
+	var out *output
+	var err error
+	if !c.plain.Load() {
+		out, err = c.run(ctx, append(args, "--exclude-type=epic", "--unassigned")...)
+	}
+	if unknownFlag(err) || c.plain.Load() {
+		c.plain.Store(true)
+		out, err = c.run(ctx, args...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.tasks()
+}
+
+// distant are the tasks that may hold t back though the program calls it ready.
+func distant(t Task) []string {
+	ids := parents(t)
+	for _, d := range t.DependsOn {
+		if d.Type == "waits-for" && !strings.HasPrefix(d.ID, "external:") {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// around reads the ancestors of tasks, and what these wait for.
+func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
+	g := graph{map[string]Task{}, c.now()}
+	asked := map[string]bool{}
+	for {
+		var ids []string
+		for _, t := range tasks {
+			for _, id := range distant(t) {
+				if known, ok := g.tasks[id]; !asked[id] && (!ok || known.Status != StatusClosed) {
+					asked[id] = true
+					ids = append(ids, id)
+				}
+			}
+		}
+		if len(ids) == 0 {
+			return g, nil
+		}
+		tasks = tasks[:0:0]
+		for len(ids) > 0 {
+			some := ids[:min(len(ids), perCall)]
+			ids = ids[len(some):]
+			shown, err := c.show(ctx, g, some...)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return g, err
+			}
+			tasks = append(tasks, shown...)
+		}
+	}
+}
+
+// show reads tasks into g, with those that they depend on as far as the program
+// tells of them. It returns the ones that there are.
+func (c *CLI) show(ctx context.Context, g graph, ids ...string) ([]Task, error) {
+	out, err := c.run(ctx, append([]string{"show", "--json", "--"}, ids...)...)
+	if err != nil {
+		return nil, c.notFound(strings.Join(ids, ", "), err)
+	}
+	found, near, err := out.issues()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range near {
+		if _, known := g.tasks[t.ID]; !known {
+			g.tasks[t.ID] = t
+		}
+	}
+	for _, t := range found {
+		g.tasks[t.ID] = t
+	}
+	return found, nil
+}
+
+// notFound gives the program's "no such issue" its name.
+func (c *CLI) notFound(id string, err error) error {
+	if program := (*ProgramError)(nil); errors.As(err, &program) && missing.MatchString(program.Message) {
+		return fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
+	}
+	return err
+}
+
+// look reads one task into a graph. The program takes a part of an id for the
+// whole; coven does not.
+func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
+	g := graph{map[string]Task{}, c.now()}
+	absent := fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
+	if id == "" || strings.ContainsRune(id, 0) {
+		return Task{}, g, absent
+	}
+	found, err := c.show(ctx, g, id)
+	if err != nil {
+		return Task{}, g, err
+	}
+	for _, t := range found {
+		if t.ID == id {
+			return t, g, nil
+		}
+	}
+	return Task{}, g, absent
+}
+
+// Get returns one task; ErrNotFound when there is none of exactly that id.
+func (c *CLI) Get(ctx context.Context, id string) (Task, error) {
+	t, _, err := c.look(ctx, id)
+	return t, err
+}
+
+// Blockers returns the ids of the open tasks that block a task. An ancestor
+// that is blocked or deferred itself is among them.
+func (c *CLI) Blockers(ctx context.Context, id string) ([]string, error) {
+	t, g, err := c.look(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if g, err = c.family(ctx, t, g); err != nil {
+		return nil, err
+	}
+	return g.blockers(t), nil
+}
+
+// family adds the ancestors of a task to the graph that it was read into.
+func (c *CLI) family(ctx context.Context, t Task, near graph) (graph, error) {
+	g, err := c.around(ctx, []Task{t})
+	for id, one := range near.tasks {
+		if _, known := g.tasks[id]; !known {
+			g.tasks[id] = one
+		}
+	}
+	return g, err
+}

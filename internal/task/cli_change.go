@@ -1,0 +1,304 @@
+package task
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Claim takes a task for actor. The program's own claim is one transaction, so
+// of several claims one wins; it does not look at blockers, so coven does,
+// before it. A task that is blocked by status only is opened first.
+func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
+	if actor == "" {
+		return Task{}, errors.New("claim a task: no actor given")
+	}
+	t, err := c.claimable(ctx, id, actor)
+	if err != nil || held(t, actor) {
+		return t, err
+	}
+	if t.Status == StatusBlocked {
+		if _, err := c.run(ctx, "--actor="+actor, "update", "--status="+StatusOpen, "--json", "--", id); err != nil {
+			return Task{}, c.notFound(id, err)
+		}
+	}
+	out, err := c.run(ctx, "--actor="+actor, "update", "--claim", "--json", "--", id)
+	if err == nil {
+		return c.after(ctx, t, out)
+	}
+	if failed := (*ProgramError)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
+		return Task{}, err
+	}
+	// Lost, or won by a program that failed later: the task itself tells.
+	now, why := c.claimable(ctx, id, actor)
+	if why != nil || held(now, actor) {
+		return now, why
+	}
+	return Task{}, claimError(id, err)
+}
+
+func held(t Task, actor string) bool { return t.Status == StatusInProgress && t.Assignee == actor }
+
+// claimable reads a task, and says why actor cannot have it.
+func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
+	t, g, err := c.look(ctx, id)
+	if err != nil || held(t, actor) {
+		return t, err
+	}
+	if t.Status == StatusOpen || t.Status == StatusBlocked {
+		if g, err = c.family(ctx, t, g); err != nil {
+			return Task{}, err
+		}
+	}
+	if err := claimable(g, t, actor); err != nil {
+		return Task{}, err
+	}
+	return t, nil
+}
+
+// claimError is what the program says of a claim that failed, when the task has
+// changed again since.
+func claimError(id string, err error) error {
+	failed := (*ProgramError)(nil)
+	if errors.As(err, &failed) {
+		if m := claimed.FindStringSubmatch(failed.Message); m != nil {
+			return &ClaimedError{ID: id, Owner: strings.TrimSpace(m[1])}
+		}
+		if _, status, ok := strings.Cut(failed.Message, "not claimable: status "); ok {
+			return &StatusError{ID: id, Status: strings.TrimSpace(status)}
+		}
+	}
+	return err
+}
+
+// after is the task after a change: what was known of it, with what the program
+// answered. An answer that makes no sense is replaced by a look.
+func (c *CLI) after(ctx context.Context, t Task, out *output) (Task, error) {
+	answered, err := out.tasks()
+	if err != nil || len(answered) != 1 || answered[0].ID != t.ID {
+		return c.Get(ctx, t.ID)
+	}
+	is := answered[0]
+	t.Status, t.Assignee, t.Notes, t.CloseReason = is.Status, is.Assignee, is.Notes, is.CloseReason
+	t.UpdatedAt, t.StartedAt, t.ClosedAt = is.UpdatedAt, is.StartedAt, is.ClosedAt
+	return t, nil
+}
+
+// Close closes a task, whatever blocks it: the work is done. The program cannot
+// make it depend on the assignee, so it is looked at just before. A reason of
+// more than 64 KiB is cut.
+func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error) {
+	t, _, err := c.look(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	reason = argument(reason)
+	if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
+		return t, nil
+	}
+	if err := fence(t, actor); err != nil && t.Status != StatusClosed {
+		return Task{}, err
+	}
+	args := as(actor, "close", "--json")
+	if reason != "" {
+		args = append(args, "--reason="+reason)
+	}
+	out, err := c.run(ctx, append(args, "--", id)...)
+	if failed := (*ProgramError)(nil); errors.As(err, &failed) && forceable.MatchString(failed.Message) {
+		out, err = c.run(ctx, append(args, "--force", "--", id)...)
+	}
+	if err != nil {
+		return Task{}, c.notFound(id, err)
+	}
+	return c.after(ctx, t, out)
+}
+
+// as names the actor for the program's history.
+func as(actor string, args ...string) []string {
+	if actor == "" {
+		return args
+	}
+	return append([]string{"--actor=" + actor}, args...)
+}
+
+// Block gives a task the status blocked, takes it from its assignee and appends
+// note, in one command.
+func (c *CLI) Block(ctx context.Context, id, actor, note string) (Task, error) {
+	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
+		return StatusBlocked, t.Status == StatusBlocked && t.Assignee == ""
+	})
+}
+
+// Release gives a task back, in one command: nobody's, and open if it was in
+// progress or blocked.
+func (c *CLI) Release(ctx context.Context, id, actor, note string) (Task, error) {
+	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
+		if t.Status == StatusInProgress || t.Status == StatusBlocked {
+			return StatusOpen, false
+		}
+		return t.Status, t.Assignee == ""
+	})
+}
+
+// giveBack takes a task from its assignee. to says which status it gets, and
+// whether it is as it should be already.
+func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
+	note = argument(note)
+	t, _, err := c.look(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	// Claimed and changed by one command: the program checks the owner again,
+	// in a transaction. Where that fails, the task is looked at anew.
+	for _, checked := range []bool{c.kind == BD && actor != "" && held(t, actor), false} {
+		status, done := to(t)
+		if t.Status == StatusClosed || done && noted(t.Notes, note) {
+			return t, nil
+		}
+		if err := fence(t, actor); err != nil {
+			return Task{}, err
+		}
+		var out *output
+		out, err = c.update(ctx, t, actor, status, note, checked)
+		if err == nil {
+			return c.after(ctx, t, out)
+		}
+		if failed := (*ProgramError)(nil); !checked || !errors.As(err, &failed) || failed.ExitCode < 0 {
+			break
+		}
+		if t, _, err = c.look(ctx, id); err != nil {
+			return Task{}, err
+		}
+	}
+	return Task{}, c.notFound(id, err)
+}
+
+// update sets the status, no assignee and a note.
+func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, checked bool) (*output, error) {
+	args := as(actor, "update", "--json", "--assignee=")
+	if status != t.Status {
+		args = append(args, "--status="+status)
+	}
+	if checked {
+		args = append(args, "--claim")
+	}
+	id := []string{"--", t.ID}
+	if noted(t.Notes, note) {
+		return c.run(ctx, append(args, id...)...)
+	}
+	out, err := c.run(ctx, slices.Concat(args, []string{"--append-notes=" + note}, id)...)
+	if unknownFlag(err) {
+		all := strings.TrimPrefix(t.Notes+"\n"+note, "\n")
+		return c.run(ctx, slices.Concat(args, []string{"--notes=" + argument(all)}, id)...)
+	}
+	return out, err
+}
+
+// argument makes a text fit to be one: no NUL, and not too long for the system.
+func argument(text string) string {
+	const note = "\n[cut by coven: the whole text is in its session]"
+	text = strings.ReplaceAll(text, "\x00", "")
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText-len(note)], "") + note
+	}
+	return text
+}
+
+// Add adds a task. What it comes after is told to the program when it makes the
+// task, so that nobody finds it ready in between, and again where that failed.
+func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
+	if err := n.check(); err != nil {
+		return Task{}, err
+	}
+	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance)} {
+		if argument(text) != text {
+			return Task{}, fmt.Errorf("%w: a text has a NUL or more than %d bytes, which %s does not take", ErrInvalid, mostText, c.kind)
+		}
+	}
+	after := unique(n.After)
+	for _, id := range after {
+		if _, err := c.Get(ctx, id); err != nil {
+			return Task{}, err
+		}
+	}
+	args, err := n.arguments(after)
+	if err != nil {
+		return Task{}, err
+	}
+	out, err := c.run(ctx, args...)
+	if failed := (*ProgramError)(nil); errors.As(err, &failed) && strings.Contains(failed.Message, "invalid issue type") {
+		return Task{}, fmt.Errorf("%w: %s", ErrInvalid, failed.Message)
+	}
+	if err != nil {
+		return Task{}, err
+	}
+	made, err := out.tasks()
+	if err != nil || len(made) != 1 {
+		return Task{}, fmt.Errorf("the task may have been added: %w", errors.Join(err, out.senseless()))
+	}
+	if len(after) == 0 {
+		return made[0], nil
+	}
+	return c.wire(ctx, made[0].ID, after)
+}
+
+// wire makes sure that a new task depends on others.
+func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error) {
+	t, err := c.Get(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	for _, on := range after {
+		if slices.Contains(t.DependsOn, Dependency{on, "blocks"}) {
+			continue
+		}
+		if _, err := c.run(ctx, "dep", "add", "--json", "--", id, on); err != nil {
+			return t, fmt.Errorf("task %s was added, but it does not wait for %s: %w", id, on, err)
+		}
+		t.DependsOn = append(t.DependsOn, Dependency{on, "blocks"})
+	}
+	return t, nil
+}
+
+// arguments is the command that adds a task. No text can be taken for a flag.
+func (n New) arguments(after []string) ([]string, error) {
+	args := []string{"create", "--json", "--title=" + n.Title, "--priority=" + strconv.Itoa(n.Priority)}
+	if n.Type != "" {
+		args = append(args, "--type="+n.Type)
+	}
+	if text := n.Description; text == "-" {
+		args = append(args, "--description=-\n") // alone it means standard input
+	} else if text != "" {
+		args = append(args, "--description="+text)
+	}
+	if len(n.Acceptance) > 0 {
+		args = append(args, "--acceptance="+checklist(n.Acceptance))
+	}
+	if len(n.Labels) > 0 {
+		list, err := commas(unique(n.Labels))
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--labels="+list)
+	}
+	plain := slices.DeleteFunc(slices.Clone(after), func(id string) bool { return strings.ContainsAny(id, ":,\"\n ") })
+	if len(plain) > 0 {
+		args = append(args, "--deps="+strings.Join(plain, ","))
+	}
+	return args, nil
+}
+
+// commas writes words as a list that flags take: CSV.
+func commas(words []string) (string, error) {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	if err := w.Write(words); err != nil {
+		return "", fmt.Errorf("%w: labels: %w", ErrInvalid, err)
+	}
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n"), w.Error()
+}

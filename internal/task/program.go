@@ -1,0 +1,181 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	timeLimit  = 60 * time.Second
+	pipesLimit = 5 * time.Second // for a daemon that keeps the output open
+	mostOutput = 64 << 20        // bytes of standard output; more is an error
+	mostNoise  = 64 << 10        // bytes of standard error that are kept
+	mostText   = 64 << 10        // bytes of a text that is passed as an argument
+	perCall    = 100             // ids in one command
+)
+
+var (
+	errTimeout = errors.New("it did not answer in time and was ended")
+	errTooMuch = errors.New("it printed more than 64 MiB")
+
+	missing   = regexp.MustCompile(`(?i)no issues? found|issue\b.*\bnot found|ISSUE_NOT_FOUND`)
+	unknown   = regexp.MustCompile(`(?i)unknown (shorthand )?flag|unexpected argument|unrecognized option`)
+	claimed   = regexp.MustCompile(`already claimed by (.+)`)
+	forceable = regexp.MustCompile(`--force|blocked by open issues`)
+)
+
+// output is what a run of the program printed that went well.
+type output struct {
+	program string
+	args    []string
+	stdout  []byte
+}
+
+// run runs the program once. Its standard input is empty, its output and its
+// errors are kept apart, and it is ended with its process group when ctx is done
+// or the time limit has passed.
+func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s %s: %w", c.kind, args[0], ctx.Err())
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, c.limit, errTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, c.program, args...)
+	cmd.Dir, cmd.Env = c.dir, c.environ
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = pipesLimit
+	stdout, stderr := &capped{most: mostOutput, err: errTooMuch}, &capped{most: mostNoise}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
+		err = nil
+	}
+	switch {
+	case err == nil:
+		return &output{c.kind, args, stdout.Bytes()}, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s %s: %w", c.kind, args[0], ctx.Err())
+	}
+	failed := &ProgramError{Program: c.kind, Args: args, ExitCode: -1}
+	switch exit := (*exec.ExitError)(nil); {
+	case stdout.full:
+		failed.cause = errTooMuch
+	case limited.Err() != nil:
+		failed.cause = context.Cause(limited)
+	case errors.As(err, &exit):
+		failed.ExitCode, failed.Message = exit.ExitCode(), complaint(stdout.Bytes(), stderr.Bytes())
+	default:
+		failed.cause = err
+	}
+	return nil, failed
+}
+
+// capped keeps the first bytes that are written to it. What comes after them is
+// thrown away, or refused with err.
+type capped struct {
+	bytes.Buffer
+	most int
+	err  error
+	full bool
+}
+
+func (b *capped) Write(p []byte) (int, error) {
+	room := b.most - b.Len()
+	if len(p) <= room {
+		return b.Buffer.Write(p)
+	}
+	b.full = true
+	if b.err != nil {
+		return 0, b.err
+	}
+	b.Buffer.Write(p[:room])
+	return len(p), nil
+}
+
+// ProgramError says that the tracker's program failed.
+type ProgramError struct {
+	Program  string   // bd or br
+	Args     []string // without the program
+	ExitCode int      // -1 when it did not end by itself
+	Message  string   // its own words, one line; empty when it said nothing
+
+	cause error // why there is no exit code, or no sense in what it printed
+}
+
+func (e *ProgramError) Error() string {
+	text := e.command() + ": "
+	switch {
+	case e.cause != nil && e.Message != "":
+		text += e.cause.Error() + ": " + e.Message
+	case e.cause != nil:
+		text += e.cause.Error()
+	case e.Message != "":
+		text += e.Message
+	default:
+		text += fmt.Sprintf("exit code %d, and not a word", e.ExitCode)
+	}
+	if next := e.next(); next != "" {
+		text += "; " + next
+	}
+	return text
+}
+
+func (e *ProgramError) Unwrap() error { return e.cause }
+
+// command is the command line for people: quoted, and long texts cut.
+func (e *ProgramError) command() string {
+	words := []string{e.Program}
+	for _, arg := range e.Args {
+		if r := []rune(arg); len(r) > 60 {
+			arg = string(r[:60]) + "..."
+		}
+		if strings.ContainsAny(arg, " \t\n'\"\\$`*?[]{}()<>|&;#~") || arg == "" {
+			arg = quoted(arg)
+		}
+		words = append(words, arg)
+	}
+	return strings.ReplaceAll(strings.Join(words, " "), "\n", " ")
+}
+
+var (
+	noDatabase = regexp.MustCompile(`(?i)no beads database|not initialized`)
+	skew       = regexp.MustCompile(`(?i)schema.*(skew|newer|ahead|drift)|newer.*schema`)
+	readonly   = regexp.MustCompile(`(?i)read-?only`)
+)
+
+// next says what to do about it.
+func (e *ProgramError) next() string {
+	switch {
+	case noDatabase.MatchString(e.Message) && e.Program == BD:
+		return "make one: bd init (in a fresh clone: bd bootstrap), or let coven keep the tasks itself: tracker: jsonl, then coven task add"
+	case noDatabase.MatchString(e.Message):
+		return "make one: " + e.Program + " init, or let coven keep the tasks itself: tracker: jsonl, then coven task add"
+	case skew.MatchString(e.Message):
+		return "the database was written by a newer " + e.Program + ": upgrade yours: " + installs[e.Program]
+	case errors.Is(e.cause, errTimeout):
+		return "run it by hand to see what holds it up (bd doctor); nothing is known of what it changed"
+	case errors.Is(e.cause, errNotJSON):
+		return "run it by hand; a " + e.Program + " older than 0.20 does not speak JSON: " + installs[e.Program]
+	case readonly.MatchString(e.Message):
+		return "coven needs to write: unset what makes " + e.Program + " read-only"
+	}
+	return ""
+}
+
+// unknownFlag says whether a run failed because the program does not know one
+// of its flags.
+func unknownFlag(err error) bool {
+	failed := (*ProgramError)(nil)
+	return errors.As(err, &failed) && failed.ExitCode > 0 && unknown.MatchString(failed.Message)
+}
