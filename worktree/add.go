@@ -58,7 +58,7 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
-	l, err := r.lock(ctx, taskLock(SafeName(req.TaskID)))
+	l, err := r.lock(ctx, taskLock(SafeName(req.TaskID)), "add "+req.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 	if err := EnsureCovenDir(r.Root); err != nil {
 		return nil, err
 	}
-	l, err := r.lock(ctx, worktreesLock)
+	l, err := r.lock(ctx, worktreesLock, "add "+taskID)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (r *Repo) gitAdd(ctx context.Context, name, start string) (string, error) {
 	err = r.git().Run(ctx, "worktree", "add", "--quiet", "--no-checkout", "--no-track",
 		"-b", branchPrefix+name, r.worktreePath(name), start)
 	if err != nil {
-		return "", err
+		return "", r.explained(ctx, err, headsPrefix+branchPrefix+name)
 	}
 	after, err := r.admins()
 	if err != nil {

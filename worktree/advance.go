@@ -36,7 +36,7 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 	}
 	crash.Point("integrate.worktree")
 	edit := git.Move(headsPrefix+w.Branch, m.New, m.Old)
-	if err := ix.git.Transact(ctx, "coven: integrate", edit); err != nil {
+	if err := w.repo.transact(ctx, ix.git, "coven: integrate", edit); err != nil {
 		return err
 	}
 	crash.Point("integrate.ref")

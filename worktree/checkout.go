@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -29,9 +28,6 @@ func (e *CheckoutError) Error() string {
 	}
 	return text + "; next: " + e.Next
 }
-
-// indexWait is how long another git may hold a checkout's index.
-const indexWait = 5 * time.Second
 
 // A checkout is one that a person works in.
 type checkout struct {
@@ -163,27 +159,19 @@ func (c checkout) ready(ctx context.Context) error {
 			}
 		}
 	}
+	if err := c.await(ctx, "HEAD.lock"); err != nil {
+		return err
+	}
 	return c.awaitIndex(ctx)
 }
 
 // awaitIndex waits for another git to let go of the index.
-func (c checkout) awaitIndex(ctx context.Context) error {
-	lockFile := filepath.Join(c.git.Dir, "index.lock")
-	deadline := time.NewTimer(indexWait)
-	defer deadline.Stop()
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		if _, err := os.Lstat(lockFile); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-deadline.C:
-			return &CheckoutError{
-				Path: c.path, Reason: "another git holds " + lockFile,
-				Next: "end that git, or if none runs: rm " + quote(lockFile),
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+func (c checkout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
+
+func (c checkout) await(ctx context.Context, name string) error {
+	err := awaitGone(ctx, filepath.Join(c.git.Dir, name))
+	if busy, ok := errors.AsType[*BusyError](err); ok {
+		return &CheckoutError{Path: c.path, Reason: busy.reason(), Next: busy.next()}
 	}
+	return err
 }

@@ -69,7 +69,7 @@ func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, e
 	if replaces != "" {
 		edit = git.Move(claimRef(claim.Task), oid, replaces)
 	}
-	if err := r.git().Transact(ctx, "coven: claim", edit); err != nil {
+	if err := r.transact(ctx, r.git(), "coven: claim", edit); err != nil {
 		return Held{}, r.claimRefused(ctx, claim.Task, replaces, err)
 	}
 	return Held{Claim: claim, Oid: oid}, nil
@@ -141,7 +141,7 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 // Unclaim gives a task back. It fails like Claim when oid is not the present
 // claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
-	err := r.git().Transact(ctx, "coven: unclaim", git.Delete(claimRef(taskID), oid))
+	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
 	if err != nil {
 		return r.claimRefused(ctx, taskID, oid, err)
 	}

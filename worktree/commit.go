@@ -37,7 +37,7 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	if strings.TrimSpace(req.Message) == "" {
 		return Commit{}, errors.New("commit: the message is empty")
 	}
-	l, err := w.lock(ctx)
+	l, err := w.lock(ctx, "commit")
 	if err != nil {
 		return Commit{}, err
 	}
@@ -135,7 +135,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	}
 	crash.Point("commit.made")
 	edit := git.Move(headsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
-	if err := c.ix.git.Transact(ctx, "coven: commit", edit); err != nil {
+	if err := c.w.repo.transact(ctx, c.ix.git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}
 	crash.Point("commit.moved")

@@ -198,7 +198,7 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := r.lock(short, targetLock(r.target(t)))
+	_, err := r.lock(short, targetLock(r.target(t)), "test")
 	wantIs(t, err, context.DeadlineExceeded)
 
 	must(t, os.WriteFile(gate, []byte("go\n"), 0)) // returns when the filter reads

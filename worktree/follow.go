@@ -28,6 +28,23 @@ func (c checkout) follow(ctx context.Context, from, to string) error {
 	if len(files) > 0 {
 		return c.refused(files, nil)
 	}
+	for try := 1; ; try++ {
+		err := c.move(ctx, from, to, changes)
+		refused, isRefusal := errors.AsType[*CheckoutError](err)
+		if err == nil || try == followTries || isRefusal && len(refused.Files) > 0 {
+			return err
+		}
+		// No file is in the way: maybe another git took the index just then.
+		if busy := c.awaitIndex(ctx); busy != nil {
+			return busy
+		}
+	}
+}
+
+// followTries is how often a checkout is moved that another git keeps busy.
+const followTries = 4
+
+func (c checkout) move(ctx context.Context, from, to string, changes []git.Change) error {
 	if err := c.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
 		return err // 1: some files are changed
 	}

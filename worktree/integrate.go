@@ -44,7 +44,7 @@ func (e *DirtyError) Error() string {
 // When the merge changes nothing in the branch's tree no commit is made. On a
 // *ConflictError nothing has changed. W must be committed (*DirtyError).
 func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, error) {
-	l, err := w.lock(ctx)
+	l, err := w.lock(ctx, "integrate")
 	if err != nil {
 		return Candidate{}, err
 	}

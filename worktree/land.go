@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -78,7 +79,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
 		return Landed{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
 	}
-	l, err := w.repo.lock(ctx, targetLock(req.Candidate.Target))
+	l, err := w.repo.lock(ctx, targetLock(req.Candidate.Target), "land "+w.TaskID)
 	if err != nil {
 		return Landed{}, err
 	}
@@ -114,6 +115,9 @@ func (l *landing) run(ctx context.Context) (Landed, error) {
 	if tip.Tree == c.Tree {
 		done.Already = true
 		return done, nil
+	}
+	if err := l.unobstructed(ctx); err != nil {
+		return done, err
 	}
 	crash.Point("land.merged")
 	if done.Commit, err = l.commit(ctx); err != nil {
@@ -166,6 +170,22 @@ func (l *landing) stillThere(ctx context.Context) error {
 	return err
 }
 
+// unobstructed checks, before anything is written down, that nobody is at work
+// on the target or in a checkout of it.
+func (l *landing) unobstructed(ctx context.Context) error {
+	ref := l.req.Candidate.Target.Ref
+	checkouts, err := l.w.repo.checkoutsOf(ctx, ref, l.git.Hold)
+	if err != nil {
+		return err
+	}
+	for _, c := range checkouts {
+		if err := c.ready(ctx); err != nil {
+			return err
+		}
+	}
+	return awaitGone(ctx, filepath.Join(l.w.repo.GitDir, ref+".lock"))
+}
+
 // move takes the checkouts along, then moves the target if the claim holds.
 func (l *landing) move(ctx context.Context, intent Intent) error {
 	crash.Point("land.checkout.before")
@@ -175,7 +195,7 @@ func (l *landing) move(ctx context.Context, intent Intent) error {
 	}
 	crash.Point("land.checkout.after")
 	crash.Point("land.ref.before")
-	err = l.git.Transact(ctx, "coven: land "+l.w.name,
+	err = l.w.repo.transact(ctx, l.git, "coven: land "+l.w.name,
 		git.Move(intent.TargetRef, intent.New, intent.Old),
 		git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 // A lock excludes other processes and other goroutines of this one.
 type lock struct{ file *lockedfile.File }
 
-// lock waits for the named lock until ctx is done.
-func (r *Repo) lock(ctx context.Context, name string) (*lock, error) {
+// lock waits for the named lock until ctx is done. what is for people who wait
+// for it, too: "land T".
+func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	path := r.ours("locks", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
@@ -34,7 +35,9 @@ func (r *Repo) lock(ctx context.Context, name string) (*lock, error) {
 		if res.err != nil {
 			return nil, fmt.Errorf("lock %s: %w", name, res.err)
 		}
-		return &lock{file: res.file}, nil
+		l := &lock{file: res.file}
+		l.sign(what)
+		return l, nil
 	case <-ctx.Done():
 		go func() { // it cannot be interrupted: let go of it when it comes
 			if res := <-got; res.err == nil {
@@ -49,7 +52,10 @@ func (r *Repo) lock(ctx context.Context, name string) (*lock, error) {
 func (l *lock) held() *os.File { return l.file.File }
 
 // release can only fail when the file was closed before, a programmer error.
-func (l *lock) release() { _ = l.file.Close() }
+func (l *lock) release() {
+	_ = l.file.Truncate(0)
+	_ = l.file.Close()
+}
 
 // taskLock names one of 256 locks: few files, and tasks rarely share one.
 func taskLock(name string) string {

@@ -19,7 +19,7 @@ import (
 // this waits for it.
 func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, err error) {
 	target := Target{Branch: strings.TrimPrefix(intent.TargetRef, headsPrefix)}
-	l, err := r.lock(ctx, targetLock(target))
+	l, err := r.lock(ctx, targetLock(target), "recover the landing of "+intent.Task)
 	if err != nil {
 		return false, err
 	}

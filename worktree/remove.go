@@ -32,7 +32,7 @@ type RemoveRequest struct {
 // branch and coven's own data about it. It returns the ref under which
 // something was stored, or "". When storing fails nothing is removed.
 func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef string, err error) {
-	l, err := w.lock(ctx)
+	l, err := w.lock(ctx, "remove")
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
 // last but one: as long as it is there, an interrupted removal is seen and can
 // be done again.
 func (w *Worktree) unregister(ctx context.Context, tip string) error {
-	l, err := w.repo.lock(ctx, worktreesLock)
+	l, err := w.repo.lock(ctx, worktreesLock, "remove "+w.TaskID)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 	crash.Point("remove.unregistered")
 	if tip != "" {
 		edit := git.Delete(headsPrefix+w.Branch, tip)
-		if err := w.repo.git().Transact(ctx, "coven: remove", edit); err != nil {
+		if err := w.repo.transact(ctx, w.repo.git(), "coven: remove", edit); err != nil {
 			return err
 		}
 	}

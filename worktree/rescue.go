@@ -142,8 +142,9 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInf
 			info.N = all[len(all)-1].N + 1
 		}
 		info.Ref = rescuePrefix(w.TaskID) + strconv.Itoa(info.N)
-		if refused = w.repo.git().Transact(ctx, "coven: rescue", git.Create(info.Ref, info.Commit)); refused == nil {
-			return info, nil
+		refused = w.repo.transact(ctx, w.repo.git(), "coven: rescue", git.Create(info.Ref, info.Commit))
+		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
+			return info, refused
 		}
 	}
 	return info, refused

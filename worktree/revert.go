@@ -23,7 +23,7 @@ func (w *Worktree) Revert(ctx context.Context, session string, n int) (before Sn
 
 // Restore makes W what a snapshot or any other commit holds, like Revert.
 func (w *Worktree) Restore(ctx context.Context, session, commitish string) (before Snapshot, err error) {
-	l, err := w.lock(ctx)
+	l, err := w.lock(ctx, "restore")
 	if err != nil {
 		return Snapshot{}, err
 	}

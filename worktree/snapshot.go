@@ -82,8 +82,9 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 			return last, nil
 		}
 		var next Snapshot
-		if next, refused = w.repo.append(ctx, session, note, tree, last); refused == nil {
-			return next, nil
+		next, refused = w.repo.append(ctx, session, note, tree, last)
+		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
+			return next, refused
 		}
 	}
 	return Snapshot{}, refused // others were faster, or the ref cannot change
@@ -104,7 +105,7 @@ func (r *Repo) append(ctx context.Context, session, note, tree string, last Snap
 	if last.N > 0 {
 		edit = git.Move(snapshotRef(session), next.Commit, last.Commit)
 	}
-	return next, r.git().Transact(ctx, "coven: snapshot", edit)
+	return next, r.transact(ctx, r.git(), "coven: snapshot", edit)
 }
 
 // lastSnapshot returns the newest snapshot of a session, N 0 if none.

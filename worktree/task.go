@@ -140,6 +140,6 @@ func (w *Worktree) ours(elem ...string) string {
 	return w.repo.ours(append([]string{"tasks", w.name}, elem...)...)
 }
 
-func (w *Worktree) lock(ctx context.Context) (*lock, error) {
-	return w.repo.lock(ctx, taskLock(w.name))
+func (w *Worktree) lock(ctx context.Context, verb string) (*lock, error) {
+	return w.repo.lock(ctx, taskLock(w.name), verb+" "+w.TaskID)
 }

@@ -46,6 +46,12 @@ func (r Repo) Ref(ctx context.Context, name string) (string, error) {
 // An Edit is one line of a ref transaction.
 type Edit struct{ verb, ref, first, second string }
 
+// Ref is the full name of the ref the edit is about.
+func (e Edit) Ref() string { return e.ref }
+
+// Deletes reports whether the edit removes its ref.
+func (e Edit) Deletes() bool { return e.verb == "delete" }
+
 // Create makes a ref that must not exist.
 func Create(ref, oid string) Edit { return Edit{verb: "create", ref: ref, first: oid} }
 

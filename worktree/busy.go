@@ -1,0 +1,131 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A BusyError means that a lock file of git's is in the way: another git is at
+// work in the repository, or has died there. Nothing was changed. coven never
+// removes such a file.
+type BusyError struct {
+	File string
+	Age  time.Duration // since File was made
+}
+
+func (e *BusyError) Error() string { return e.reason() + "; next: " + e.next() }
+
+func (e *BusyError) reason() string {
+	return fmt.Sprintf("another git has held %s for %v", e.File, e.Age.Round(time.Second))
+}
+
+func (e *BusyError) next() string {
+	return "end that git, or if none runs: rm " + quote(e.File)
+}
+
+const (
+	// lockWait is how long another git may hold what a landing needs.
+	lockWait = 5 * time.Second
+	// transactTries is how often a transaction is begun that meets locks which
+	// come and go.
+	transactTries = 3
+)
+
+// awaitGone waits for another git to remove its lock file.
+func awaitGone(ctx context.Context, file string) error {
+	deadline := time.NewTimer(lockWait)
+	defer deadline.Stop()
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		info, err := os.Lstat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look for a lock: %w", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-deadline.C:
+			return &BusyError{File: file, Age: age(info)}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// transact makes all edits of refs or none. A lock that another git held all
+// the time is a *BusyError.
+func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
+	var refs []string
+	deletes := false
+	for _, e := range edits {
+		refs = append(refs, e.Ref())
+		deletes = deletes || e.Deletes()
+	}
+	var err error
+	for range transactTries {
+		begun := time.Now()
+		if err = g.Transact(ctx, message, edits...); err == nil || ctx.Err() != nil {
+			return err
+		}
+		busy := r.refLocks(ctx, refs, deletes)
+		if len(busy) == 0 {
+			return err // for another reason
+		}
+		if old, held := heldSince(busy, begun); held {
+			return fmt.Errorf("%s: %w", message, old)
+		}
+	}
+	return err
+}
+
+// explained is for git commands that change refs on their own: it puts the lock
+// of another git in the place of what git printed.
+func (r *Repo) explained(ctx context.Context, err error, refs ...string) error {
+	for _, busy := range r.refLocks(ctx, refs, true) {
+		return busy
+	}
+	return err
+}
+
+// refLocks lists the lock files that are now in the way of a transaction.
+func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*BusyError {
+	var names []string
+	for _, ref := range refs {
+		names = append(names, ref+".lock")
+	}
+	if deletes {
+		names = append(names, "packed-refs.lock")
+	}
+	if head, err := headOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
+		names = append(names, "HEAD.lock") // git writes HEAD's log, too
+	}
+	var found []*BusyError
+	for _, name := range names {
+		file := filepath.Join(r.GitDir, name)
+		if info, err := os.Lstat(file); err == nil {
+			found = append(found, &BusyError{File: file, Age: age(info)})
+		}
+	}
+	return found
+}
+
+// heldSince returns a lock that is as old as that.
+func heldSince(locks []*BusyError, begun time.Time) (*BusyError, bool) {
+	for _, lock := range locks {
+		if lock.Age >= time.Since(begun) {
+			return lock, true
+		}
+	}
+	return nil, false
+}
+
+func age(info fs.FileInfo) time.Duration { return time.Since(info.ModTime()) }

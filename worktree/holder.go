@@ -1,0 +1,64 @@
+package worktree
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Holder is who has a lock. When coven was killed and its git goes on, PID
+// is that of the killed coven: the lock is still held for What.
+type Holder struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	What  string    `json:"what"` // "land T"
+}
+
+// maxHolder is more bytes than any holder takes.
+const maxHolder = 1 << 16
+
+// LandingLock returns who lands on a target now. The answer comes from the
+// lock; what its file says is only as good as its last writer, so a holder may
+// have no fields set.
+func (r *Repo) LandingLock(targetRef string) (Holder, bool) {
+	target := Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)}
+	return holderOf(r.ours("locks", targetLock(target)))
+}
+
+// holderOf asks for a shared lock: two who ask are not in each other's way.
+func holderOf(path string) (Holder, bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Holder{}, false // nobody has ever taken it
+	}
+	defer func() { _ = file.Close() }()
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		return Holder{}, false
+	}
+	var holder Holder
+	raw, err := io.ReadAll(io.LimitReader(file, maxHolder))
+	if err != nil || json.Unmarshal(raw, &holder) != nil {
+		return Holder{}, true // it is being written, or could not be
+	}
+	return holder, true
+}
+
+// sign writes into a lock's file who holds it. That is for people to read: a
+// failure changes nothing about the lock.
+func (l *lock) sign(what string) {
+	host, _ := os.Hostname() //nolint:errcheck // an empty name will do
+	raw, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what})
+	if err != nil {
+		return
+	}
+	if n, err := l.file.WriteAt(append(raw, '\n'), 0); err == nil {
+		_ = l.file.Truncate(int64(n))
+	}
+}

@@ -1,0 +1,227 @@
+package worktree
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLandingLock(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	claim := claimFor(t, r, "T")
+	_, held := r.LandingLock("refs/heads/main")
+	equal(t, "held before", held, false)
+	begun := time.Now().Add(-time.Second)
+	value[Landed](t)(w.Land(t.Context(), LandRequest{
+		Candidate: c, Message: "m", ClaimOid: claim.Oid,
+		Journal: journalFunc(func(Intent) error {
+			holder, held := r.LandingLock("refs/heads/main")
+			equal(t, "held", held, true)
+			equal(t, "pid", holder.PID, os.Getpid())
+			equal(t, "what", holder.What, "land T")
+			equal(t, "host", holder.Host, value[string](t)(os.Hostname()))
+			equal(t, "since", holder.Since.After(begun) && !holder.Since.After(time.Now()), true)
+			_, other := r.LandingLock("refs/heads/other")
+			equal(t, "another target", other, false)
+			return nil
+		}),
+	}))
+	_, held = r.LandingLock("refs/heads/main")
+	equal(t, "held after", held, false)
+	equal(t, "file", read(t, r.ours("locks", targetLock(c.Target))), "")
+}
+
+// What a killed holder left in the file does not make the lock held, and the
+// next holder's name is in its place.
+func TestLandingLockOfTheDead(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	claim := claimFor(t, r, "T")
+	cmd := actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash)
+	killAt(t, cmd, "land.intent")
+	left := read(t, r.ours("locks", targetLock(c.Target)))
+	if !strings.Contains(left, `"land T"`) {
+		t.Fatalf("the killed process left %q", left)
+	}
+	holder, held := r.LandingLock("refs/heads/main")
+	if held {
+		t.Fatalf("held by %v", holder)
+	}
+	l := value[*lock](t)(r.lock(t.Context(), targetLock(c.Target), "x"))
+	holder, held = r.LandingLock("refs/heads/main")
+	equal(t, "held", held, true)
+	equal(t, "what", holder.What, "x")
+	equal(t, "pid", holder.PID, os.Getpid())
+	l.release()
+	value[Landed](t)(w.Land(t.Context(), LandRequest{
+		Candidate: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
+	}))
+}
+
+// The lock of a killed coven lasts as long as its git, and so does the word
+// about who holds it.
+func TestLandingLockOfAnOrphan(t *testing.T) {
+	r := sample(t)
+	target := r.target(t)
+	l := value[*lock](t)(r.lock(t.Context(), targetLock(target), "land T"))
+	child := exec.Command("cat")
+	child.ExtraFiles = []*os.File{l.held()}
+	in, err := child.StdinPipe()
+	must(t, err)
+	must(t, child.Start())
+	must(t, l.file.File.Close()) //nolint:staticcheck // as a kill does: the lock is not given back
+	holder, held := r.LandingLock(target.Ref)
+	equal(t, "held", held, true)
+	equal(t, "what", holder.What, "land T")
+	must(t, in.Close())
+	must(t, child.Wait())
+	_, held = r.LandingLock(target.Ref)
+	equal(t, "held after", held, false)
+	_ = l.file.Close() // it is closed: this stops lockedfile's own check
+}
+
+// Asking is in nobody's way.
+func TestLandingLockAskedOften(t *testing.T) {
+	r := sample(t)
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					r.LandingLock("refs/heads/main")
+				}
+			}
+		})
+	}
+	for range 50 {
+		l := value[*lock](t)(r.lock(t.Context(), targetLock(r.target(t)), "land T"))
+		if _, held := r.LandingLock("refs/heads/main"); !held {
+			t.Error("a held lock was called free")
+		}
+		l.release()
+	}
+	close(stop)
+	wait.Wait()
+}
+
+// A lock of git's is held by another process: nothing changes, and when it is
+// gone the same landing succeeds.
+func TestLandMeetsForeignLocks(t *testing.T) {
+	for _, name := range []string{"index.lock", "HEAD.lock", "refs/heads/main.lock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w, c := ready(t, r, "T")
+			claimFor(t, r, "T")
+			personWorks(t, r.Root)
+			before, tip := status(t, r.Root), r.target(t).Tip
+			file := filepath.Join(r.GitDir, name)
+			letGo := holdFile(t, file)
+			_, err := land(t, w, c, Squash)
+			text := err.Error()
+			if name == "refs/heads/main.lock" {
+				equal(t, "file", wantError[*BusyError](t, err).File, file)
+			} else {
+				equal(t, "path", wantError[*CheckoutError](t, err).Path, r.Root)
+			}
+			for _, part := range []string{"another git has held " + file + " for ", "s; next: ", "rm '" + file + "'"} {
+				if !strings.Contains(text, part) {
+					t.Errorf("%q is not in %q", part, text)
+				}
+			}
+			if strings.Contains(text, "Unable to create") {
+				t.Errorf("git's own words: %q", text)
+			}
+			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "lock", exists(file), true)
+			equal(t, "mark left", exists(r.checkout(r.GitDir, r.Root).markPath()), false)
+			letGo()
+			equal(t, "checkout", status(t, r.Root), before)
+			value[Landed](t)(land(t, w, c, Squash))
+		})
+	}
+}
+
+// holdFile lets another process make a lock file, and returns what makes that
+// process remove it and end.
+func holdFile(t *testing.T, file string) func() {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `set -C; : >"$1"; echo made; read -r _; rm "$1"`, "sh", file)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	equal(t, "the holder", value[string](t)(bufio.NewReader(out).ReadString('\n')), "made\n")
+	return func() {
+		t.Helper()
+		must(t, in.Close())
+		must(t, cmd.Wait())
+	}
+}
+
+// Other writes name the lock that is in their way, too.
+func TestWritesMeetForeignLocks(t *testing.T) {
+	cases := map[string]struct {
+		lock string
+		act  func(r *Repo, w *Worktree, held Held) error
+	}{
+		"commit": {"refs/heads/coven/T.lock", func(r *Repo, w *Worktree, _ Held) error {
+			_, err := w.Commit(context.Background(), CommitRequest{Message: "m", TargetTip: "main"})
+			return err
+		}},
+		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *Repo, w *Worktree, _ Held) error {
+			_, err := w.Snapshot(context.Background(), "s", "")
+			return err
+		}},
+		"unclaim": {"packed-refs.lock", func(r *Repo, _ *Worktree, held Held) error {
+			return r.Unclaim(context.Background(), "T", held.Oid)
+		}},
+		"renew": {"refs/coven/claims/T.lock", func(r *Repo, _ *Worktree, held Held) error {
+			_, err := r.Renew(context.Background(), held, held.Expires)
+			return err
+		}},
+		"add": {"refs/heads/coven/new.lock", func(r *Repo, _ *Worktree, _ Held) error {
+			_, err := r.Add(context.Background(), AddRequest{TaskID: "new", Base: "main"})
+			return err
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w := add(t, r, "T")
+			held := claimFor(t, r, "T")
+			write(t, filepath.Join(w.Path, "a"), "a")
+			gitIn(t, r.Root, "pack-refs", "--all")
+			file := filepath.Join(r.GitDir, c.lock)
+			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			letGo := holdFile(t, file)
+			equal(t, "file", wantError[*BusyError](t, c.act(r, w, held)).File, file)
+			letGo()
+			must(t, c.act(r, w, held))
+		})
+	}
+}
+
+// git pack-refs holds packed-refs.lock; a landing does not need it.
+func TestLandBesidePackRefs(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	gitIn(t, r.Root, "pack-refs", "--all")
+	letGo := holdFile(t, filepath.Join(r.GitDir, "packed-refs.lock"))
+	value[Landed](t)(land(t, w, c, Squash))
+	letGo()
+	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
+}
