@@ -36,6 +36,9 @@ func (w *Workshop) reminder(path string, b beginning) string {
 	return goOn + " Your last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
+// primaryAgent is the agent that does agent steps.
+const primaryAgent = "build"
+
 // agent does an agent leaf.
 func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, error) {
 	report, err := w.converse(ctx, c, b)
@@ -50,7 +53,7 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 			Reason: "limit", Detail: report.Error, Next: "resume",
 		}
 	}
-	result := Result{Output: report.Text, Usage: report.Result.Usage}
+	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
 		result.Error, result.ErrorType = report.Error, string(report.Kind)
 		return w.unfinished(ctx, result)
@@ -68,11 +71,11 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 func (w *Workshop) claimed(path, text string, result *Result) error {
 	claim, found, err := ParseClaim(text)
 	if err != nil {
-		result.Summary = firstParagraph(text)
+		result.Summary = summaryOf(text)
 		return w.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
 	}
 	if !found {
-		result.Summary = firstParagraph(text)
+		result.Summary = summaryOf(text)
 		return nil
 	}
 	result.Summary, result.Outputs = claim.Summary, claim.Outputs

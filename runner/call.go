@@ -14,7 +14,7 @@ import (
 
 // call asks for the work of a leaf and makes an outcome of its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
-	c.Step, c.Path = name, s.at.leaf(name, s.retry+1)
+	c.Step, c.Path, c.Tolerated = name, s.at.leaf(name, s.retry+1), s.tolerant
 	r, err := s.leaves.Do(ctx, c)
 	if err != nil {
 		return Outcome{Path: c.Path}, err
@@ -78,7 +78,7 @@ func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result.Input = hash
+	result.Input, result.Tolerated = hash, c.Tolerated && !result.OK
 	if err := r.journal.Append(event.Event{Type: event.StepCompleted, Path: c.Path}, result); err != nil {
 		return Result{}, err
 	}

@@ -85,6 +85,26 @@ func lastFence(text string) (string, bool) {
 }
 
 // firstParagraph is the summary of a message that claims nothing.
+// summaryOf is the part of a text under a heading "Summary", or its first
+// paragraph.
+func summaryOf(text string) string {
+	section, in := []string{}, false
+	for line := range strings.Lines(text) {
+		heading, isHeading := strings.CutPrefix(strings.TrimSpace(line), "## ")
+		if in && isHeading {
+			break
+		}
+		if in {
+			section = append(section, line)
+		}
+		in = in || isHeading && strings.EqualFold(strings.TrimSpace(heading), "summary")
+	}
+	if summary := strings.Join(strings.Fields(strings.Join(section, " ")), " "); summary != "" {
+		return summary
+	}
+	return firstParagraph(text)
+}
+
 func firstParagraph(text string) string {
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if p = strings.Join(strings.Fields(p), " "); p != "" {

@@ -62,8 +62,10 @@ type retry struct {
 
 // Run implements Step.
 func (r retry) Run(ctx context.Context, s *State) (Outcome, error) {
-	defer func() { s.retry = 0 }()
+	tolerant := s.tolerant
+	defer func() { s.retry, s.tolerant = 0, tolerant }()
 	for s.retry = 0; ; s.retry++ {
+		s.tolerant = tolerant || s.retry < r.more
 		out, err := r.step.Run(ctx, s)
 		if err != nil || out.Verdict != Failed || s.retry == r.more {
 			return out, err
@@ -80,7 +82,10 @@ type settle struct {
 
 // Run implements Step.
 func (t settle) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer := s.tolerant
+	s.tolerant = t.onFail == grimoires.Continue
 	out, err := t.step.Run(ctx, s)
+	s.tolerant = outer
 	switch {
 	case err != nil:
 	case out.Verdict == Passed && t.exitLoop:

@@ -20,7 +20,9 @@ type Result struct {
 	Files     []string        `json:"files,omitempty"` // what the step changed
 	Receipts  []event.Receipt `json:"receipts,omitempty"`
 	Usage     provider.Usage  `json:"usage,omitzero"`
-	Input     string          `json:"input"` // sha256 of what the leaf was given
+	Agent     string          `json:"agent,omitempty"`     // who did it, of an agent step
+	Tolerated bool            `json:"tolerated,omitempty"` // it failed, and the run may go on
+	Input     string          `json:"input"`               // sha256 of what the leaf was given
 }
 
 // Wait says that the run cannot go on now, and nothing is wrong: a person, a

@@ -28,6 +28,10 @@ import (
 // stops it.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrCancelled is the cause for which a run's context ends when a person does
+// not want the task's session any more. What it made is put away by who asked.
+var ErrCancelled = errors.New("cancelled")
+
 // Runner runs one task of one session.
 type Runner struct {
 	Task     string // its id
@@ -123,6 +127,8 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 		ending.Next = r.command(wait.Next)
 	case errors.Is(err, ErrInterrupted):
 		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
+	case errors.Is(err, ErrCancelled):
+		ending.Status, ending.Detail, ending.Next = Interrupted, "being cancelled by a person", r.command("cancel")
 	case err != nil:
 		return Ending{}, err
 	case out.Verdict == Stopped:

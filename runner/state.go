@@ -16,7 +16,8 @@ type State struct {
 	attempt string // summary of the prior session
 
 	at       place
-	retry    int // attempts of the current leaf that came before
+	retry    int  // attempts of the current leaf that came before
+	tolerant bool // a failure of the current leaf stops nothing
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any

@@ -26,6 +26,8 @@ type Call struct {
 	Agent  *AgentInput  `json:"agent,omitempty"`
 	Script *ScriptInput `json:"script,omitempty"`
 	Merge  *MergeInput  `json:"merge,omitempty"`
+	// Tolerated says that the run goes on when the leaf fails.
+	Tolerated bool `json:"tolerated,omitempty"`
 }
 
 // Kind is the type of the step, as grimoires name it.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -26,7 +28,18 @@ type app struct {
 
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
-	width       func() int
+	size        func() (width, height int)
+}
+
+// screen is where tasks at work are shown: as JSON lines, or as draw says.
+func (a *app) screen(asJSON bool, draw func(event.Event) string) *screen {
+	switch {
+	case asJSON:
+		return newScreen(a.out, jsonLine, nil)
+	case a.interactive:
+		return newScreen(a.out, draw, newLiveLines(a.out, a.size, a.now))
+	}
+	return newScreen(a.out, draw, nil)
 }
 
 func newApp() *app {
@@ -34,12 +47,12 @@ func newApp() *app {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: time.Now, self: os.Executable,
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
-		width: func() int {
-			width, _, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil || width <= 0 {
-				return 80
+		size: func() (int, int) {
+			width, height, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil || width <= 0 || height <= 0 {
+				return 80, 24
 			}
-			return width
+			return width, height
 		},
 	}
 }

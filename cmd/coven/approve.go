@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -28,7 +29,15 @@ func approve(ctx context.Context, d *desk, id string) error {
 	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
 		return missing("coven why "+shellWord(id), "task %s does not wait for a review: it is %s", id, stateText(v))
 	}
-	return d.approveNow(ctx, v)
+	return outcome(d.approveNow(ctx, v))
+}
+
+// outcome is the exit of a command that ran one session.
+func outcome(e runner.Ending, err error) error {
+	if err != nil {
+		return err
+	}
+	return status(exitOf(e))
 }
 
 // atDesk opens the repository and what runs tasks for one command. The command
@@ -43,7 +52,9 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 		return err
 	}
 	defer e.close()
-	return do(&desk{house: h, engine: e, quiet: true})
+	d := &desk{house: h, engine: e, screen: a.screen(false, plainLines)}
+	defer d.screen.close()
+	return do(d)
 }
 
 // find returns the newest session of a task.

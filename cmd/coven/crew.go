@@ -28,6 +28,7 @@ type crew struct {
 	session  *session.Session
 	provider string
 	idle     time.Duration
+	mail     *mailbox
 }
 
 // granted are the tools of the primary agent "build".

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,14 @@ import (
 
 var errInterrupted = runner.ErrInterrupted
 
-// desk is where sessions are begun, gone on with and shown.
+// desk is where sessions are begun, gone on with and shown. It may be used by
+// several tasks at once.
 type desk struct {
 	house   *house
 	engine  *engine
+	screen  *screen
 	json    bool
 	approve string // who approves merge reviews by himself; empty: a person is asked
-	quiet   bool   // do not ask at the end
 }
 
 func (d *desk) app() *app { return d.house.app }
@@ -41,50 +43,52 @@ type choices struct {
 
 // begin starts a new session of a task. prior is the session before, which is
 // over, or none.
-func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) error {
+func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Ending, error) {
 	plan, err := d.plan(j, prior, c)
 	if err != nil {
-		return err
-	}
-	if err := d.clear(ctx, j, prior); err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	base := c.target.Tip
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Ending{}, usage("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
 	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.app().now)
 	if err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	j = j.of(actorPrefix + s.ID)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: trackerName(j), Version: version,
-		Attempt: prior.Info.Attempt + 1, Approve: d.approve,
+		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
+		Attempt: prior.Info.Attempt + 1, Approve: d.approve, Holder: holderName(),
 	}
-	if err := d.admit(ctx, j, s, plan, started); err != nil {
-		return err
+	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
+		return runner.Ending{}, err
 	}
 	return d.work(ctx, s, j, plan, started, 0)
 }
 
-// admit claims the task for the new session and puts its beginning on record.
-func (d *desk) admit(ctx context.Context, j job, s *session.Session, plan *grimoires.Plan, started event.Session) error {
+// admit claims the task for the new session, clears away what an earlier one
+// left, and puts the beginning on record.
+func (d *desk) admit(ctx context.Context, j job, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
 	frozen, err := plan.Marshal()
 	if err != nil {
-		return err
+		return errors.Join(err, s.Discard())
 	}
 	site := d.site(s, j.task.ID, started)
 	if _, err := site.Claim(ctx); err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	if err := d.claimTask(ctx, j, actorPrefix+s.ID); err != nil {
+	// Only who holds the claim may clear: nobody else works there now.
+	err = d.clear(ctx, j, prior)
+	if err == nil {
+		err = d.claimTask(ctx, j, actorOf(s.ID))
+	}
+	if err != nil {
 		return errors.Join(err, site.Release(ctx), s.Discard())
 	}
 	if err := s.Freeze(frozen); err != nil {
@@ -108,58 +112,64 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 	tree, err := d.house.repo.Leftover(ctx, j.task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
+		return nil
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
 		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
-	default:
-		ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
-		if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-			return person("coven worktree remove --drop-ignored "+shellWord(j.task.ID), "%w", err)
-		}
-		if err != nil {
-			return err
-		}
-		if ref != "" && !d.json {
-			err = d.app().say("the earlier attempt is stored as %s\n", ref)
-		}
-		if err != nil {
-			return err
-		}
 	}
-	held, err := d.house.repo.ClaimOf(ctx, j.task.ID)
-	if err == nil && held.Session == prior.ID {
-		return d.house.repo.Unclaim(ctx, j.task.ID, held.Oid)
+	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return person("coven worktree remove --drop-ignored "+shellWord(j.task.ID), "%w", err)
 	}
+	if err != nil || ref == "" {
+		return err
+	}
+	d.say("%s  the earlier attempt is stored as %s\n", printable(j.task.ID), ref)
 	return nil
 }
 
 // resume goes on with a session that is not over. The step that blocked it runs
 // again.
-func (d *desk) resume(ctx context.Context, v session.View) error {
+func (d *desk) resume(ctx context.Context, v session.View) (runner.Ending, error) {
+	retry := event.Resumed{}
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		retry.Retry = v.Failing
+	}
+	return d.resumeAt(ctx, v, retry)
+}
+
+// resumeAt goes on with a session; the results that retry names count no more.
+func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Ending, error) {
 	j, err := d.jobOf(v)
 	if err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	s, err := d.take(v)
 	if err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	frozen, err := session.Plan(s.Dir)
 	if err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	plan, err := grimoires.ReadPlan(frozen)
 	if err != nil {
-		return err
+		return runner.Ending{}, err
 	}
-	retry, active := "", v.Active
-	if v.Status == session.Blocked {
-		retry, active = v.Failing, 0 // a person wants it to go on: the run's time begins anew
+	active := v.Active
+	if retry != (event.Resumed{}) {
+		active = 0 // a person wants it to go on: the run's time begins anew
 	}
-	if err := s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: retry}); err != nil {
-		return err
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		if err := d.claimTask(ctx, j, actorOf(s.ID)); err != nil {
+			return runner.Ending{}, err
+		}
+	}
+	retry.Holder = holderName()
+	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
+		return runner.Ending{}, err
 	}
 	return d.work(ctx, s, j, plan, v.Info, active)
 }
@@ -195,48 +205,32 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 }
 
 // work runs a session to its next end and shows it.
-func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session, active time.Duration) error {
+func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session, active time.Duration) (runner.Ending, error) {
 	site := d.site(s, j.task.ID, info)
-	c := &crew{engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle}
+	c := &crew{
+		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
+		mail: newMailbox(s),
+	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.tracker, Claims: site, Ground: site, Active: active,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(actorOf(s.ID)), Claims: site, Ground: site, Active: active,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: first(d.approve, info.Approve),
+			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
 		},
 	}
-	ending, err := d.show(s, func() (runner.Ending, error) { return r.Run(ctx) })
-	if err != nil {
-		return fmt.Errorf("task %s: %w", j.task.ID, err)
-	}
-	if err := d.tell(j, s, ending); err != nil {
-		return err
-	}
-	if ending.Status == runner.Waiting && ending.Reason == "review" && d.app().interactive && !d.json && !d.quiet {
-		if err := s.Close(); err != nil {
-			return err
-		}
-		return d.review(ctx, s.Dir, j)
-	}
-	return status(exitOf(ending))
-}
-
-// show runs work while it shows the session's events.
-func (d *desk) show(s *session.Session, work func() (runner.Ending, error)) (runner.Ending, error) {
-	draw, live := plainLines, (*liveLine)(nil)
-	if d.json {
-		draw = jsonLine
-	} else if d.app().interactive {
-		live = newLiveLine(d.app().out, d.app().width, d.app().now)
-	}
-	p := newProgress(d.app().out, draw, live)
 	for _, e := range sinceStart(s.Events()) {
-		p.see(e)
+		d.screen.see(e)
 	}
-	s.Journal.Watch(p.see)
-	ending, err := work()
-	p.close()
-	return ending, err
+	s.Journal.Watch(d.screen.see)
+	ctx, stop := c.mail.open(ctx)
+	ending, err := r.Run(ctx)
+	stop()
+	if err != nil {
+		return ending, fmt.Errorf("task %s: %w", j.task.ID, err)
+	}
+	d.tell(j, s, ending)
+	d.notify(ctx, j, s, ending)
+	return ending, nil
 }
 
 // sinceStart are the events from the session's last start or resumption on.
@@ -249,11 +243,15 @@ func sinceStart(events []event.Event) []event.Event {
 	return nil
 }
 
-// tell says how a session ended, in words.
-func (d *desk) tell(j job, s *session.Session, e runner.Ending) error {
-	if d.json {
-		return nil
+// say shows lines to a person, between those of the tasks at work.
+func (d *desk) say(format string, args ...any) {
+	if !d.json {
+		d.screen.say(fmt.Sprintf(format, args...))
 	}
+}
+
+// tell says how a session ended, in words.
+func (d *desk) tell(j job, s *session.Session, e runner.Ending) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s", j.task.ID, e.Status)
 	if e.Reason != "" {
@@ -270,7 +268,7 @@ func (d *desk) tell(j job, s *session.Session, e runner.Ending) error {
 	if e.Next != "" {
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
 	}
-	return d.app().say("%s\n  session: %s\n", printableLines(b.String()), session.Dir+"/"+s.ID)
+	d.say("%s\n  session: %s\n", printableLines(b.String()), session.Dir+"/"+s.ID)
 }
 
 // exitOf is the exit code of an ending.

@@ -98,7 +98,7 @@ func (h *house) trackerState(ctx context.Context) finding {
 	if err != nil {
 		return finding{name: "tasks", text: err.Error(), problem: true}
 	}
-	return finding{name: "tasks", text: fmt.Sprintf("%d ready in %s", len(ready), h.tracker.Path())}
+	return finding{name: "tasks", text: fmt.Sprintf("%d ready in %s", len(ready), h.tracker.Where())}
 }
 
 func (h *house) checkState() finding {

@@ -24,8 +24,8 @@ type house struct {
 	repo    *worktree.Repo
 	config  config.Config
 	library *grimoires.Library
-	tracker *task.File // nil when the repository has none that coven reads
-	noTasks error      // why not
+	tracker task.Tracker // nil when the repository has none that coven reads
+	noTasks error        // why not
 }
 
 // open finds the repository that the user stands in.
@@ -48,16 +48,14 @@ func (a *app) open(ctx context.Context) (*house, error) {
 }
 
 func (h *house) findTracker(dir string) {
-	file, err := task.Find(dir, h.repo.Root, h.app.getenv)
-	if err != nil {
-		h.noTasks = err
-		return
-	}
-	h.tracker = task.OpenFile(file, filepath.Join(h.repo.GitDir, "coven", "locks"))
+	h.tracker, h.noTasks = task.Open(task.Options{
+		Dir: dir, MainCheckout: h.repo.Root, LockDir: filepath.Join(h.repo.GitDir, "coven", "locks"),
+		Choice: h.config.Tracker, Getenv: h.app.getenv, Environ: h.app.environ(),
+	})
 }
 
 // tasks returns the tracker, or says why there is none.
-func (h *house) tasks() (*task.File, error) {
+func (h *house) tasks() (task.Tracker, error) {
 	if h.noTasks != nil {
 		return nil, &exitError{code: exitUsage, err: h.noTasks}
 	}

@@ -3,84 +3,76 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner"
 )
 
-// liveLine is the last line of a terminal: what goes on, and for how long.
-type liveLine struct {
-	out   io.Writer
-	width func() int
-	now   func() time.Time
+// liveLines are the last lines of a terminal: one for each task at work, with
+// its step, for how long, what it used, and what it does.
+type liveLines struct {
+	out  io.Writer
+	size func() (width, height int)
+	now  func() time.Time
 
-	mu    sync.Mutex
-	task  string
-	step  string
-	doing string
-	since time.Time
-	shown string
-	stop  chan struct{}
-	once  sync.Once
+	mu     sync.Mutex
+	tasks  []*liveTask // in the order in which they began
+	drawn  []string    // what is on the terminal
+	hidden bool
+	stop   chan struct{}
+	once   sync.Once
 }
 
-// clearLine goes to the start of the line and empties it.
-const clearLine = "\r\x1b[K"
+// liveTask is one task at work.
+type liveTask struct {
+	id, step, doing string
+	since           time.Time
+	spent           provider.Usage // by the steps that are done
+	spending        provider.Usage // by the step at work, so far
+}
 
-func newLiveLine(out io.Writer, width func() int, now func() time.Time) *liveLine {
-	l := &liveLine{out: out, width: width, now: now, since: now(), stop: make(chan struct{})}
+func newLiveLines(out io.Writer, size func() (int, int), now func() time.Time) *liveLines {
+	l := &liveLines{out: out, size: size, now: now, stop: make(chan struct{})}
 	go l.tick()
 	return l
 }
 
-// print writes lines above the live line and takes the event into it.
-func (l *liveLine) print(text string, e event.Event) {
+// print writes lines above the live lines and takes the event into them.
+func (l *liveLines) print(text string, e event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take(e)
 	l.draw(text)
 }
 
-// draw writes lines, and the live line below them when either changed.
-func (l *liveLine) draw(above string) {
-	line := l.line()
-	if above == "" && line == l.shown {
-		return
-	}
-	l.shown = line
-	_, _ = io.WriteString(l.out, clearLine+above+line) // a closed terminal stops no run
+// hide clears the live lines away until unhide: the terminal is somebody else's.
+func (l *liveLines) hide() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal stops no run
+	l.drawn, l.hidden = nil, true
 }
 
-func (l *liveLine) take(e event.Event) {
-	l.task = e.Task
-	switch e.Type {
-	case event.StepStarted:
-		l.step, l.doing, l.since = stepName(e.Path), "", e.Time
-	case event.AgentTool:
-		l.doing = decoded[event.Tool](e).Summary
-	case event.CheckStarted:
-		l.doing = decoded[event.Text](e).Text
-	case event.StepCompleted:
-		l.step, l.doing = "", ""
-	}
+func (l *liveLines) unhide() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hidden = false
 }
 
-func (l *liveLine) line() string {
-	if l.step == "" {
-		return ""
-	}
-	elapsed := max(l.now().Sub(l.since), 0).Round(time.Second)
-	text := fmt.Sprintf("%s  %s  %s  %s", l.task, l.step, elapsed, l.doing)
-	runes := []rune(printable(strings.TrimSpace(text)))
-	if width := l.width() - 1; len(runes) > width {
-		runes = runes[:max(width, 0)]
-	}
-	return string(runes)
+// end removes the lines.
+func (l *liveLines) end() {
+	l.once.Do(func() { close(l.stop) })
+	l.hide()
 }
 
-func (l *liveLine) tick() {
+func (l *liveLines) tick() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -95,10 +87,109 @@ func (l *liveLine) tick() {
 	}
 }
 
-// end removes the line.
-func (l *liveLine) end() {
-	l.once.Do(func() { close(l.stop) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, _ = io.WriteString(l.out, clearLine)
+// draw writes lines, and the live lines below them when either changed.
+func (l *liveLines) draw(above string) {
+	if l.hidden {
+		_, _ = io.WriteString(l.out, above)
+		return
+	}
+	lines := l.lines()
+	if above == "" && slices.Equal(lines, l.drawn) {
+		return
+	}
+	text := l.erase() + above + strings.Join(lines, "\n")
+	l.drawn = lines
+	_, _ = io.WriteString(l.out, text) // a closed terminal stops no run
+}
+
+// erase goes to where the live lines begin and empties the terminal from there.
+func (l *liveLines) erase() string {
+	if len(l.drawn) == 0 {
+		return ""
+	}
+	up := ""
+	if n := len(l.drawn) - 1; n > 0 {
+		up = fmt.Sprintf("\x1b[%dA", n)
+	}
+	return up + "\r\x1b[J"
+}
+
+// lines are the live lines as they fit the terminal.
+func (l *liveLines) lines() []string {
+	width, height := l.size()
+	var lines []string
+	for _, t := range l.tasks {
+		if t.step != "" {
+			lines = append(lines, runewidth.Truncate(t.line(l.now()), max(width-1, 1), "…"))
+		}
+	}
+	if room := max(height/2, 1); len(lines) > room {
+		more := len(lines) - room + 1
+		lines = append(lines[:room-1], runewidth.Truncate(fmt.Sprintf("… and %d more", more), max(width-1, 1), "…"))
+	}
+	return lines
+}
+
+func (t *liveTask) line(now time.Time) string {
+	used := t.spent.Add(t.spending)
+	parts := []string{t.id, t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
+	if tokens := used.InputTokens + used.OutputTokens + used.CacheReadTokens + used.CacheWriteTokens; tokens > 0 {
+		parts = append(parts, tokenText(tokens))
+	}
+	if used.CostUSD >= 0.005 {
+		parts = append(parts, fmt.Sprintf("$%.2f", used.CostUSD))
+	}
+	return printable(strings.TrimSpace(strings.Join(append(parts, oneLine(t.doing)), "  ")))
+}
+
+// tokenText is a number of tokens as people read it: 950 tok, 12.3k tok.
+func tokenText(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d tok", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk tok", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM tok", float64(n)/1_000_000)
+}
+
+func (l *liveLines) take(e event.Event) {
+	if e.Task == "" {
+		return
+	}
+	if over(e.Type) {
+		l.tasks = slices.DeleteFunc(l.tasks, func(t *liveTask) bool { return t.id == e.Task })
+		return
+	}
+	l.task(e.Task).take(e)
+}
+
+// over says whether a session has stopped with this event.
+func over(t event.Type) bool {
+	return strings.HasPrefix(string(t), "session.") && t != event.SessionStarted && t != event.SessionResumed
+}
+
+func (l *liveLines) task(id string) *liveTask {
+	for _, t := range l.tasks {
+		if t.id == id {
+			return t
+		}
+	}
+	t := &liveTask{id: id}
+	l.tasks = append(l.tasks, t)
+	return t
+}
+
+func (t *liveTask) take(e event.Event) {
+	switch e.Type {
+	case event.StepStarted:
+		t.step, t.doing, t.since, t.spending = stepName(e.Path), "", e.Time, provider.Usage{}
+	case event.AgentTool:
+		t.doing = decoded[event.Tool](e).Summary
+	case event.CheckStarted:
+		t.doing = decoded[event.Check](e).Text
+	case event.StepCompleted:
+		t.spent = t.spent.Add(decoded[runner.Result](e).Usage)
+		t.step, t.doing, t.spending = "", "", provider.Usage{}
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,8 +23,8 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	plan.Model = first(c.model, cfg.DefaultModel)
-	plan.Provider = first(c.provider, cfg.Provider)
+	plan.Model = cmp.Or(c.model, cfg.DefaultModel)
+	plan.Provider = cmp.Or(c.provider, cfg.Provider)
 	if _, ok := shipped("provider", plan.Provider); !ok {
 		return nil, usage("coven run --provider claude", "no provider %q (known: claude)", plan.Provider)
 	}
@@ -74,13 +75,4 @@ func attemptText(v session.View) string {
 		}
 	}
 	return b.String()
-}
-
-func first(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }

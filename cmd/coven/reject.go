@@ -69,13 +69,14 @@ func (d *desk) reject(ctx context.Context, v session.View, reason string, req wo
 	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
 		return err
 	}
-	if ended.Rescue, err = d.freed(ctx, j, v, reason, req); err != nil {
+	if ended.Rescue, err = d.freed(ctx, j, v, "coven: rejected: "+reason, req); err != nil {
 		return err
 	}
 	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
 		return err
 	}
-	return d.app().say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
+	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
+	return nil
 }
 
 func keptAs(ref string) string {
@@ -96,7 +97,7 @@ func tooBig(err error) error {
 // freed stores and removes what the session made, and gives the task back. A
 // session that does not hold the task any more has nothing to give. A worktree
 // with ignored files that are too large to store stays.
-func (d *desk) freed(ctx context.Context, j job, v session.View, reason string, req worktree.RemoveRequest) (ref string, err error) {
+func (d *desk) freed(ctx context.Context, j job, v session.View, why string, req worktree.RemoveRequest) (ref string, err error) {
 	held, err := d.house.repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
@@ -109,12 +110,13 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, reason string, 
 		ref, err = tree.Remove(ctx, req)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		err = d.app().say("the worktree stays: %s\n  next: coven worktree remove --drop-ignored %s\n", printable(big.Error()), printable(shellWord(v.Task)))
+		d.say("the worktree stays: %s\n  next: coven worktree remove --drop-ignored %s\n", printable(big.Error()), printable(shellWord(v.Task)))
+		err = nil
 	}
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := j.tracker.Release(ctx, "coven: rejected: "+reason); err != nil {
+	if err := j.told(actorOf(v.ID)).Release(ctx, why); err != nil {
 		return "", err
 	}
 	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
 )
 
 func newResume(a *app) *cobra.Command {
@@ -29,7 +30,7 @@ func resume(ctx context.Context, d *desk, args []string) error {
 		if err != nil {
 			return err
 		}
-		return d.goOn(ctx, v)
+		return outcome(d.goOn(ctx, v))
 	}
 	views, broken := session.List(d.house.repo.Root)
 	d.app().explain(broken)
@@ -38,8 +39,8 @@ func resume(ctx context.Context, d *desk, args []string) error {
 		if v.Status != session.Interrupted && (v.Status != session.Waiting || v.Reason == "review") {
 			continue
 		}
-		err := d.goOn(ctx, v)
-		d.app().explain(err)
+		err := outcome(d.goOn(ctx, v))
+		d.screen.alone(func() { d.app().explain(err) })
 		code, count = worse(code, codeOf(err)), count+1
 		if ctx.Err() != nil {
 			break
@@ -52,17 +53,17 @@ func resume(ctx context.Context, d *desk, args []string) error {
 }
 
 // goOn resumes one session, where that is what its state asks for.
-func (d *desk) goOn(ctx context.Context, v session.View) error {
+func (d *desk) goOn(ctx context.Context, v session.View) (runner.Ending, error) {
 	task := shellWord(v.Task)
 	switch {
 	case v.Status == session.Waiting && v.Reason == "review":
-		return person("coven approve "+task, "task %s waits for a review", v.Task)
+		return runner.Ending{}, person("coven approve "+task, "task %s waits for a review", v.Task)
 	case v.Status == session.Running:
-		return person("coven logs -f "+task, "task %s: another coven is working on it", v.Task)
+		return runner.Ending{}, person("coven logs -f "+task, "task %s: another coven is working on it", v.Task)
 	case v.Status == session.Completed:
-		return missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+		return runner.Ending{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
 	return d.resume(ctx, v)
 }

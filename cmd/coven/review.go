@@ -6,52 +6,60 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/runner"
 )
 
-const question = "[a]pprove [d]iff [r]eject [l]ater "
+// decision is what a person says about a change that is ready.
+type decision struct {
+	verdict verdict
+	reason  string // of a rejection
+}
 
-// review asks a person about a change that is ready, and does as told.
-func (d *desk) review(ctx context.Context, dir string, j job) error {
-	v, err := session.Load(dir)
-	if err != nil {
-		return err
-	}
+type verdict int
+
+// The verdicts.
+const (
+	later verdict = iota
+	approved
+	rejected
+)
+
+// question asks a person about a change, between the lines of the tasks at work.
+func (d *desk) question(ctx context.Context, v session.View) (decided decision, err error) {
+	d.screen.alone(func() { decided, err = d.askReview(ctx, v) })
+	return decided, err
+}
+
+// askReview asks until there is an answer. It has the terminal for itself.
+func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) {
 	for {
-		answer, err := d.app().ask(ctx, question)
+		answer, err := d.app().ask(ctx, printable(v.Task)+"  [a]pprove [d]iff [r]eject [l]ater ")
 		if err != nil {
-			return err
+			return decision{}, err
 		}
 		switch answer {
 		case "a", "approve":
-			return d.approveNow(ctx, v)
+			return decision{verdict: approved}, nil
 		case "d", "diff":
-			if err := d.printDiff(ctx, j.task.ID, false); err != nil {
-				return err
+			if err := d.printDiff(ctx, v.Task, false); err != nil {
+				return decision{}, err
 			}
 		case "r", "reject":
 			reason, err := d.app().ask(ctx, "reason: ")
 			if err != nil {
-				return err
+				return decision{}, err
 			}
-			if reason == "" {
-				if err := d.app().say("a rejection needs a reason\n"); err != nil {
-					return err
-				}
-				continue
+			if reason != "" {
+				return decision{verdict: rejected, reason: reason}, nil
 			}
-			if err := d.reject(ctx, v, reason, worktree.RemoveRequest{}); err != nil {
-				return err
+			if err := d.app().say("a rejection needs a reason\n"); err != nil {
+				return decision{}, err
 			}
-			return status(exitFailed)
 		case "", "l", "later":
-			if err := d.app().say("it waits\n  next: coven approve %s\n", shellWord(v.Task)); err != nil {
-				return err
-			}
-			return status(exitPerson)
+			return decision{}, d.app().say("it waits\n  next: coven approve %s\n", shellWord(v.Task))
 		default:
 			if err := d.app().say("%q is no answer here\n", answer); err != nil {
-				return err
+				return decision{}, err
 			}
 		}
 	}
@@ -59,9 +67,9 @@ func (d *desk) review(ctx context.Context, dir string, j job) error {
 
 // approveNow records a person's approval of the change that v waits with, and
 // goes on with the session.
-func (d *desk) approveNow(ctx context.Context, v session.View) error {
+func (d *desk) approveNow(ctx context.Context, v session.View) (runner.Ending, error) {
 	if err := d.answer(v, event.Review{Patch: v.Review.Patch, Approved: true, By: d.user()}); err != nil {
-		return err
+		return runner.Ending{}, err
 	}
 	return d.resume(ctx, v)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type runOptions struct {
 	tasks       []string
 	prompt      string
 	max         int
+	width       int
 	grimoire    string
 	provider    string
 	model       string
@@ -28,6 +30,8 @@ type runOptions struct {
 	base        string
 	autoApprove bool
 	yes         bool
+	watch       bool
+	dryRun      bool
 	json        bool
 }
 
@@ -36,15 +40,22 @@ func newRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [TASK...]",
 		Short: "Run tasks: each in its own worktree, checked, reviewed and landed",
-		Long: `Run tasks, one at a time. Without TASK: all that are ready, the most urgent
-first. With -p: a task of your own words, which needs no tracker.
+		Long: `Run tasks, several at once (-j). Without TASK: first those whose coven was
+killed, then all that are ready, the most urgent first, also those that become
+ready as others land. With -p: a task of your own words, which needs no tracker.
 
-The agent works in a worktree of its own. When it is done and the checks pass,
+An agent works in a worktree of its own. When it is done and the checks pass,
 coven asks for your approval and lands the change on the branch that you have
-checked out. Uncommitted files of yours stay as they are.`,
+checked out, one task after the other. Uncommitted files of yours stay as they
+are.
+
+Ctrl-C once: start nothing new, park what is at work; coven resume goes on.
+Ctrl-C twice: stop at once.`,
 		Example: `  coven run -p "add a --version flag"
   coven run bd-12
-  coven run --auto-approve -n 3`,
+  coven run -j 8 --auto-approve
+  coven run --watch`,
+		ValidArgsFunction: a.completeTasks(forRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.tasks = args
 			return o.run(cmd.Context())
@@ -52,7 +63,8 @@ checked out. Uncommitted files of yours stay as they are.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.prompt, "prompt", "p", "", "run this `TEXT` as a task")
-	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` ready tasks (0: all)")
+	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
+	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
 	f.StringVar(&o.provider, "provider", "", "who drives the agents (default claude)")
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet)")
@@ -60,6 +72,8 @@ checked out. Uncommitted files of yours stay as they are.`,
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "land without asking, once the checks pass")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before many tasks are run")
+	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
 	return cmd
 }
@@ -68,8 +82,8 @@ checked out. Uncommitted files of yours stay as they are.`,
 const manyTasks = 5
 
 func (o *runOptions) run(ctx context.Context) error {
-	if o.prompt != "" && len(o.tasks) > 0 {
-		return usage("", "give tasks or -p, not both")
+	if err := o.check(); err != nil {
+		return err
 	}
 	h, err := o.app.open(ctx)
 	if err != nil {
@@ -79,14 +93,17 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	todo, err := o.choose(ctx, h)
+	from, todo, err := o.choose(ctx, h)
 	if err != nil {
 		return err
 	}
-	if len(todo) == 0 {
+	if o.dryRun {
+		return o.list(todo, target)
+	}
+	if len(todo) == 0 && !o.watch {
 		return o.app.say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
-	if ok, err := o.confirm(ctx, len(todo)); err != nil || !ok {
+	if ok, err := o.confirm(ctx, h, len(todo)); err != nil || !ok {
 		return err
 	}
 	e, err := h.start()
@@ -94,11 +111,40 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	d := &desk{house: h, engine: e, json: o.json, approve: o.approver()}
-	if err := o.preface(ctx, d, target); err != nil {
+	if err := o.preface(ctx, h, target); err != nil {
 		return err
 	}
-	return o.runAll(ctx, d, target, todo)
+	return o.work(ctx, &desk{house: h, engine: e, json: o.json, approve: o.approver()}, from, len(todo), target)
+}
+
+// work runs the tasks and shows them.
+func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, target worktree.Target) error {
+	draw := plainLines
+	if count > 1 || o.watch {
+		draw = taskLines
+	}
+	d.screen = o.app.screen(o.json, draw)
+	defer d.screen.close()
+	s := &shift{
+		desk: d, pool: from, width: cmp.Or(o.width, d.house.config.Run.MaxTasks), max: o.max, watch: o.watch,
+		ask: o.app.interactive && !o.json, onto: target.Branch,
+		choices: choices{grimoire: o.grimoire, provider: o.provider, model: o.model, base: o.base},
+	}
+	return status(s.run(ctx))
+}
+
+func (o *runOptions) check() error {
+	switch {
+	case o.prompt != "" && len(o.tasks) > 0:
+		return usage("", "give tasks or -p, not both")
+	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
+		return usage("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
+	case o.width < 0 || o.width > config.MostTasks:
+		return usage("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MostTasks)
+	case o.max < 0:
+		return usage("coven run -n 5", "-n %d is less than 0", o.max)
+	}
+	return nil
 }
 
 // approver is who the record says has approved, when nobody is asked.
@@ -109,30 +155,29 @@ func (o *runOptions) approver() string {
 	return ""
 }
 
-// choose returns the tasks to run, in order.
-func (o *runOptions) choose(ctx context.Context, h *house) ([]job, error) {
+// choose returns where the tasks come from, and those that could be run now.
+func (o *runOptions) choose(ctx context.Context, h *house) (pool, []job, error) {
+	if o.prompt != "" || len(o.tasks) > 0 {
+		jobs, err := o.given(ctx, h)
+		return newNamedPool(jobs), jobs, err
+	}
+	if _, err := h.tasks(); err != nil {
+		return nil, nil, err
+	}
+	ready := newReadyPool(h, o.watch)
+	jobs, err := ready.next(ctx, nil)
+	if o.max > 0 {
+		jobs = jobs[:min(o.max, len(jobs))]
+	}
+	return ready, jobs, err
+}
+
+// given are the tasks that the command line gives.
+func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	if o.prompt != "" {
 		return o.ownWords(h)
 	}
-	if len(o.tasks) > 0 {
-		return h.named(ctx, o.tasks)
-	}
-	tracker, err := h.tasks()
-	if err != nil {
-		return nil, err
-	}
-	ready, err := tracker.Ready(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var jobs []job
-	for _, t := range ready {
-		if o.max > 0 && len(jobs) == o.max {
-			break
-		}
-		jobs = append(jobs, job{task: t, tracker: tracked{file: tracker, id: t.ID}})
-	}
-	return jobs, nil
+	return h.named(ctx, o.tasks)
 }
 
 // ownWords makes a task of the user's own words.
@@ -157,7 +202,7 @@ func (o *runOptions) ownWords(h *house) ([]job, error) {
 	if t.Description == title {
 		t.Description = ""
 	}
-	return []job{{task: t, tracker: untracked{}}}, nil
+	return []job{{task: t}}, nil
 }
 
 // named looks up the tasks that the user named: in the tracker, or among those
@@ -183,7 +228,7 @@ func (h *house) tracked(ctx context.Context, id string) (job, error) {
 		return job{}, err
 	}
 	t, err := tracker.Get(ctx, id)
-	return job{task: t, tracker: tracked{file: tracker, id: id}}, err
+	return job{task: t, tracker: tracker}, err
 }
 
 // wordsOf finds a task of the user's own words by its session: ErrNone when the
@@ -205,32 +250,67 @@ func (h *house) wordsOf(id string) (job, error) {
 		return job{}, err
 	}
 	t := task.Task{ID: id, Title: plan.Task.Title, Description: plan.Task.Description}
-	return job{task: t, tracker: untracked{}}, nil
+	return job{task: t}, nil
 }
 
 // confirm asks once before many tasks are run.
-func (o *runOptions) confirm(ctx context.Context, count int) (bool, error) {
+func (o *runOptions) confirm(ctx context.Context, h *house, count int) (bool, error) {
 	if count <= manyTasks || o.yes || !o.app.interactive || o.json {
 		return true, nil
 	}
-	answer, err := o.app.ask(ctx, fmt.Sprintf("Run %d tasks, one after another, with no limit on cost? [y]es [n]o ", count))
+	width := cmp.Or(o.width, h.config.Run.MaxTasks)
+	text := fmt.Sprintf("Run %d tasks, %d at once? %s [y]es [n]o ", count, min(width, count), h.costText(count))
+	answer, err := o.app.ask(ctx, text)
 	return strings.HasPrefix(answer, "y"), err
 }
 
+// costText says what tasks can cost: nothing limits it, but those before tell.
+func (h *house) costText(count int) string {
+	views, _ := session.List(h.repo.Root) // what cannot be read tells nothing
+	sum, most, n := 0.0, 0.0, 0
+	for _, v := range views {
+		if cost := v.Usage.CostUSD; cost > 0 {
+			sum, most, n = sum+cost, max(most, cost), n+1
+		}
+	}
+	const unlimited = "Nothing limits what they cost."
+	if n == 0 {
+		return unlimited
+	}
+	return fmt.Sprintf("%s The %d before cost $%.2f each, at most $%.2f: about $%.2f.", unlimited, n, sum/float64(n), most, sum/float64(n)*float64(count))
+}
+
+// list says what would be run.
+func (o *runOptions) list(todo []job, target worktree.Target) error {
+	if o.json {
+		tasks := []task.Task{}
+		for _, j := range todo {
+			tasks = append(tasks, j.task)
+		}
+		return o.app.sayJSON(tasks)
+	}
+	for _, j := range todo {
+		if err := o.app.say("%s  P%d  %s\n", printable(j.task.ID), j.task.Priority, clip(j.task.Title, 80)); err != nil {
+			return err
+		}
+	}
+	return o.app.say("%d tasks would be run, landing on %s\n", len(todo), printable(target.Branch))
+}
+
 // preface says what the user should know before agents work.
-func (o *runOptions) preface(ctx context.Context, d *desk, target worktree.Target) error {
+func (o *runOptions) preface(ctx context.Context, h *house, target worktree.Target) error {
 	if o.json {
 		return nil
 	}
 	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
-	uncommitted, err := d.house.repo.Uncommitted(ctx)
+	uncommitted, err := h.repo.Uncommitted(ctx)
 	if err != nil {
 		return err
 	}
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	checks, found := d.house.checks()
+	checks, found := h.checks()
 	switch {
 	case len(checks) == 0:
 		lines = append(lines, "NO CHECKS: nothing says how to test this repository, so nothing is tested before it lands (set checks in .coven/config.yaml)")
@@ -253,45 +333,6 @@ func (h *house) checks() (checks, found []string) {
 		return h.config.Checks, nil
 	}
 	return config.DetectChecks(h.repo.Root)
-}
-
-// runAll runs tasks one after another and returns with the worst exit code.
-func (o *runOptions) runAll(ctx context.Context, d *desk, target worktree.Target, todo []job) error {
-	code := exitOK
-	for _, j := range todo {
-		err := o.runOne(ctx, d, target, j)
-		d.app().explain(err)
-		code = worse(code, codeOf(err))
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return status(code)
-}
-
-// runOne goes on with the task's session, or begins a new one.
-func (o *runOptions) runOne(ctx context.Context, d *desk, target worktree.Target, j job) error {
-	prior, err := session.OfTask(d.house.repo.Root, j.task.ID)
-	switch {
-	case errors.Is(err, session.ErrNone):
-	case err != nil:
-		return err
-	case prior.Status == session.Running:
-		return person(d.command("status"), "task %s: another coven is working on it", j.task.ID)
-	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
-		return d.resume(ctx, prior)
-	}
-	target, err = d.house.repo.Target(ctx, target.Branch) // the task before has moved it
-	if err != nil {
-		return err
-	}
-	return d.begin(ctx, j, prior, o.choices(target))
-}
-
-func (o *runOptions) choices(target worktree.Target) choices {
-	return choices{
-		grimoire: o.grimoire, provider: o.provider, model: o.model, target: target, base: o.base,
-	}
 }
 
 // nameSome names the first few of a list.

@@ -141,7 +141,7 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = environment(ts)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
 	ts.Check(err)
-	screen := &screen{}
+	screen := &pane{}
 	go func() { _, _ = io.Copy(screen, master) }()
 	failed := ""
 	for _, step := range args[:at] {
@@ -193,26 +193,26 @@ func wait(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// screen is what a terminal showed so far.
-type screen struct {
+// pane is what a terminal showed so far.
+type pane struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	seen int // await looks only at what came after its last match
 }
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *pane) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
 }
 
-func (s *screen) text() string {
+func (s *pane) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.String()
 }
 
-func (s *screen) await(text string) bool {
+func (s *pane) await(text string) bool {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
 		s.mu.Lock()
 		i := bytes.Index(s.buf.Bytes()[s.seen:], []byte(text))

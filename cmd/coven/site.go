@@ -38,13 +38,13 @@ type site struct {
 const leaseTime = 24 * time.Hour
 
 // Claim takes the task for this session, or finds that the session has it. A
-// claim of a session that never began belongs to nobody.
+// claim of a session that never began, or that is over, belongs to nobody.
 func (s *site) Claim(ctx context.Context) (event.Claim, error) {
 	held, err := s.repo.ClaimOf(ctx, s.task)
 	switch {
 	case errors.Is(err, worktree.ErrNoClaim):
 		held, err = s.take(ctx, "")
-	case err == nil && held.Session != s.session.ID && session.NeverBegan(s.repo.Root, held.Session):
+	case err == nil && held.Session != s.session.ID && s.free(held.Session):
 		held, err = s.take(ctx, held.Oid)
 	case err == nil && held.Session != s.session.ID:
 		err = &worktree.ClaimedError{Present: held}
@@ -54,6 +54,11 @@ func (s *site) Claim(ctx context.Context) (event.Claim, error) {
 	}
 	s.claim = held.Oid
 	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
+}
+
+// free says whether a session that has a claim will not use it.
+func (s *site) free(id string) bool {
+	return session.NeverBegan(s.repo.Root, id) || session.IsOver(s.repo.Root, id)
 }
 
 func (s *site) take(ctx context.Context, replaces string) (worktree.Held, error) {
@@ -246,9 +251,5 @@ func (f intentFunc) Intent(i worktree.Intent) error { return f(i) }
 
 // holderName is who claims: unique for a coven on a machine.
 func holderName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return fmt.Sprintf("coven/%s/%d", host, os.Getpid())
+	return fmt.Sprintf("%s%s/%d", actorPrefix, machine(), os.Getpid())
 }

@@ -146,7 +146,7 @@ func newTaskClose(a *app) *cobra.Command {
 }
 
 // tracker opens the tracker of the repository that the user stands in.
-func (a *app) tracker(cmd *cobra.Command) (*task.File, error) {
+func (a *app) tracker(cmd *cobra.Command) (task.Tracker, error) {
 	h, err := a.open(cmd.Context())
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func (h *house) whyTask(ctx context.Context, id string) (reason, error) {
 }
 
 // holdup says what keeps a task from being ready.
-func (h *house) holdup(ctx context.Context, tracker *task.File, t task.Task) (why, next string) {
+func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (why, next string) {
 	blockers, err := tracker.Blockers(ctx, t.ID)
 	switch {
 	case t.Status == "closed":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -38,7 +39,7 @@ func newWorktreeList(a *app) *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 			for _, t := range trees {
-				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(first(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
 			return w.Flush()
 		},

@@ -31,8 +31,22 @@ type Config struct {
 	Provider     string   // who drives agents
 	Grimoire     string   // the workflow of tasks that choose none
 	PriorAttempt bool     // tell agents what the session before came to
+	Tracker      string   // where tasks live: auto, bd, br or jsonl
+	Run          Run
 	Env          Env
 	Timeouts     Timeouts
+	Notify       []Notice // commands that tell a person; of the user's file only
+}
+
+// Run is how tasks are run.
+type Run struct {
+	MaxTasks int // how many at once
+}
+
+// Notice is a command that coven runs when a task changes its state.
+type Notice struct {
+	Command string   // given to sh -c
+	On      []string // the states; empty: all that want a person, and completed
 }
 
 // Env says what of the user's environment is passed on.
@@ -48,8 +62,8 @@ type Timeouts struct {
 // Default returns the settings that hold where no file says otherwise.
 func Default() Config {
 	return Config{
-		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true,
-		Timeouts: Timeouts{Idle: 10 * time.Minute},
+		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+		Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 	}
 }
 
@@ -72,7 +86,7 @@ func Load(root string, getenv func(string) string) (Config, error) {
 		case err != nil:
 			return Config{}, fmt.Errorf("read %s: %w", f.label, err)
 		}
-		err = c.apply(f.label, data)
+		err = c.apply(f, data)
 		if found := Errors(nil); errors.As(err, &found) {
 			all = append(all, found...)
 		}
@@ -141,19 +155,24 @@ type keys struct {
 	Provider     text               `yaml:"provider"`
 	Grimoire     text               `yaml:"grimoire"`
 	PriorAttempt yamldoc.At[bool]   `yaml:"prior_attempt"`
-	Env          struct {
+	Tracker      text               `yaml:"tracker"`
+	Run          struct {
+		MaxTasks yamldoc.At[int] `yaml:"max_tasks"`
+	} `yaml:"run"`
+	Env struct {
 		Pass yamldoc.At[[]text] `yaml:"pass"`
 	} `yaml:"env"`
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle"`
 	} `yaml:"timeouts"`
+	Notify yamldoc.At[[]notice] `yaml:"notify"`
 }
 
 type text = yamldoc.At[string]
 
 // apply takes in a file. It changes only what the file gives.
-func (c *Config) apply(label string, data []byte) error {
-	doc, err := yamldoc.Parse(label, data)
+func (c *Config) apply(f file, data []byte) error {
+	doc, err := yamldoc.Parse(f.label, data)
 	if err != nil {
 		return err
 	}
@@ -166,6 +185,14 @@ func (c *Config) apply(label string, data []byte) error {
 	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
 	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
 	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
+	if k.Tracker.Set() && doc.OneOf(k.Tracker, "auto", "bd", "br", "jsonl") {
+		c.Tracker = k.Tracker.Value
+	}
+	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MostTasks) {
+		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
+	}
+	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
+	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
 	return doc.Err()
 }
 

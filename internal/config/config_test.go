@@ -42,8 +42,8 @@ func TestLoadDefaults(t *testing.T) {
 		root, getenv := project(t, files)
 		c, err := Load(root, getenv)
 		want := Config{
-			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true,
-			Timeouts: Timeouts{Idle: 10 * time.Minute},
+			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+			Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, %v", c, err)
@@ -53,13 +53,17 @@ func TestLoadDefaults(t *testing.T) {
 
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
-		user:   "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n",
-		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n",
+		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
+			"run: {max_tasks: 5}\nnotify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
+		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
+			"run: {max_tasks: 8}\ntracker: jsonl\n",
 	})
 	c, err := Load(root, getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
+		Tracker: "jsonl", Run: Run{MaxTasks: 8},
+		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}},
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, %v", c, err)
@@ -92,6 +96,9 @@ env:
   keep: x
 timeouts:
   idle: 10
+tracker: linear
+run: {max_tasks: 0}
+notify: [{command: x}]
 `,
 		"repo/.coven/config.yml": "",
 	})
@@ -108,7 +115,10 @@ timeouts:
 .coven/config.yaml:4:16: this must be true or false, not "maybe"
 .coven/config.yaml:6:10: "A-B" is not the name of a variable
 .coven/config.yaml:7:3: unknown key "keep" (known: pass)
-.coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)`
+.coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)
+.coven/config.yaml:10:10: "linear" is none of auto, bd, br, jsonl
+.coven/config.yaml:11:18: 0 is not between 1 and 64
+.coven/config.yaml:12:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -181,11 +191,11 @@ func TestReference(t *testing.T) {
 	}
 	for _, b := range blocks {
 		c := Default()
-		if err := c.apply("config.md", []byte(b[1])); err != nil {
+		if err := c.apply(file{label: "config.md"}, []byte(b[1])); err != nil {
 			t.Errorf("%v\nin\n%s", err, b[1])
 		}
 	}
-	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle"} {
+	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle", "run.max_tasks", "tracker", "notify"} {
 		if !strings.Contains(string(text), "`"+key+"`") {
 			t.Errorf("%s is not described", key)
 		}

@@ -15,6 +15,7 @@ type Session struct {
 	Version  string `json:"version"`           // of coven
 	Attempt  int    `json:"attempt"`           // 1 for the first session of a task
 	Approve  string `json:"approve,omitempty"` // who approves merge reviews unasked: --auto-approve
+	Holder   string `json:"holder"`            // the coven that runs it: coven/<host>/<pid>
 }
 
 // Resumed is the data of SessionResumed.
@@ -22,6 +23,10 @@ type Resumed struct {
 	// Retry is the path of a step whose recorded result counts no more, because
 	// a person wants it to run again.
 	Retry string `json:"retry,omitempty"`
+	// From makes the results of all steps that were recorded after that one
+	// count no more either.
+	From   bool   `json:"from,omitempty"`
+	Holder string `json:"holder,omitempty"` // the coven that goes on with it
 }
 
 // Waiting is the data of SessionWaiting.

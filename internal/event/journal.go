@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -68,6 +69,27 @@ func Read(file string) ([]Event, error) {
 	defer f.Close() //nolint:errcheck // read only
 	events, _, err := read(f, file)
 	return events, err
+}
+
+// First returns the first event in file; the zero Event when there is none yet.
+func First(file string) (Event, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Event{}, fmt.Errorf("read journal: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return Event{}, nil // nothing, or a torn line
+	}
+	if err != nil {
+		return Event{}, fmt.Errorf("read journal: %w", err)
+	}
+	e, err := parse(bytes.TrimSuffix(line, []byte("\n")), 1)
+	if err != nil {
+		return Event{}, &DamageError{File: file, Line: 1, Err: err}
+	}
+	return e, nil
 }
 
 // read returns the events of r and the number of bytes they fill.

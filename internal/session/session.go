@@ -128,7 +128,10 @@ func (s *Session) Append(e event.Event, data any) error {
 func (s *Session) Now() time.Time { return s.now() }
 
 // Close gives the session up.
-func (s *Session) Close() error { return errors.Join(s.Journal.Close(), s.lock.Close()) }
+func (s *Session) Close() error {
+	s.emptyInbox()
+	return errors.Join(s.Journal.Close(), s.lock.Close())
+}
 
 // Discard removes a session that has nothing in it.
 func (s *Session) Discard() error {

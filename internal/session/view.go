@@ -51,6 +51,10 @@ type View struct {
 	Review   *Review          `json:"review,omitempty"`
 	ClaimOid string           `json:"-"`
 	Warnings []string         `json:"warnings,omitempty"`
+
+	// Crashed says that the process that ran the session is gone, and nobody
+	// had stopped it.
+	Crashed bool `json:"crashed,omitempty"`
 }
 
 // Step is one leaf of a session.
@@ -91,7 +95,7 @@ func Load(dir string) (View, error) {
 	}
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Status == Running && !held(dir) {
-		v.Status, v.Detail = Interrupted, "coven ended while the session ran"
+		v.Status, v.Detail, v.Crashed = Interrupted, "coven ended while the session ran", true
 	}
 	return v, nil
 }
@@ -124,24 +128,53 @@ func List(root string) ([]View, error) {
 	return views, broken
 }
 
-// OfTask returns the newest session of a task, or ErrNone.
+// OfTask returns the newest session of a task, or ErrNone. Of the sessions of
+// other tasks it reads no more than the beginning.
 func OfTask(root, task string) (View, error) {
-	views, err := List(root)
-	for _, v := range views {
-		if v.Task == task {
-			return v, nil
+	entries, err := os.ReadDir(filepath.Join(root, Dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return View{}, fmt.Errorf("list sessions: %w", err)
+	}
+	newest, broken := View{}, error(nil)
+	for _, e := range entries {
+		dir := filepath.Join(root, Dir, e.Name())
+		first, err := event.First(filepath.Join(dir, eventsFile))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && first.Task != task {
+			continue
+		}
+		v := View{}
+		if err == nil {
+			v, err = Load(dir)
+		}
+		if err != nil {
+			broken = errors.Join(broken, err)
+			continue
+		}
+		if v.Started.After(newest.Started) {
+			newest = v
 		}
 	}
-	if err != nil {
-		return View{}, err
+	if newest.Started.IsZero() {
+		if broken != nil {
+			return View{}, broken
+		}
+		return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
 	}
-	return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
+	return newest, nil
 }
 
-// IsOver says that a session has ended and will not go on.
+// IsOver says that a session has ended and will not go on, and that nobody is
+// clearing up after it.
 func IsOver(root, id string) bool {
-	v, err := Load(filepath.Join(root, Dir, id))
-	return err == nil && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
+	dir := filepath.Join(root, Dir, id)
+	v, err := Load(dir)
+	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
+}
+
+// Exists says whether the project has a session of this id.
+func Exists(root, id string) bool {
+	_, err := os.Stat(filepath.Join(root, Dir, id))
+	return err == nil
 }
 
 // Same says whether two views show a session in the same state, with the same

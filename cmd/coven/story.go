@@ -3,92 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 )
-
-// progress shows a session's events as they come. It never holds up the run:
-// events queue until the screen takes them.
-type progress struct {
-	out  io.Writer
-	draw func(event.Event) string // the lines of an event, or ""
-	live *liveLine                // nil where there is no terminal
-
-	mu     sync.Mutex
-	queue  []event.Event
-	closed bool
-	wake   *sync.Cond
-	done   chan struct{}
-}
-
-// newProgress shows events with draw on out. On a terminal the last line is
-// live: it says what goes on and for how long.
-func newProgress(out io.Writer, draw func(event.Event) string, live *liveLine) *progress {
-	p := &progress{out: out, draw: draw, live: live, done: make(chan struct{})}
-	p.wake = sync.NewCond(&p.mu)
-	go p.show()
-	return p
-}
-
-// see takes an event. It does not block.
-func (p *progress) see(e event.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queue = append(p.queue, e)
-	p.wake.Signal()
-}
-
-// flushTime bounds how long coven waits at its end for a screen that does not
-// take what it is given.
-const flushTime = 5 * time.Second
-
-// close returns when everything is shown, or the screen does not take it.
-func (p *progress) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.wake.Signal()
-	p.mu.Unlock()
-	select {
-	case <-p.done:
-	case <-time.After(flushTime):
-	}
-}
-
-func (p *progress) show() {
-	defer close(p.done)
-	for {
-		events, more := p.next()
-		for _, e := range events {
-			text := p.draw(e)
-			if p.live != nil {
-				p.live.print(text, e)
-			} else {
-				_, _ = io.WriteString(p.out, text) // a closed pipe stops no run
-			}
-		}
-		if !more {
-			if p.live != nil {
-				p.live.end()
-			}
-			return
-		}
-	}
-}
-
-func (p *progress) next() (events []event.Event, more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) == 0 && !p.closed {
-		p.wake.Wait()
-	}
-	events, p.queue = p.queue, nil
-	return events, len(events) > 0 || !p.closed
-}
 
 // jsonLine is an event as --json prints it.
 func jsonLine(e event.Event) string {
@@ -100,14 +20,19 @@ func jsonLine(e event.Event) string {
 }
 
 // plainLines is an event as people read it; empty for what they need not see.
-func plainLines(e event.Event) string {
+func plainLines(e event.Event) string { return lines(e, "") }
+
+// taskLines is plainLines where several tasks speak: each line says of which.
+func taskLines(e event.Event) string { return lines(e, printable(e.Task)+"  ") }
+
+func lines(e event.Event, prefix string) string {
 	text := story(e)
 	if text == "" {
 		return ""
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintf(&b, "%s  %s\n", printable(e.Task), printable(line))
+		b.WriteString(prefix + printable(line) + "\n")
 	}
 	return b.String()
 }
@@ -117,6 +42,8 @@ func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
 		return stepName(e.Path) + ": started"
+	case event.AgentStarted:
+		return "→ Running build agent..."
 	case event.AgentText:
 		if text := runner.WithoutClaim(decoded[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
@@ -154,7 +81,16 @@ func receiptText(r event.Receipt) string {
 
 func stepEnd(e event.Event) string {
 	r := decoded[runner.Result](e)
-	if r.OK {
+	switch {
+	case r.Agent != "" && r.OK:
+		return stepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
+	case r.Agent != "":
+		severity := "error"
+		if r.Tolerated {
+			severity = "warning"
+		}
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, oneLine(r.Error), severity)
+	case r.OK:
 		return stepName(e.Path) + ": done"
 	}
 	text := stepName(e.Path) + ": failed: " + r.Error
@@ -162,6 +98,15 @@ func stepEnd(e event.Event) string {
 		text = indent(lastLines(r.Output), "    | ") + "\n" + text
 	}
 	return text
+}
+
+// summaryRunes is how much of an agent's summary is shown.
+const summaryRunes = 100
+
+// firstRunes is the beginning of a text, as one line.
+func firstRunes(text string) string {
+	runes := []rune(oneLine(text))
+	return string(runes[:min(summaryRunes, len(runes))])
 }
 
 // fewLines is how much of a failed check's output is shown.

@@ -1,0 +1,9 @@
+package main
+
+import "github.com/spf13/cobra"
+
+type completion int
+
+const forRun completion = iota
+
+func (a *app) completeTasks(_ completion) cobra.CompletionFunc { return nil }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// namedPool are tasks that a person named. One that depends on another of them
+// waits until that one has ended.
+type namedPool struct {
+	todo []job
+	open map[string]bool // named, and not over yet
+}
+
+func newNamedPool(jobs []job) *namedPool {
+	p := &namedPool{todo: jobs, open: map[string]bool{}}
+	for _, j := range jobs {
+		p.open[j.task.ID] = true
+	}
+	return p
+}
+
+func (p *namedPool) next(_ context.Context, _ map[string]bool) ([]job, error) {
+	return slices.DeleteFunc(slices.Clone(p.todo), p.waits), nil
+}
+
+// waits says whether a task depends on one of the others.
+func (p *namedPool) waits(j job) bool {
+	return slices.ContainsFunc(j.task.DependsOn, func(d task.Dependency) bool {
+		return d.ID != j.task.ID && p.open[d.ID] && holdsBack(d.Type)
+	})
+}
+
+// holdsBack says whether a dependency of this type means that the other task
+// comes first.
+func holdsBack(kind string) bool {
+	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
+}
+
+func (p *namedPool) begun(j job) {
+	p.todo = slices.DeleteFunc(p.todo, func(other job) bool { return other.task.ID == j.task.ID })
+}
+
+func (p *namedPool) over(j job) { delete(p.open, j.task.ID) }
+
+func (p *namedPool) left() int { return len(p.todo) }
+
+// readyPool are the tasks that the tracker says are ready, and before them those
+// whose coven was killed. Each is run once, and again after somebody changed it.
+type readyPool struct {
+	house *house
+	watch bool                 // go on with sessions that wait, too
+	tried map[string]time.Time // when the run of a task ended
+}
+
+func newReadyPool(h *house, watch bool) *readyPool {
+	return &readyPool{house: h, watch: watch, tried: map[string]time.Time{}}
+}
+
+func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, error) {
+	jobs, err := p.parked(ctx, busy)
+	tracker, trackerErr := p.house.tasks()
+	if trackerErr != nil {
+		return jobs, errors.Join(err, trackerErr)
+	}
+	ready, readyErr := tracker.Ready(ctx)
+	for _, t := range ready {
+		if at, ok := p.tried[t.ID]; busy[t.ID] || ok && !t.UpdatedAt.After(at) {
+			continue
+		}
+		jobs = append(jobs, job{task: t, tracker: tracker})
+	}
+	return jobs, errors.Join(err, readyErr)
+}
+
+// parked are the tasks whose session could go on without a person.
+func (p *readyPool) parked(ctx context.Context, busy map[string]bool) ([]job, error) {
+	claims, err := p.house.repo.Claims(ctx)
+	var jobs []job
+	for _, held := range claims {
+		if busy[held.Task] {
+			continue
+		}
+		v, err := session.OfTask(p.house.repo.Root, held.Task)
+		if err != nil || v.ID != held.Session || !p.goesOn(v) {
+			continue
+		}
+		if j, err := (&desk{house: p.house}).jobOf(v); err == nil {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, err
+}
+
+// limitPause is how long a watching coven lets a rate limit be.
+const limitPause = 5 * time.Minute
+
+// goesOn says whether a session needs nobody's word to go on: its coven was
+// killed, or what it waits for may have changed.
+func (p *readyPool) goesOn(v session.View) bool {
+	at, tried := p.tried[v.Task]
+	switch {
+	case v.Crashed:
+		return !tried
+	case !p.watch || v.Status != session.Waiting:
+		return false
+	case v.Reason == "checkout":
+		return time.Since(at) >= pollEvery
+	}
+	return v.Reason == "limit" && time.Since(v.Updated) >= limitPause
+}
+
+func (p *readyPool) begun(j job) { p.tried[j.task.ID] = time.Now() }
+
+func (p *readyPool) over(j job) { p.tried[j.task.ID] = time.Now() }
+
+func (p *readyPool) left() int { return 0 }

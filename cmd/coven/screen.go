@@ -1,0 +1,122 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// screen is what a person sees while tasks run: what happens in any of them, as
+// lines, and below that on a terminal one live line for each. It never holds up
+// a run: what is to be shown queues until the terminal takes it.
+type screen struct {
+	out  io.Writer
+	draw func(event.Event) string // the lines of an event, or ""
+	live *liveLines               // nil where there is no terminal
+
+	mu     sync.Mutex
+	queue  []shown
+	closed bool
+	wake   *sync.Cond
+	done   chan struct{}
+}
+
+// shown is one thing to show: an event, a text, or a question.
+type shown struct {
+	event event.Event
+	text  string
+	alone func()
+}
+
+// newScreen shows events with draw on out.
+func newScreen(out io.Writer, draw func(event.Event) string, live *liveLines) *screen {
+	s := &screen{out: out, draw: draw, live: live, done: make(chan struct{})}
+	s.wake = sync.NewCond(&s.mu)
+	go s.show()
+	return s
+}
+
+// see takes an event. It does not block.
+func (s *screen) see(e event.Event) { s.put(shown{event: e}) }
+
+// say takes lines that belong to no event. It does not block.
+func (s *screen) say(text string) { s.put(shown{text: text}) }
+
+// alone runs do when everything before it is shown, while nothing else is: a
+// question to a person. It returns when do has.
+func (s *screen) alone(do func()) {
+	over := make(chan struct{})
+	s.put(shown{alone: func() { defer close(over); do() }})
+	<-over
+}
+
+func (s *screen) put(one shown) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, one)
+	s.wake.Signal()
+}
+
+// flushTime bounds how long coven waits at its end for a screen that does not
+// take what it is given.
+const flushTime = 5 * time.Second
+
+// close returns when everything is shown, or the screen does not take it.
+func (s *screen) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.wake.Signal()
+	s.mu.Unlock()
+	select {
+	case <-s.done:
+	case <-time.After(flushTime):
+	}
+}
+
+func (s *screen) show() {
+	defer close(s.done)
+	for {
+		batch, more := s.next()
+		for _, one := range batch {
+			s.one(one)
+		}
+		if !more {
+			if s.live != nil {
+				s.live.end()
+			}
+			return
+		}
+	}
+}
+
+func (s *screen) one(it shown) {
+	if it.alone != nil {
+		if s.live != nil {
+			s.live.hide()
+			defer s.live.unhide()
+		}
+		it.alone()
+		return
+	}
+	text := it.text
+	if it.event.Type != "" {
+		text = s.draw(it.event)
+	}
+	if s.live != nil {
+		s.live.print(text, it.event)
+		return
+	}
+	_, _ = io.WriteString(s.out, text) // a closed pipe stops no run
+}
+
+func (s *screen) next() (batch []shown, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 && !s.closed {
+		s.wake.Wait()
+	}
+	batch, s.queue = s.queue, nil
+	return batch, len(batch) > 0 || !s.closed
+}

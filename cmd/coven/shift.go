@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// shift runs tasks, several at once, until none is left that could run. One
+// goroutine (run) decides what starts; each task has one of its own; questions
+// to a person are asked one at a time while the others go on.
+type shift struct {
+	desk    *desk
+	pool    pool
+	width   int  // tasks at once
+	max     int  // tasks in all; 0: no limit
+	watch   bool // wait for more tasks instead of ending
+	ask     bool // ask a person about changes that are ready
+	onto    string
+	choices choices
+
+	running map[string]bool
+	started int
+	asking  []session.View // changes that wait for the person at this terminal
+	open    bool           // a question is open
+	code    int
+	counts  map[string]int
+	ended   chan ended
+	answers chan answered
+}
+
+// pool is where a shift's tasks come from.
+type pool interface {
+	// next returns tasks that could be run now, in order; busy are those that
+	// run. A task is returned once, or again after a person has changed it.
+	next(ctx context.Context, busy map[string]bool) ([]job, error)
+	// begun and over say that a task is run, and how far it is.
+	begun(j job)
+	over(j job)
+	// left is how many tasks are known that were not begun.
+	left() int
+}
+
+// ended is how the run of one task ended.
+type ended struct {
+	job    job
+	ending runner.Ending
+	err    error
+}
+
+// answered is a person's answer about one change.
+type answered struct {
+	view     session.View
+	decision decision
+	err      error
+}
+
+// pollEvery is how often a shift looks for tasks when nothing of its own has
+// changed: a tracker is asked rarely, each question to bd is a process.
+const pollEvery = 15 * time.Second
+
+// run runs the shift and returns its exit code.
+func (s *shift) run(ctx context.Context) int {
+	s.running, s.counts = map[string]bool{}, map[string]int{}
+	s.ended, s.answers = make(chan ended), make(chan answered)
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		if ctx.Err() == nil {
+			s.fill(ctx)
+			s.question(ctx)
+		}
+		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch) {
+			return s.over(ctx)
+		}
+		select {
+		case e := <-s.ended:
+			s.finish(e)
+		case a := <-s.answers:
+			s.answered(ctx, a)
+		case <-ticker.C:
+		case <-s.interrupted(ctx):
+			s.desk.say("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+		}
+	}
+}
+
+// interrupted is ready once, when a person stops the shift.
+func (s *shift) interrupted(ctx context.Context) <-chan struct{} {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return ctx.Done()
+}
+
+// fill starts what fits.
+func (s *shift) fill(ctx context.Context) {
+	room := s.width - len(s.running)
+	if s.max > 0 {
+		room = min(room, s.max-s.started)
+	}
+	if room <= 0 {
+		return
+	}
+	jobs, err := s.pool.next(ctx, s.running)
+	if err != nil {
+		s.fail(err)
+	}
+	for _, j := range jobs[:min(room, len(jobs))] {
+		s.started++
+		s.pool.begun(j)
+		s.start(ctx, j)
+	}
+}
+
+func (s *shift) start(ctx context.Context, j job) {
+	s.running[j.task.ID] = true
+	go func() {
+		ending, err := s.one(ctx, j)
+		s.ended <- ended{j, ending, err}
+	}()
+}
+
+// one goes on with the task's session, or begins a new one.
+func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
+	d := s.desk
+	prior, err := session.OfTask(d.house.repo.Root, j.task.ID)
+	switch {
+	case errors.Is(err, session.ErrNone):
+	case err != nil:
+		return runner.Ending{}, err
+	case prior.Status == session.Running:
+		return runner.Ending{}, person(d.command("status"), "task %s: another coven is working on it", j.task.ID)
+	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
+		return d.resume(ctx, prior)
+	}
+	target, err := d.house.repo.Target(ctx, s.onto) // the task before may have moved it
+	if err != nil {
+		return runner.Ending{}, err
+	}
+	c := s.choices
+	c.target = target
+	return d.begin(ctx, j, prior, c)
+}
+
+// finish takes in how a task ended.
+func (s *shift) finish(e ended) {
+	delete(s.running, e.job.task.ID)
+	s.pool.over(e.job)
+	if e.err != nil {
+		if s.lost(e) {
+			s.started--
+			return // somebody else was faster: the task is theirs
+		}
+		s.fail(e.err)
+		s.counts["stopped by an error"]++
+		return
+	}
+	word := string(e.ending.Status)
+	switch {
+	case e.ending.Commit != "":
+		word = "landed"
+	case e.ending.Reason != "":
+		word += " (" + e.ending.Reason + ")"
+	}
+	if s.ask && e.ending.Status == runner.Waiting && e.ending.Reason == "review" {
+		if v, err := s.desk.find(e.job.task.ID); err == nil {
+			s.asking = append(s.asking, v)
+			return // counted when it is answered
+		}
+	}
+	s.count(word, exitOf(e.ending))
+}
+
+// lost says whether a task that nobody named was taken by somebody else.
+func (s *shift) lost(e ended) bool {
+	if _, named := s.pool.(*namedPool); named {
+		return false
+	}
+	return errors.Is(e.err, worktree.ErrClaimed) || errors.Is(e.err, task.ErrClaimed) || errors.Is(e.err, task.ErrNotClaimable) ||
+		errors.Is(e.err, session.ErrBusy) || errors.As(e.err, new(*task.BlockedError))
+}
+
+// fail shows an error between the lines of the tasks at work.
+func (s *shift) fail(err error) {
+	s.code = worse(s.code, codeOf(err))
+	s.desk.screen.alone(func() { s.desk.app().explain(err) })
+}
+
+// question asks the person at the terminal about the next change that is ready.
+func (s *shift) question(ctx context.Context) {
+	if s.open || len(s.asking) == 0 {
+		return
+	}
+	v := s.asking[0]
+	s.asking, s.open = s.asking[1:], true
+	go func() {
+		d, err := s.desk.question(ctx, v)
+		s.answers <- answered{v, d, err}
+	}()
+}
+
+// answered does what a person said about a change.
+func (s *shift) answered(ctx context.Context, a answered) {
+	s.open = false
+	switch {
+	case a.err != nil:
+		if !errors.Is(a.err, errInterrupted) {
+			s.fail(a.err)
+		}
+		s.count("waiting (review)", exitPerson)
+	case a.decision.verdict == approved:
+		s.running[a.view.Task] = true
+		go func() {
+			ending, err := s.desk.approveNow(ctx, a.view)
+			s.ended <- ended{job{task: task.Task{ID: a.view.Task}}, ending, err}
+		}()
+	case a.decision.verdict == rejected:
+		if err := s.desk.reject(ctx, a.view, a.decision.reason, worktree.RemoveRequest{}); err != nil {
+			s.fail(err)
+			return
+		}
+		s.count("rejected", exitFailed)
+	default:
+		s.count("waiting (review)", exitPerson)
+	}
+}
+
+func (s *shift) count(word string, code int) {
+	s.counts[word]++
+	s.code = worse(s.code, code)
+}
+
+// over says how the shift went, when it was about several tasks.
+func (s *shift) over(ctx context.Context) int {
+	if ctx.Err() != nil {
+		s.code = worse(s.code, exitInterrupted)
+	}
+	left := len(s.asking)
+	for ; left > 0; left-- {
+		s.count("waiting (review)", exitPerson)
+	}
+	total, parts := 0, []string{}
+	for word, n := range s.counts {
+		total += n
+		parts = append(parts, fmt.Sprintf("%d %s", n, word))
+	}
+	slices.Sort(parts)
+	if total > 1 {
+		s.desk.say("%d tasks: %s\n", total, strings.Join(parts, ", "))
+	}
+	if n := s.pool.left(); n > 0 {
+		s.desk.say("%d more not started\n", n)
+	}
+	return s.code
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// MostTasks is the most tasks that can run at once.
+const MostTasks = 64
+
+// States are the states of a task that a notice can be about.
+func States() []string {
+	return []string{"waiting", "blocked", "failed", "completed", "cancelled", "interrupted"}
+}
+
+// notice is a Notice as a file has it.
+type notice struct {
+	Command text               `yaml:"command"`
+	On      yamldoc.At[[]text] `yaml:"on"`
+}
+
+// notices reads the notices. A project's file has none: they run outside every
+// fence, and a repository is not asked what to run there.
+func notices(doc *yamldoc.Document, given yamldoc.At[[]notice], before []Notice, project bool) []Notice {
+	if !given.Set() {
+		return before
+	}
+	if project {
+		doc.Fail(given, "notify is taken from the user's file only", "move it to $XDG_CONFIG_HOME/coven/config.yaml")
+		return before
+	}
+	var list []Notice
+	for _, n := range given.Value {
+		one := Notice{Command: n.Command.Value}
+		if strings.TrimSpace(one.Command) == "" {
+			doc.Fail(given, "a notice needs a command", "")
+		}
+		for _, state := range n.On.Value {
+			if doc.OneOf(state, States()...) {
+				one.On = append(one.On, state.Value)
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}

@@ -1,0 +1,109 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/google/uuid"
+)
+
+// inboxDir is where requests to running sessions are put, below a project's
+// root: one directory for each session, one file for each request. Whoever runs
+// the session looks there.
+const inboxDir = ".coven/run/inbox"
+
+// The kinds of requests.
+const (
+	KindMessage = "message" // tell the agent that works
+	KindCancel  = "cancel"  // stop
+)
+
+// Request is what a person asks of a session that another process runs.
+type Request struct {
+	Kind string    `json:"kind"`
+	Text string    `json:"text,omitempty"`
+	By   string    `json:"by"`
+	Time time.Time `json:"time"`
+
+	file string
+}
+
+// Ask puts a request where the process that runs the session finds it. The name
+// says afterwards whether it was taken: see Asked.
+func Ask(root, id string, r Request) (name string, err error) {
+	dir := filepath.Join(root, inboxDir, id)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("ask session %s: %w", id, err)
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("ask session %s: %w", id, err)
+	}
+	// Names sort as the requests were made.
+	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), uuid.NewString()[:8]))
+	if err := renameio.WriteFile(name, append(data, '\n'), 0o644); err != nil {
+		return "", fmt.Errorf("ask session %s: %w", id, err)
+	}
+	return name, nil
+}
+
+// Asked says whether a request is still where Ask put it.
+func Asked(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// Withdraw takes a request back. It is false when it was taken meanwhile.
+func Withdraw(name string) bool { return os.Remove(name) == nil }
+
+// Requests returns what people ask of the session, the oldest first. What
+// cannot be read is removed.
+func (s *Session) Requests() ([]Request, error) {
+	dir := s.inbox()
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox: %w", err)
+	}
+	var found []Request
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		r := Request{file: filepath.Join(dir, e.Name())}
+		data, err := os.ReadFile(r.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // withdrawn
+		}
+		if err != nil || json.Unmarshal(data, &r) != nil {
+			_ = os.Remove(r.file)
+			continue
+		}
+		found = append(found, r)
+	}
+	slices.SortFunc(found, func(a, b Request) int { return strings.Compare(a.file, b.file) })
+	return found, nil
+}
+
+// Take removes a request that was done. It is false when its sender has
+// withdrawn it.
+func (s *Session) Take(r Request) bool { return os.Remove(r.file) == nil }
+
+// inbox is the directory of the session's requests.
+func (s *Session) inbox() string {
+	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), inboxDir, s.ID)
+}
+
+// emptyInbox removes the directory of a session's requests when nothing is in
+// it, so that none are left of sessions that are over.
+func (s *Session) emptyInbox() { _ = os.Remove(s.inbox()) }
