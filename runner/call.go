@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -50,19 +51,27 @@ func Record(j journal, leaves Leaves) *Recorded {
 		case event.SessionResumed:
 			var resumed event.Resumed
 			if e.Decode(&resumed) == nil {
-				r.forget(resumed.Retry)
+				r.forget(resumed)
 			}
 		}
 	}
 	return r
 }
 
-// forget drops the result at path, or all results below it when it ends in a
-// slash: an iteration of a loop.
-func (r *Recorded) forget(path string) {
-	maps.DeleteFunc(r.results, func(recorded string, _ event.Event) bool {
+// forget drops the result at the path to retry, or all results below it when it
+// ends in a slash: an iteration of a loop. From there on, if that is wanted,
+// everything that was recorded later goes too.
+func (r *Recorded) forget(again event.Resumed) {
+	path, first := again.Retry, int64(math.MaxInt64)
+	meant := func(recorded string) bool {
 		return recorded == path || strings.HasSuffix(path, "/") && strings.HasPrefix(recorded, path)
-	})
+	}
+	for recorded, e := range r.results {
+		if again.From && meant(recorded) {
+			first = min(first, e.Seq)
+		}
+	}
+	maps.DeleteFunc(r.results, func(recorded string, e event.Event) bool { return meant(recorded) || e.Seq >= first })
 }
 
 // Do implements Leaves.

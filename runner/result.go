@@ -67,4 +67,5 @@ const (
 	StatusFail  Status = "failed"
 	Blocked     Status = "blocked"
 	Interrupted Status = "interrupted"
+	Cancelled   Status = "cancelled"
 )

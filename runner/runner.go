@@ -128,7 +128,7 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	case errors.Is(err, ErrInterrupted):
 		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
-		ending.Status, ending.Detail, ending.Next = Interrupted, "being cancelled by a person", r.command("cancel")
+		ending.Status, ending.Detail, ending.Next = Cancelled, "being cancelled by a person", r.command("cancel")
 	case err != nil:
 		return Ending{}, err
 	case out.Verdict == Stopped:
@@ -173,7 +173,7 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 		return r.complete(ctx, e)
 	case Waiting:
 		return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next})
-	case Interrupted:
+	case Interrupted, Cancelled: // who cancels takes the session over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {

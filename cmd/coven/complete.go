@@ -4,6 +4,11 @@ import "github.com/spf13/cobra"
 
 type completion int
 
-const forRun completion = iota
+const (
+	forRun completion = iota
+	underWay
+	waiting
+	all
+)
 
 func (a *app) completeTasks(_ completion) cobra.CompletionFunc { return nil }

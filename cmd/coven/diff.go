@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -36,18 +35,7 @@ func (d *desk) printDiff(ctx context.Context, id string, stat bool) error {
 	if err != nil {
 		return err
 	}
-	tree, err := d.house.repo.Find(ctx, id)
-	if errors.Is(err, worktree.ErrNoWorktree) {
-		return noDiff(v)
-	}
-	if err != nil {
-		return err
-	}
-	target, err := d.house.repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
-	if err != nil {
-		return err
-	}
-	diff, err := tree.Diff(ctx, target.Tip)
+	_, diff, err := d.changeOf(ctx, v)
 	if err != nil {
 		return err
 	}

@@ -35,47 +35,24 @@ run of the task is told what was tried and why it was rejected.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
-	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
+	removeFlags(cmd, &req)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the next attempt and for people")
 	return cmd
 }
 
-// reject ends a session that is not over without landing what it made. What
-// is cut off here, the next run of the task finishes.
+// reject ends a session that waits for somebody, because a person does not want
+// what it made.
 func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) error {
 	switch v.Status {
 	case session.Waiting, session.Blocked, session.Interrupted:
 	default:
 		return missing("coven why "+shellWord(v.Task), "task %s cannot be rejected: it is %s", v.Task, stateText(v))
 	}
-	j, err := d.jobOf(v)
+	rescue, err := d.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
 	if err != nil {
 		return err
 	}
-	s, err := d.take(v)
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	if v.Review != nil {
-		answer := event.Review{Patch: v.Review.Patch, By: d.user(), Reason: reason}
-		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
-			return err
-		}
-	}
-	req.Note = "session " + v.ID
-	ended := event.Ended{Summary: v.Summary, Reason: "rejected: " + reason}
-	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
-		return err
-	}
-	if ended.Rescue, err = d.freed(ctx, j, v, "coven: rejected: "+reason, req); err != nil {
-		return err
-	}
-	if err := s.Append(event.Event{Type: event.SessionFailed}, ended); err != nil {
-		return err
-	}
-	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
+	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(rescue), printable(shellWord(v.Task)))
 	return nil
 }
 

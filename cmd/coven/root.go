@@ -29,7 +29,8 @@ overwritten.
 		return usage(cmd.CommandPath()+" --help", "%w", err)
 	})
 	root.AddCommand(
-		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newApprove(a), newReject(a),
+		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newReview(a), newApprove(a), newReject(a),
+		newCancel(a), newRetry(a), newAttach(a), newEvents(a),
 		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newVersion(a),
 		newGate(a), newPlugin(),
 	)

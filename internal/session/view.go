@@ -55,6 +55,10 @@ type View struct {
 	// Crashed says that the process that ran the session is gone, and nobody
 	// had stopped it.
 	Crashed bool `json:"crashed,omitempty"`
+	// Holder is the coven that ran the session last: coven/<host>/<pid>. Since is
+	// when it began to.
+	Holder string    `json:"holder,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // Step is one leaf of a session.
@@ -246,9 +250,16 @@ func (v *View) take(e event.Event) error {
 	v.Task, v.Updated = e.Task, e.Time
 	switch e.Type {
 	case event.SessionStarted:
-		v.Started = e.Time
-		return e.Decode(&v.Info)
+		v.Started, v.Since = e.Time, e.Time
+		err := e.Decode(&v.Info)
+		v.Holder = v.Info.Holder
+		return err
 	case event.SessionResumed:
+		var r event.Resumed
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		v.Holder, v.Since = r.Holder, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.Ended = Running, "", "", "", "", time.Time{}
 	case event.SessionWaiting:
 		var w event.Waiting

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newCancel(a *app) *cobra.Command {
+	var req worktree.RemoveRequest
+	cmd := &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "Stop a task's session for good: its processes end, its work is stored, the task is free",
+		Long: `Stop a task's session, also while another coven works on it: everything that
+the session started is ended first. Its worktree is stored under
+refs/coven/rescue before it is removed, and the task is open again.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(underWay),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.atDesk(cmd.Context(), func(d *desk) error { return d.cancel(cmd.Context(), args[0], req) })
+		},
+	}
+	removeFlags(cmd, &req)
+	return cmd
+}
+
+// removeFlags are for commands that remove a worktree with ignored files.
+func removeFlags(cmd *cobra.Command, req *worktree.RemoveRequest) {
+	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
+	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
+}
+
+func (d *desk) cancel(ctx context.Context, id string, req worktree.RemoveRequest) error {
+	v, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if v.Status == session.Running {
+		if v, err = d.stop(ctx, v); err != nil {
+			return err
+		}
+	}
+	switch v.Status {
+	case session.Waiting, session.Blocked, session.Interrupted:
+	default:
+		return missing("coven why "+shellWord(id), "task %s cannot be cancelled: it is %s", id, stateText(v))
+	}
+	rescue, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.user(), req)
+	if err != nil {
+		return err
+	}
+	d.say("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(rescue), printable(shellWord(id)))
+	return nil
+}
+
+// stopTime bounds how long coven waits for another coven to stop a session.
+const stopTime = time.Minute
+
+// stop asks the coven that runs a session to stop it, and waits until it has.
+func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
+	name, err := session.Ask(d.house.repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.user(), Time: d.app().now()})
+	if err != nil {
+		return v, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		now, err := session.Load(v.Dir)
+		if err != nil || now.Status != session.Running {
+			session.Withdraw(name)
+			return now, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			session.Withdraw(name)
+			if err := context.Cause(ctx); errors.Is(err, errInterrupted) {
+				return v, err
+			}
+			return v, person("kill "+pidOf(v.Holder), "task %s: the coven that runs it (%s) does not stop", v.Task, v.Holder)
+		}
+	}
+}
+
+// pidOf is the process of a holder: coven/<host>/<pid>.
+func pidOf(holder string) string { return holder[strings.LastIndexByte(holder, '/')+1:] }
+
+// dismiss ends a session that is not over, without landing what it made: that is
+// stored, and the task is free. What is cut off here, the next run of the task
+// finishes.
+func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (rescue string, err error) {
+	j, err := d.jobOf(v)
+	if err != nil {
+		return "", err
+	}
+	s, err := d.take(v)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	if end == event.SessionFailed && v.Review != nil {
+		answer := event.Review{Patch: v.Review.Patch, By: d.user(), Reason: why}
+		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
+			return "", err
+		}
+	}
+	req.Note = "session " + v.ID
+	ended := event.Ended{Summary: v.Summary, Reason: why}
+	if err := s.Append(event.Event{Type: end}, ended); err != nil {
+		return "", err
+	}
+	if ended.Rescue, err = d.freed(ctx, j, v, "coven: "+why, req); err != nil {
+		return "", err
+	}
+	if err := s.Append(event.Event{Type: end}, ended); err != nil {
+		return "", err
+	}
+	d.tellOthers(ctx, news{
+		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
+		Next: fmt.Sprintf("coven run %s", shellWord(v.Task)),
+	})
+	return ended.Rescue, nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newRetry(a *app) *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use:   "retry TASK [--from STEP]",
+		Short: "Run the step that failed again, or everything from a step on",
+		Long: `Run the step that failed again, in the worktree as it is, and go on from there.
+With --from: that step and all after it run again; what they recorded counts no
+more. Nothing in the worktree is undone: the agent is told to look.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(underWay),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.atDesk(cmd.Context(), func(d *desk) error { return outcome(d.retry(cmd.Context(), args[0], from)) })
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP` on: its name, or its path as coven status shows it")
+	return cmd
+}
+
+func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error) {
+	v, err := d.find(id)
+	if err != nil {
+		return runner.Ending{}, err
+	}
+	task := shellWord(id)
+	switch v.Status {
+	case session.Running:
+		return runner.Ending{}, person("coven cancel "+task, "task %s: another coven is working on it", id)
+	case session.Completed, session.Cancelled:
+		return runner.Ending{}, missing("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
+	case session.Failed:
+		if _, err := d.house.repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
+			return runner.Ending{}, missing("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneLine(v.Detail))
+		}
+	}
+	again := event.Resumed{Retry: v.Failing}
+	if from != "" {
+		path := stepAt(v, from)
+		if path == "" {
+			return runner.Ending{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
+		}
+		again = event.Resumed{Retry: path, From: true}
+	}
+	if again.Retry == "" {
+		return runner.Ending{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
+	}
+	return d.resumeAt(ctx, v, again)
+}
+
+// stepAt finds the path of a step that a person names: by its name, its path, or
+// as a loop, whose first iteration it is then.
+func stepAt(v session.View, name string) string {
+	for _, s := range v.Steps {
+		last := s.Path[strings.LastIndexByte(s.Path, '/')+1:]
+		bare, _, _ := strings.Cut(last, "#")
+		if s.Path == name || stepName(s.Path) == name || bare == name {
+			return s.Path
+		}
+		if strings.HasPrefix(s.Path, name+"[1]/") {
+			return name + "[1]/"
+		}
+	}
+	return ""
+}
+
+func stepPaths(v session.View) []string {
+	var paths []string
+	for _, s := range v.Steps {
+		paths = append(paths, stepName(s.Path))
+	}
+	return paths
+}

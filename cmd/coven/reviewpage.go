@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newReview(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "review [TASK]",
+		Short: "Show what a person decides on: what was done, what was proven, the diff",
+		Long: `Show the page that a person decides on: what the task asked for and what the
+agent says, warnings, the receipts of the checks, what it cost, and the diff. On a
+terminal it opens in your pager ($PAGER) and then asks. Without TASK: list the
+changes that wait for a review.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeTasks(waiting),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listReviews(cmd.Context(), asJSON)
+			}
+			return a.atDesk(cmd.Context(), func(d *desk) error { return d.reviewTask(cmd.Context(), args[0], asJSON) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) listReviews(ctx context.Context, asJSON bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	views, broken := session.List(h.repo.Root)
+	a.explain(broken)
+	asked := []session.View{}
+	for _, v := range views {
+		if v.Status == session.Waiting && v.Reason == "review" {
+			asked = append(asked, v)
+		}
+	}
+	switch {
+	case asJSON:
+		return a.sayJSON(asked)
+	case len(asked) == 0:
+		return a.say("nothing waits for a review\n  next: coven status\n")
+	}
+	return a.statusTable(asked)
+}
+
+// page is what a person decides on.
+type page struct {
+	View   session.View  `json:"session"`
+	Checks []proof       `json:"checks"`
+	Diff   worktree.Diff `json:"diff"`
+}
+
+// proof is the last receipt of a check, and whether it is about what lands.
+type proof struct {
+	event.Receipt
+	Current bool `json:"current"` // it ran on the very tree that lands
+}
+
+func (d *desk) reviewTask(ctx context.Context, id string, asJSON bool) error {
+	p, err := d.page(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return d.app().sayJSON(p)
+	}
+	color := d.app().interactive && d.app().getenv("NO_COLOR") == ""
+	if err := d.app().page(ctx, p.text(color)); err != nil {
+		return err
+	}
+	if !d.app().interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
+		return d.app().say("  next: %s\n", nextOf(p.View))
+	}
+	return d.askAndDo(ctx, p.View)
+}
+
+// askAndDo asks about a change that waits, and does as it is told.
+func (d *desk) askAndDo(ctx context.Context, v session.View) error {
+	answer, err := d.question(ctx, v)
+	switch {
+	case err != nil:
+		return err
+	case answer.verdict == approved:
+		return outcome(d.approveNow(ctx, v))
+	case answer.verdict == rejected:
+		return d.reject(ctx, v, answer.reason, worktree.RemoveRequest{})
+	}
+	return status(exitPerson)
+}
+
+func (d *desk) page(ctx context.Context, id string) (page, error) {
+	v, err := d.find(id)
+	if err != nil {
+		return page{}, err
+	}
+	tree, diff, err := d.changeOf(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	now, err := tree.Tree(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	return page{View: v, Checks: proofs(v.Receipts, now), Diff: diff}, nil
+}
+
+// changeOf is the worktree of a session's task and what it changes.
+func (d *desk) changeOf(ctx context.Context, v session.View) (*worktree.Worktree, worktree.Diff, error) {
+	tree, err := d.house.repo.Find(ctx, v.Task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return nil, worktree.Diff{}, noDiff(v)
+	}
+	if err != nil {
+		return nil, worktree.Diff{}, err
+	}
+	target, err := d.house.repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
+	if err != nil {
+		return nil, worktree.Diff{}, err
+	}
+	diff, err := tree.Diff(ctx, target.Tip)
+	return tree, diff, err
+}
+
+// proofs are the last receipts of each check, in the order of the checks.
+func proofs(receipts []event.Receipt, tree string) []proof {
+	list, at := []proof{}, map[string]int{}
+	for _, r := range receipts {
+		p := proof{Receipt: r, Current: r.Tree == tree}
+		if i, ok := at[r.Command]; ok {
+			list[i] = p
+			continue
+		}
+		at[r.Command] = len(list)
+		list = append(list, p)
+	}
+	return list
+}
+
+func (p page) text(color bool) string {
+	v := p.View
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n%s", printable(v.Task), printable(v.Info.Query), stateText(v))
+	if v.Detail != "" {
+		fmt.Fprintf(&b, ": %s", printable(oneLine(v.Detail)))
+	}
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
+	if v.Summary != "" {
+		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", printable(oneLine(v.Summary)))
+	}
+	b.WriteString("\nFindings:\n")
+	if len(v.Warnings) == 0 {
+		b.WriteString("  none\n")
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(&b, "  warning: %s\n", printable(oneLine(w)))
+	}
+	b.WriteString("\nChecks:\n" + p.proven())
+	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", tokenText(u.InputTokens+u.OutputTokens+u.CacheReadTokens+u.CacheWriteTokens), u.CostUSD, v.Active.Round(time.Second))
+	}
+	b.WriteString("\nChanges:\n" + p.stat() + "\n" + paint(safeDiff(p.Diff.Patch), color))
+	return b.String()
+}
+
+func (p page) proven() string {
+	if len(p.Checks) == 0 {
+		return "  NONE ran\n"
+	}
+	var b strings.Builder
+	for _, c := range p.Checks {
+		about := "on exactly this tree"
+		if !c.Current {
+			about = "on an earlier tree: it runs again before it lands"
+		}
+		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), receiptText(c.Receipt), about)
+	}
+	return b.String()
+}
+
+func (p page) stat() string {
+	var b strings.Builder
+	for _, f := range p.Diff.Files {
+		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+		if f.Binary {
+			size = "binary"
+		}
+		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, printable(f.Path), size)
+	}
+	return b.String()
+}
+
+// paint colors a diff as git does.
+func paint(patch string, color bool) string {
+	if !color {
+		return patch
+	}
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		code := ""
+		switch {
+		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			code = "1"
+		case strings.HasPrefix(line, "@@"):
+			code = "36"
+		case strings.HasPrefix(line, "+"):
+			code = "32"
+		case strings.HasPrefix(line, "-"):
+			code = "31"
+		}
+		if code != "" {
+			lines[i] = "\x1b[" + code + "m" + line + "\x1b[m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// page shows a long text: in the user's pager on a terminal.
+func (a *app) page(ctx context.Context, text string) error {
+	pager := a.getenv("PAGER")
+	if !a.interactive || pager == "cat" {
+		return a.say("%s", text)
+	}
+	if pager == "" {
+		pager = "less"
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader([]byte(text)), os.Stdout, a.err
+	cmd.Env = append(a.environ(), "LESS=FRX")
+	if err := cmd.Run(); err != nil {
+		return a.say("%s", text) // no pager is no reason to show nothing
+	}
+	return nil
+}
