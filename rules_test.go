@@ -41,6 +41,7 @@ var imports = map[string][]string{
 	"internal/crash":      {},
 	"internal/event":      {"internal/crash"},
 	"internal/fakeapi":    {},
+	"internal/fakebd":     {},
 	"internal/fakeclaude": {},
 	"internal/gate":       {"internal/event", "internal/permission"},
 	"internal/mcp":        {"internal/gate"},

@@ -10,12 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/internal/fakebd"
 )
 
 // workerEnv makes the test program a worker: claim, add or one.
 const workerEnv = "COVEN_TASK_TEST_WORKER"
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == BD {
+		os.Exit(fakebd.Main(os.Args[1:]))
+	}
 	if kind := os.Getenv(workerEnv); kind != "" {
 		if err := work(kind, OpenFile(os.Args[1], os.Args[2]), os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,193 @@
+package fakebd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "bd" {
+		os.Exit(Main(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// fake is a bd that is this test program.
+func fake(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bd")
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// result is what a command did.
+type result struct {
+	code        string
+	out, errout string
+}
+
+// bd runs one command in a directory.
+func bd(t *testing.T, program, dir string, env []string, args ...string) result {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{
+		"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0",
+		"GIT_AUTHOR_NAME=Tester", "GIT_AUTHOR_EMAIL=t@example.com",
+	}, env...)
+	var out, errout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errout
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("bd %q: %v", args, err)
+	}
+	code := "0"
+	if err != nil {
+		code = "1"
+	}
+	return result{code, out.String(), errout.String()}
+}
+
+// capture is a command of the real bd and what it did.
+type capture struct {
+	name string
+	line string // the command as it was recorded: unquoted
+	result
+}
+
+func captures(t *testing.T) []capture {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "captures", "*.cmd"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	slices.Sort(files)
+	var all []capture
+	for _, file := range files {
+		base := strings.TrimSuffix(file, ".cmd")
+		var text [3]string
+		for i, ext := range []string{".cmd", ".out", ".err"} {
+			data, err := os.ReadFile(base + ext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text[i] = string(data)
+		}
+		code, line, _ := strings.Cut(strings.TrimSpace(text[0]), " ")
+		all = append(all, capture{filepath.Base(base), strings.TrimPrefix(line, "bd "), result{code, text[1], text[2]}})
+	}
+	return all
+}
+
+// spaced are the recorded commands with arguments that have spaces in them.
+var spaced = map[string][]string{
+	"04-create-full": {
+		"create", "Second", "-t", "bug", "-p", "0", "-d", "the desc", "--design", "the design", "--acceptance", "- [ ] a",
+		"--notes", "the notes", "-l", "area:x,backend", "--json", "--metadata", `{"k":"v","n":3}`, "--external-ref", "gh-12", "--estimate", "30",
+	},
+	"16-close": {"close", "gg-rls", "--reason", "done it", "--json"},
+}
+
+// usageOnly are the captures whose standard error goes on with the usage of
+// every flag, which the fake does not have: the first two lines are compared.
+var usageOnly = []string{"21-unknown-flag"}
+
+// The fake does in a fresh place what bd did when the captures were made.
+func TestCaptures(t *testing.T) {
+	program, dir := fake(t), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]string{} // of the capture -> of the fake
+	for _, c := range captures(t) {
+		if c.name == "01-version" { // the first one after the database was made
+			if r := bd(t, program, dir, nil, "init", "--prefix", "gg", "--stealth", "--skip-agents", "--skip-hooks", "--non-interactive"); r.code != "0" {
+				t.Fatalf("init: %+v", r)
+			}
+		}
+		args := spaced[c.name]
+		if args == nil {
+			args = strings.Fields(c.line)
+		}
+		if got := strings.Join(args, " "); got != c.line {
+			t.Fatalf("%s: %q was recorded, not %q", c.name, c.line, got)
+		}
+		for i, arg := range args {
+			if id, ok := ids[arg]; ok {
+				args[i] = id
+			}
+		}
+		var env []string
+		if strings.Contains(c.name, "-envelope-") {
+			env = []string{"BD_JSON_ENVELOPE=1"}
+		}
+		got := bd(t, program, dir, env, args...)
+		if args[0] == "create" && c.code == "0" {
+			ids[idOf(t, c.out)] = idOf(t, got.out)
+		}
+		compare(t, c, got, ids)
+	}
+}
+
+func idOf(t *testing.T, out string) string {
+	t.Helper()
+	var i struct{ ID string }
+	if err := json.Unmarshal([]byte(out), &i); err != nil || i.ID == "" {
+		t.Fatalf("no id in %s: %v", out, err)
+	}
+	return i.ID
+}
+
+func compare(t *testing.T, c capture, got result, ids map[string]string) {
+	t.Helper()
+	want := c.result
+	if slices.Contains(usageOnly, c.name) {
+		want.errout, got.errout = head(want.errout), head(got.errout)
+	}
+	if got.code != want.code {
+		t.Errorf("%s: exit code %s, want %s", c.name, got.code, want.code)
+	}
+	for _, stream := range []struct{ what, got, want string }{{"output", got.out, want.out}, {"errors", got.errout, want.errout}} {
+		if a, b := normal(stream.got, ids), normal(stream.want, nil); a != b {
+			t.Errorf("%s: %s\n%s\nwant\n%s", c.name, stream.what, a, b)
+		}
+	}
+}
+
+func head(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	return strings.Join(lines[:min(2, len(lines))], "")
+}
+
+var (
+	nanos = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z`)
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	paths = regexp.MustCompile(`"/[^"]*"`)
+)
+
+// normal leaves out what is different each time, but not its form.
+func normal(text string, ids map[string]string) string {
+	for _, was := range slices.Sorted(maps.Keys(ids)) {
+		text = strings.ReplaceAll(text, ids[was], was)
+	}
+	text = nanos.ReplaceAllString(text, "TIME.NANOS")
+	text = times.ReplaceAllString(text, "TIME")
+	text = uuids.ReplaceAllString(text, "UUID")
+	return paths.ReplaceAllString(text, `"/PATH"`)
+}

@@ -1,0 +1,145 @@
+// Package fakebd is a stand-in for bd, the beads program, for tests.
+//
+// It takes the commands and flags that coven uses, prints what bd 1.0.5 prints
+// (which the contract test of this package compares with captures of the real
+// one), and keeps its tasks in a file instead of a database. Processes that run
+// at once see what those of the real one would: each command is one transaction.
+//
+// Rules. A flag or a command that it does not know is refused, as by bd. It runs
+// no other program: where bd asks git, it reads $GIT_AUTHOR_NAME and
+// $GIT_AUTHOR_EMAIL, and finds the main checkout through the .git file.
+//
+// The environment variable FAKEBD_FAULT makes it misbehave, see fault. How many
+// of its processes ran at once is on record, see MostAtOnce.
+package fakebd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Version is the version of bd that this one imitates.
+const Version = "1.0.5"
+
+// Main runs one bd command with the arguments that follow the program's name, on
+// the process's standard streams, and returns its exit code.
+func Main(args []string) int {
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return 1
+	}
+	r := &run{env: os.Getenv, dir: dir, out: os.Stdout, errs: os.Stderr, now: time.Now}
+	return r.main(args)
+}
+
+// run is one process.
+type run struct {
+	env  func(string) string
+	dir  string
+	out  io.Writer
+	errs io.Writer
+	now  func() time.Time
+
+	flags flags
+	beads string // the .beads directory; empty when there is none
+	db    *database
+}
+
+// command is what bd has by a name.
+type command struct {
+	values, bools []string // flags: "limit", or "limit n" with its letter
+	do            func(*run) int
+	writes        bool // saves what it changed
+	bare          bool // needs no database
+}
+
+// commands are those that coven uses, and a few for tests.
+func commands() map[string]command {
+	return map[string]command{
+		"version":  {do: (*run).version, bare: true},
+		"init":     {values: []string{"prefix p"}, bools: []string{"stealth", "skip-agents", "skip-hooks", "non-interactive", "from-jsonl"}, do: (*run).init, bare: true},
+		"where":    {do: (*run).where},
+		"context":  {do: (*run).context},
+		"list":     {values: []string{"limit n", "status s", "type t", "assignee a"}, bools: []string{"all"}, do: (*run).list},
+		"show":     {values: []string{"id"}, do: (*run).show},
+		"ready":    {values: []string{"limit n", "exclude-type", "assignee a", "sort s"}, bools: []string{"unassigned u", "claim"}, do: (*run).ready, writes: true},
+		"export":   {do: (*run).export},
+		"comments": {do: (*run).comments},
+		"create": {
+			values: []string{
+				"title", "type t", "priority p", "description d", "design", "acceptance", "notes", "labels l", "metadata",
+				"external-ref", "estimate e", "deps", "assignee a", "parent", "id",
+			},
+			bools: []string{"silent"}, do: (*run).create, writes: true,
+		},
+		"update": {
+			values: []string{"status s", "assignee a", "notes", "append-notes", "priority p", "title"},
+			bools:  []string{"claim"}, do: (*run).update, writes: true,
+		},
+		"close":   {values: []string{"reason r"}, bools: []string{"force f"}, do: (*run).close, writes: true},
+		"reopen":  {values: []string{"reason r"}, do: (*run).reopen, writes: true},
+		"comment": {do: (*run).comment, writes: true},
+		"dep add": {values: []string{"type t"}, do: (*run).depend, writes: true},
+		"import":  {do: (*run).importFile, writes: true},
+	}
+}
+
+func (r *run) main(args []string) int {
+	name, cmd, err := r.parse(args)
+	if err != nil {
+		return r.usage(name, err)
+	}
+	r.beads = r.findBeads()
+	if r.beads != "" {
+		leave := r.enter()
+		defer leave()
+	}
+	fault, err := faultOf(r.env("FAKEBD_FAULT"), name)
+	if err != nil {
+		return r.complain(err.Error())
+	}
+	if code, over := fault.before(r); over {
+		return code
+	}
+	code := r.perform(cmd)
+	return fault.after(r, code)
+}
+
+// perform runs a command in a transaction.
+func (r *run) perform(cmd command) int {
+	if cmd.bare {
+		return cmd.do(r)
+	}
+	unlock, err := r.open()
+	if err != nil {
+		return r.noDatabase()
+	}
+	defer unlock()
+	code := cmd.do(r)
+	if cmd.writes && r.db.changed {
+		if err := r.db.save(); err != nil {
+			return r.complain(err.Error())
+		}
+	}
+	return code
+}
+
+func (r *run) noDatabase() int {
+	fmt.Fprint(r.errs, "Error: no beads database found\n"+
+		"Hint: run 'bd where' to inspect the resolved workspace, or 'bd init' to create a new database\n"+
+		"      or set BEADS_DIR to point to your .beads directory\n")
+	return 1
+}
+
+// actor is who changes something.
+func (r *run) actor() string {
+	for _, name := range []string{r.flags.value("actor"), r.env("BEADS_ACTOR"), r.env("BD_ACTOR"), r.env("GIT_AUTHOR_NAME"), r.env("USER")} {
+		if name != "" {
+			return name
+		}
+	}
+	return "unknown"
+}

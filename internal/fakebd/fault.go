@@ -1,0 +1,166 @@
+package fakebd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fault is how a run misbehaves. $FAKEBD_FAULT holds one, KIND, KIND=VALUE,
+// KIND@COMMAND or KIND=VALUE@COMMAND; without @COMMAND every command has it.
+//
+//	hang         never ends, whatever signal but KILL comes
+//	slow=MS      waits before it does anything
+//	fail-stdout  does nothing, and fails with an error in JSON on standard output
+//	fail-stderr  does nothing, and fails with a line on standard error
+//	lost         does its work and then fails without a word
+//	garbage      does its work and prints something that is no JSON instead
+//	noise        does its work and warns on standard error
+//	flood=BYTES  prints so many bytes and no newline
+//	old=FLAG     does not know the flag
+type fault struct{ kind, value string }
+
+func faultOf(text, command string) (fault, error) {
+	text, only, scoped := strings.Cut(text, "@")
+	kind, value, _ := strings.Cut(text, "=")
+	if kind == "" || scoped && only != command {
+		return fault{}, nil
+	}
+	switch kind {
+	case "hang", "slow", "fail-stdout", "fail-stderr", "lost", "garbage", "noise", "flood", "old":
+		return fault{kind, value}, nil
+	}
+	return fault{}, fmt.Errorf("FAKEBD_FAULT: unknown fault %q", kind)
+}
+
+// before is what goes wrong ahead of the work; over says that it is all.
+func (f fault) before(r *run) (code int, over bool) {
+	switch f.kind {
+	case "hang":
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		for {
+			<-signals
+		}
+	case "slow":
+		ms, _ := strconv.Atoi(f.value)
+		<-time.After(time.Duration(ms) * time.Millisecond)
+	case "fail-stdout":
+		return r.failStdout("the fault that was asked for"), true
+	case "fail-stderr":
+		fmt.Fprintln(r.errs, "Warning: beads.role not configured")
+		return r.complain("the fault that was asked for"), true
+	case "flood":
+		left, _ := strconv.Atoi(f.value)
+		for chunk := strings.Repeat("x", 1<<16); left > 0; left -= len(chunk) {
+			if _, err := fmt.Fprint(r.out, chunk); err != nil {
+				return 1, true
+			}
+		}
+		return 0, true
+	case "old":
+		if r.flags.has(f.value) {
+			return r.usage("", fmt.Errorf("unknown flag: --%s", f.value)), true
+		}
+	case "lost", "garbage":
+		r.out = discard{}
+	}
+	return 0, false
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// after is what goes wrong behind the work.
+func (f fault) after(r *run, code int) int {
+	switch f.kind {
+	case "lost":
+		return 1
+	case "garbage":
+		fmt.Println("panic: not the JSON that you are looking for")
+	case "noise":
+		fmt.Fprintln(r.errs, "Warning: .beads has permissions 0755 (recommended: 0700)\nbeads.role not configured {\"error\":\"no error\"}")
+	}
+	return code
+}
+
+// crowd is how many processes run at once.
+type crowd struct {
+	Running []int `json:"running"`
+	Most    int   `json:"most"`
+}
+
+// enter counts this process until leave is called.
+func (r *run) enter() (leave func()) {
+	_ = r.count(func(c *crowd) { c.Running = append(c.Running, os.Getpid()) })
+	return func() {
+		_ = r.count(func(c *crowd) { c.Running = without(c.Running, os.Getpid()) })
+	}
+}
+
+func without(pids []int, pid int) []int {
+	var kept []int
+	for _, p := range pids {
+		if p != pid {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// count changes the record of who runs. Those that were killed are left out.
+func (r *run) count(change func(*crowd)) error {
+	dir := filepath.Join(r.beads, stateDir)
+	unlock, err := lock(filepath.Join(dir, "crowd.lock"))
+	if err != nil {
+		return err // there is no database yet
+	}
+	defer unlock()
+	c, err := readCrowd(r.beads)
+	if err != nil {
+		return err
+	}
+	for _, pid := range c.Running {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			c.Running = without(c.Running, pid)
+		}
+	}
+	change(&c)
+	c.Most = max(c.Most, len(c.Running))
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "crowd.json"), data, 0o644)
+}
+
+func readCrowd(beads string) (crowd, error) {
+	var c crowd
+	data, err := os.ReadFile(filepath.Join(beads, stateDir, "crowd.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	return c, err
+}
+
+// MostAtOnce returns how many processes of the fake ran at the same time, at
+// most, on the database of a .beads directory since it was made.
+func MostAtOnce(beads string) (int, error) {
+	c, err := readCrowd(beads)
+	if err != nil {
+		return 0, fmt.Errorf("read how many ran: %w", err)
+	}
+	return c.Most, nil
+}
