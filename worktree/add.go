@@ -100,7 +100,7 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	crash.Point("add.recorded")
-	admin, err := r.gitAdd(ctx, name, start)
+	admin, err := r.gitAdd(ctx, name, "--no-track", "-b", branchPrefix+name, r.worktreePath(name), start)
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
@@ -113,13 +113,12 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 
 // gitAdd runs `git worktree add` and returns the name of the git directory it
 // made, which is new among GitDir/worktrees.
-func (r *Repo) gitAdd(ctx context.Context, name, start string) (string, error) {
+func (r *Repo) gitAdd(ctx context.Context, name string, args ...string) (string, error) {
 	before, err := r.admins()
 	if err != nil {
 		return "", err
 	}
-	err = r.git().Run(ctx, "worktree", "add", "--quiet", "--no-checkout", "--no-track",
-		"-b", branchPrefix+name, r.worktreePath(name), start)
+	err = r.git().Run(ctx, append([]string{"worktree", "add", "--quiet", "--no-checkout"}, args...)...)
 	if err != nil {
 		return "", r.explained(ctx, err, headsPrefix+branchPrefix+name)
 	}

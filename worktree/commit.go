@@ -52,7 +52,7 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	defer c.ix.drop()
 	done, err := c.run(ctx)
 	if err != nil {
-		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, w.orGone(err))
 	}
 	return done, nil
 }

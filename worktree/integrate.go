@@ -55,7 +55,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, err
 	}
 	candidate, err := w.integrate(ctx, target, l)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
+		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
 	}
 	crash.Point("integrate.return")
 	return candidate, nil

@@ -74,10 +74,14 @@ type Landed struct {
 // that has it checked out, or neither. One landing per target at a time.
 //
 // Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
-// ErrCannotRebase, and *CheckoutError when a person's checkout cannot follow.
+// ErrCannotRebase, ErrNoWorktree when W is gone, *CheckoutError when a person's
+// checkout cannot follow, and *BusyError when another git holds the target.
 func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
 		return Landed{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
+	}
+	if err := w.here(); err != nil {
+		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
 	}
 	l, err := w.repo.lock(ctx, targetLock(req.Candidate.Target), "land "+w.TaskID)
 	if err != nil {

@@ -221,6 +221,10 @@ func actor(args []string) int {
 		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
 			return addAndRemove(ctx, r, request.Task)
 		}
+		if strings.HasPrefix(request.Intent, "recreate.") {
+			_, _, err := r.Recreate(ctx, request.Task, "s")
+			return err
+		}
 		w, err := r.Find(ctx, request.Task)
 		if err != nil {
 			return err

@@ -111,7 +111,8 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 	if err := ix.take(ctx, append(tracked, extra...)); err != nil {
 		return "", fmt.Errorf("stage the files of %s: %w", w.Path, err)
 	}
-	return ix.tree(ctx)
+	tree, err := ix.tree(ctx)
+	return tree, errors.Join(err, w.here())
 }
 
 // trackedIgnored lists the files that the branch tracks and the index did not

@@ -68,6 +68,7 @@ func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
 		return nil, fmt.Errorf("%s belongs to task %s: %w", r.worktreePath(name), rec.Task, ErrNoWorktree)
 	}
 	w := r.worktree(taskID, rec)
+	w.partial = true
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find what is left of %s: %w", taskID, err)
@@ -105,9 +106,13 @@ func (w *Worktree) store(ctx context.Context, req RemoveRequest, tip string) (st
 
 // onlyHere reports whether the worktree has anything that is nowhere else.
 func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, p policy) (bool, error) {
-	present := isThere(w.Path)
+	vacant, err := w.vacant()
+	if err != nil {
+		return false, err
+	}
+	present := !vacant
 	rec, recErr := w.repo.readRecord(w.name)
-	begun := recErr == nil && !rec.Ready // nobody has worked there
+	begun := recErr == nil && !rec.Ready && !rec.Again // nobody has worked there
 	if tip == "" && present && !begun {
 		return false, fmt.Errorf("%s has no branch %s to store it with", w.Path, w.Branch)
 	}
@@ -160,7 +165,7 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 		return err
 	}
 	crash.Point("remove.trashed")
-	if w.admin != "" {
+	if w.admin != "" && !w.repo.belongsToOther(filepath.Base(w.admin), w.Path) {
 		if err := removeAll(w.admin); err != nil {
 			return err
 		}
@@ -188,7 +193,7 @@ func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	if err != nil {
 		return err
 	}
-	begun := !rec.Ready && (tip == "" || tip == rec.Base)
+	begun := !rec.Ready && !rec.Again && (tip == "" || tip == rec.Base)
 	ended := rec.Ready && tip == "" && !isThere(w.Path)
 	if !begun && !ended {
 		return nil

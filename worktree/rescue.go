@@ -64,7 +64,11 @@ func (w *Worktree) Rescue(ctx context.Context, note string, keepBig bool) (ref s
 }
 
 func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInfo, error) {
-	if !isThere(w.Path) {
+	vacant, err := w.vacant()
+	if err != nil {
+		return RescueInfo{}, err
+	}
+	if vacant {
 		return w.rescueBranch(ctx, note)
 	}
 	ix, _, err := w.stagedRaw(ctx, nil)
@@ -153,14 +157,17 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInf
 // rescueParents are the branch's tip and, when the agent left its branch, the
 // commit it is on: otherwise nothing would keep that.
 func (w *Worktree) rescueParents(ctx context.Context) ([]string, error) {
-	tip, err := w.Tip(ctx)
+	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if w.admin == "" {
-		return []string{tip}, nil
+	var parents []string
+	if tip != "" {
+		parents = append(parents, tip)
 	}
-	parents := []string{tip}
+	if w.admin == "" {
+		return parents, nil
+	}
 	head, headErr := w.repo.git().Line(ctx, "rev-parse", "--verify", "--quiet",
 		"worktrees/"+filepath.Base(w.admin)+"/HEAD^{commit}")
 	if headErr == nil && head != tip { // else it is unborn or broken: nothing to keep

@@ -30,7 +30,7 @@ func (w *Worktree) Restore(ctx context.Context, session, commitish string) (befo
 	defer l.release()
 	before, err = w.restore(ctx, session, commitish)
 	if err != nil {
-		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, err)
+		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, w.orGone(err))
 	}
 	return before, nil
 }

@@ -17,6 +17,7 @@ var ErrNoSnapshot = errors.New("no such snapshot")
 
 const (
 	snapshotSubject = "coven snapshot "
+	snapshotTip     = "Branch-Tip: " // in the last line of the message
 	snapshotTries   = 20
 )
 
@@ -27,18 +28,20 @@ type Snapshot struct {
 	N      int
 	Commit string
 	Tree   string // byte for byte: not always the tree a commit would have
+	Tip    string // the branch's tip then; empty when it is not known
 	Note   string
 	Time   time.Time
 }
 
 // Snapshot saves W: tracked files and untracked ones that are not ignored,
 // also those of repositories inside W. HEAD, branch, W's index and the stash
-// stay as they are. When nothing changed since the last snapshot of the
-// session it returns that one.
+// stay as they are. When neither W nor its branch changed since the last snapshot
+// of the session it returns that one. It fails with ErrNoWorktree when W is
+// gone.
 func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot, error) {
 	s, err := w.snapshot(ctx, session, note, nil)
 	if err != nil {
-		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, err)
+		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, w.orGone(err))
 	}
 	return s, nil
 }
@@ -72,17 +75,21 @@ func (w *Worktree) stagedRaw(ctx context.Context, extra []string) (*index, strin
 
 // saveTree appends a tree to the session's chain.
 func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Snapshot, error) {
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	var refused error
 	for range snapshotTries {
 		last, err := w.repo.lastSnapshot(ctx, session)
 		if err != nil {
 			return last, err
 		}
-		if last.N > 0 && last.Tree == tree {
+		if last.N > 0 && last.Tree == tree && (last.Tip == tip || last.Tip == "") {
 			return last, nil
 		}
-		var next Snapshot
-		next, refused = w.repo.append(ctx, session, note, tree, last)
+		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now()}
+		next, refused = w.repo.append(ctx, session, next, last)
 		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
 			return next, refused
 		}
@@ -90,15 +97,14 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 	return Snapshot{}, refused // others were faster, or the ref cannot change
 }
 
-func (r *Repo) append(ctx context.Context, session, note, tree string, last Snapshot) (Snapshot, error) {
-	next := Snapshot{N: last.N + 1, Tree: tree, Note: note, Time: time.Now()}
+func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) (Snapshot, error) {
 	var parents []string
 	if last.N > 0 {
 		parents = []string{last.Commit}
 	}
-	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + note
+	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + snapshotTip + next.Tip
 	var err error
-	if next.Commit, err = r.makeCommit(ctx, tree, message, nil, parents...); err != nil {
+	if next.Commit, err = r.makeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
 	}
 	edit := git.Create(snapshotRef(session), next.Commit)
@@ -171,7 +177,13 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 	if err != nil || !isSnapshot(c) {
 		return Snapshot{}, fmt.Errorf("%s is no snapshot: %w", c.Oid, ErrNoSnapshot)
 	}
-	return Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Note: strings.Trim(note, "\n"), Time: c.Time}, nil
+	s := Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Time: c.Time}
+	note = strings.Trim(note, "\n")
+	if at := strings.LastIndex(note, "\n") + 1; strings.HasPrefix(note[at:], snapshotTip) {
+		note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
+	}
+	s.Note = strings.Trim(note, "\n")
+	return s, nil
 }
 
 func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }

@@ -76,7 +76,16 @@ func (l *listing) add(field string) error {
 // stage makes the index hold what W holds: tracked files and untracked ones
 // that are not ignored. A repository inside W is taken as plain files, except
 // a submodule that .gitmodules knows; of that the index holds the commit.
+// A W that is gone before or after is ErrNoWorktree.
 func (ix *index) stage(ctx context.Context) (listing, error) {
+	if err := ix.w.here(); err != nil {
+		return listing{}, err
+	}
+	l, err := ix.stageAll(ctx)
+	return l, ix.w.orGone(err)
+}
+
+func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	l, err := ix.list(ctx)
 	if err != nil {
 		return l, fmt.Errorf("list the files of %s: %w", ix.w.Path, err)

@@ -25,6 +25,8 @@ type Worktree struct {
 	repo  *Repo
 	name  string // SafeName(TaskID)
 	admin string // the worktree's own git directory; the agent's to write
+	// partial: this handle may also see what a killed Recreate left.
+	partial bool
 }
 
 // record is task.json: what coven knows about a worktree, kept where its
@@ -34,6 +36,8 @@ type record struct {
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
+	// Again means that it was complete, and Recreate has begun.
+	Again bool `json:"again,omitempty"`
 }
 
 // Find returns the worktree of a task, or ErrNoWorktree.
@@ -46,8 +50,8 @@ func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
 		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
 	w := r.worktree(taskID, rec)
-	if _, err := os.Lstat(w.Path); err != nil {
-		return nil, fmt.Errorf("task %s: %s is gone: %w", taskID, w.Path, ErrNoWorktree)
+	if err := w.here(); err != nil {
+		return nil, err
 	}
 	return w, nil
 }

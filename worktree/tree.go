@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,7 +25,7 @@ func (w *Worktree) Tree(ctx context.Context) (string, error) {
 	defer ix.drop()
 	tree, err := ix.stageFor(ctx, tip, tip)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", w.Path, err)
+		return "", fmt.Errorf("read %s: %w", w.Path, w.orGone(err))
 	}
 	return tree, ix.keep()
 }
@@ -42,7 +43,8 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 	if err := ix.reserve(ctx, reservedFrom); err != nil {
 		return "", err
 	}
-	return ix.tree(ctx)
+	tree, err := ix.tree(ctx)
+	return tree, errors.Join(err, ix.w.here()) // else "deleted" would be a lie
 }
 
 // reserve makes the reserved entries those of a commit.

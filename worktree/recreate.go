@@ -1,0 +1,296 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// Recreate makes W again after somebody deleted it, on its branch and with the
+// content of the session's newest snapshot, byte for byte, which it returns.
+// When the branch has moved since that snapshot (or there is none) W gets the
+// content of the branch's tip, and the snapshot returned is zero.
+//
+// A branch that is gone is made again where the snapshot was taken. What was
+// neither committed nor in a snapshot is gone: ignored files, and the .git of
+// repositories inside W. When neither branch nor snapshot is there it fails
+// with ErrNoWorktree, and with *LeftoverError when W is not gone. Killed, it
+// can be called again; until it has succeeded Find does not find W.
+func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree, Snapshot, error) {
+	l, err := r.lock(ctx, taskLock(SafeName(taskID)), "recreate "+taskID)
+	if err != nil {
+		return nil, Snapshot{}, err
+	}
+	defer l.release()
+	re, err := r.lost(ctx, taskID, session)
+	if err == nil {
+		err = re.run(ctx)
+	}
+	if err != nil {
+		return nil, Snapshot{}, fmt.Errorf("make the worktree of %s again: %w", taskID, err)
+	}
+	return re.w, re.from, nil
+}
+
+// A recreation is one Recreate that holds the task's lock.
+type recreation struct {
+	w    *Worktree
+	rec  record
+	tip  string   // of the branch, empty: there is none
+	from Snapshot // zero: W gets what start holds
+	// start is the branch's tip, or where the branch begins again.
+	start string
+}
+
+// lost finds what there is of a worktree that was deleted.
+func (r *Repo) lost(ctx context.Context, taskID, session string) (*recreation, error) {
+	rec, err := r.readRecord(SafeName(taskID))
+	known := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if known && (rec.Task != taskID || !rec.Ready && !rec.Again) {
+		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
+	}
+	rec.Task = taskID
+	re := &recreation{w: r.worktree(taskID, rec), rec: rec}
+	vacant, err := re.w.vacant()
+	if err != nil {
+		return nil, err
+	}
+	if re.tip, err = re.w.tipIfAny(ctx); err != nil {
+		return nil, err
+	}
+	if !vacant && !rec.Again {
+		return nil, &LeftoverError{TaskID: taskID, Owner: rec.Task, Path: re.w.Path, Unlanded: true}
+	}
+	return re, re.choose(ctx, session)
+}
+
+// choose decides what W gets.
+func (re *recreation) choose(ctx context.Context, session string) error {
+	last, err := re.w.repo.lastSnapshot(ctx, session)
+	if err != nil {
+		return err
+	}
+	if re.tip == "" {
+		if last.N == 0 {
+			return fmt.Errorf("there is no branch %s and no snapshot: %w", re.w.Branch, ErrNoWorktree)
+		}
+		re.from = last
+		re.start, err = re.begin(ctx, last)
+		return err
+	}
+	re.start = re.tip
+	tip, err := re.w.repo.git().Commit(ctx, re.tip)
+	if err != nil {
+		return err
+	}
+	current := last.Tip == re.tip || last.Tip == "" && !tip.Time.After(last.Time)
+	if last.N > 0 && current {
+		re.from = last
+	}
+	return nil
+}
+
+// begin is where a branch that is gone starts again: as near as possible to
+// where it was.
+func (re *recreation) begin(ctx context.Context, last Snapshot) (string, error) {
+	for _, oid := range []string{last.Tip, re.rec.Base} {
+		if oid == "" {
+			continue
+		}
+		if c, err := re.w.repo.git().Commit(ctx, oid); err == nil {
+			return c.Oid, nil
+		}
+	}
+	return re.w.repo.head(ctx)
+}
+
+func (re *recreation) run(ctx context.Context) error {
+	if err := EnsureCovenDir(re.w.repo.Root); err != nil {
+		return err
+	}
+	if err := re.register(ctx); err != nil {
+		return err
+	}
+	crash.Point("recreate.registered")
+	if err := re.fill(ctx); err != nil {
+		return err
+	}
+	crash.Point("recreate.filled")
+	re.rec.Ready, re.rec.Again = true, false
+	return re.w.repo.writeRecord(re.w.name, re.rec)
+}
+
+// register clears the old registration away and makes a new one.
+func (re *recreation) register(ctx context.Context) error {
+	w := re.w
+	l, err := w.repo.lock(ctx, worktreesLock, "recreate "+w.TaskID)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	unfinished := re.rec.Again
+	re.rec.Ready, re.rec.Again = false, true
+	if re.rec.Base == "" {
+		re.rec.Base = re.start
+	}
+	if err := w.repo.writeRecord(w.name, re.rec); err != nil {
+		return err
+	}
+	crash.Point("recreate.recorded")
+	if unfinished {
+		if err := re.discard(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.unlink(ctx); err != nil {
+		return err
+	}
+	crash.Point("recreate.cleared")
+	args := []string{"--force", w.Path, w.Branch}
+	if re.tip == "" {
+		args = []string{"--no-track", "-b", w.Branch, w.Path, re.start}
+	}
+	if re.rec.Admin, err = w.repo.gitAdd(ctx, w.name, args...); err != nil {
+		return err
+	}
+	w.admin = filepath.Join(w.repo.GitDir, "worktrees", re.rec.Admin)
+	return w.repo.writeRecord(w.name, re.rec)
+}
+
+// discard takes away what a killed Recreate left. Files there that are not
+// from the snapshot are rescued: nobody should have worked there.
+func (re *recreation) discard(ctx context.Context) error {
+	w := re.w
+	vacant, err := w.vacant()
+	if err != nil || vacant {
+		return err
+	}
+	goal := re.start
+	if re.from.N > 0 {
+		goal = re.from.Tree
+	}
+	before := *w
+	before.partial = true
+	ix, tree, err := before.stagedRaw(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer ix.drop()
+	changes, err := w.repo.git().Changes(ctx, goal, tree)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if change.Status != 'D' {
+			if _, err := w.saveRescue(ctx, "found while the worktree was made again", tree); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return w.repo.trash(w.Path, w.name)
+}
+
+// unlink removes the registrations of a W that is gone, and rescues what only
+// they keep.
+func (w *Worktree) unlink(ctx context.Context) error {
+	admins, err := w.registrations()
+	if err != nil {
+		return err
+	}
+	for _, admin := range admins {
+		old := *w
+		old.admin = filepath.Join(w.repo.GitDir, "worktrees", admin)
+		if err := old.keepAdmin(ctx, "in the git directory of the deleted worktree"); err != nil {
+			return err
+		}
+		if err := removeAll(old.admin); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registrations are the names in GitDir/worktrees that stand for W: that of
+// the record, and those that say so and belong to no other task.
+func (w *Worktree) registrations() ([]string, error) {
+	admins, err := w.repo.admins()
+	if err != nil {
+		return nil, err
+	}
+	taken, err := w.repo.taskAdmins()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, admin := range admins {
+		recorded := w.admin != "" && admin == filepath.Base(w.admin)
+		says := w.repo.adminPath(admin) == w.Path && !taken[admin]
+		if says || recorded && !w.repo.belongsToOther(admin, w.Path) {
+			found = append(found, admin)
+		}
+	}
+	return found, nil
+}
+
+// belongsToOther reports whether a registration is that of a checkout which is
+// not at path: after `git worktree prune` a person's may have got its name.
+func (r *Repo) belongsToOther(admin, path string) bool {
+	says := r.adminPath(admin)
+	if says == "" || says == path {
+		return false
+	}
+	link, err := readPlain(filepath.Join(says, ".git"), 1<<16)
+	if err != nil {
+		return false
+	}
+	dir := strings.TrimSuffix(strings.TrimPrefix(string(link), "gitdir: "), "\n")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(says, dir)
+	}
+	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
+}
+
+// fill writes the files. The kept indexes are those of files that are gone.
+func (re *recreation) fill(ctx context.Context) error {
+	w := re.w
+	for _, kept := range []string{commitIndex, snapshotIndex} {
+		if err := os.Remove(w.ours(kept)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if re.from.N == 0 {
+		return w.fill(ctx, re.start)
+	}
+	g, err := w.rawGit()
+	if err != nil {
+		return err
+	}
+	if err := w.load(ctx, g, snapshotIndex, (*index).keep, "-u", re.from.Tree); err != nil {
+		return err
+	}
+	return w.load(ctx, w.git(), commitIndex, (*index).publish, re.start)
+}
+
+// load reads a tree into a new kept index.
+func (w *Worktree) load(ctx context.Context, g git.Repo, name string, end func(*index) error, args ...string) error {
+	ix, err := w.openIndex(g, name)
+	if err != nil {
+		return err
+	}
+	defer ix.drop()
+	if err := ix.git.Run(ctx, append([]string{"read-tree", "--reset"}, args...)...); err != nil {
+		return err
+	}
+	return end(ix)
+}

@@ -1,0 +1,335 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// deletions are the ways in which a person or a program takes W away.
+func deletions() map[string]func(t *testing.T, r *Repo, w *Worktree) {
+	return map[string]func(t *testing.T, r *Repo, w *Worktree){
+		"rm -rf": func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.RemoveAll(w.Path)) },
+		"rm -rf of all worktrees": func(t *testing.T, _ *Repo, w *Worktree) {
+			must(t, os.RemoveAll(filepath.Dir(w.Path)))
+		},
+		"rm -rf and prune": func(t *testing.T, r *Repo, w *Worktree) {
+			must(t, os.RemoveAll(w.Path))
+			gitIn(t, r.Root, "worktree", "prune")
+		},
+		"git worktree remove": func(t *testing.T, r *Repo, w *Worktree) {
+			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
+		},
+		"all but the directory": func(t *testing.T, _ *Repo, w *Worktree) {
+			must(t, os.RemoveAll(w.Path))
+			must(t, os.Mkdir(w.Path, 0o755))
+		},
+	}
+}
+
+// worked makes a task with commits of its own and of the agent's, and one more
+// state in a snapshot.
+func worked(t *testing.T, r *Repo) (*Worktree, Snapshot) {
+	t.Helper()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "file0.txt"), "committed\n")
+	commitAll(t, w, "work")
+	write(t, filepath.Join(w.Path, "own.txt"), "own\n")
+	gitIn(t, w.Path, "add", "own.txt")
+	gitIn(t, w.Path, "commit", "-qm", "the agent's own")
+	write(t, filepath.Join(w.Path, "crlf.txt"), "one\r\ntwo\r\n")
+	write(t, filepath.Join(w.Path, "odd\nname"), "\x00\xff")
+	write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "the agent's\n")
+	must(t, os.Symlink("nowhere", filepath.Join(w.Path, "link")))
+	must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o755))
+	must(t, os.RemoveAll(filepath.Join(w.Path, "dir")))
+	return w, value[Snapshot](t)(w.Snapshot(t.Context(), "s", "before the step"))
+}
+
+func TestGone(t *testing.T) {
+	for name, remove := range deletions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w, s := worked(t, r)
+			ctx := t.Context()
+			target := r.target(t)
+			tip := value[string](t)(w.Tip(ctx))
+			c := Candidate{Target: target, TargetTip: target.Tip, BranchTip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
+			claim := claimFor(t, r, "T")
+			remove(t, r, w)
+			empty := exists(w.Path)
+			operations := map[string]func() error{
+				"Snapshot":  func() error { _, err := w.Snapshot(ctx, "s", ""); return err },
+				"Tree":      func() error { _, err := w.Tree(ctx); return err },
+				"Diff":      func() error { _, err := w.Diff(ctx, "main"); return err },
+				"Commit":    func() error { _, err := w.Commit(ctx, CommitRequest{Message: "m", TargetTip: target.Tip}); return err },
+				"Integrate": func() error { _, err := w.Integrate(ctx, target); return err },
+				"Restore":   func() error { _, err := w.Restore(ctx, "s", "main"); return err },
+				"Revert":    func() error { _, err := w.Revert(ctx, "s", s.N); return err },
+				"Find":      func() error { _, err := r.Find(ctx, "T"); return err },
+				"Land": func() error {
+					_, err := w.Land(ctx, LandRequest{Candidate: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
+					return err
+				},
+			}
+			for what, operate := range operations {
+				err := operate()
+				wantIs(t, err, ErrNoWorktree)
+				if !strings.Contains(err.Error(), w.Path) {
+					t.Errorf("%s does not say where: %v", what, err)
+				}
+				equal(t, what+" made a directory", exists(w.Path), empty)
+			}
+			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
+			equal(t, "target", r.target(t).Tip, target.Tip)
+			equal(t, "snapshots", len(value[[]Snapshot](t)(w.Snapshots(ctx, "s"))), 1)
+			noLocks(t, r.GitDir)
+		})
+	}
+}
+
+// An agent that deletes every file has done just that.
+func TestAllFilesDeleted(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	entries := value[[]os.DirEntry](t)(os.ReadDir(w.Path))
+	for _, entry := range entries {
+		if entry.Name() != ".git" {
+			must(t, os.RemoveAll(filepath.Join(w.Path, entry.Name())))
+		}
+	}
+	value[*Worktree](t)(r.Find(t.Context(), "T"))
+	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	equal(t, "snapshot", gitIn(t, r.Root, "ls-tree", "-r", s.Tree), "")
+	c := commitAll(t, w, "all gone")
+	equal(t, "left", gitIn(t, r.Root, "ls-tree", "-r", "--name-only", c.Oid), ".beads/issues.jsonl")
+}
+
+// Removing what was deleted keeps the branch's commits.
+func TestRemoveGone(t *testing.T) {
+	for name, remove := range deletions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w, _ := worked(t, r)
+			tip := value[string](t)(w.Tip(t.Context()))
+			remove(t, r, w)
+			rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
+			ref := value[string](t)(rest.Remove(t.Context(), RemoveRequest{}))
+			equal(t, "rescued", gitIn(t, r.Root, "rev-parse", ref+"^"), tip)
+			equal(t, "left", len(value[[]Info](t)(r.Worktrees(t.Context()))), 0)
+		})
+	}
+}
+
+func TestRecreate(t *testing.T) {
+	for name, remove := range deletions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			w, s := worked(t, r)
+			ctx := t.Context()
+			before := contents(t, w.Path)
+			tip, tree := value[string](t)(w.Tip(ctx)), value[string](t)(w.Tree(ctx))
+			write(t, filepath.Join(w.Path, "x.log"), "ignored")
+			remove(t, r, w)
+			w, from, err := r.Recreate(ctx, "T", "s")
+			must(t, err)
+			equal(t, "snapshot", from.Commit, s.Commit)
+			equal(t, "content", contents(t, w.Path), before)
+			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
+			equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+			equal(t, "HEAD", gitIn(t, w.Path, "symbolic-ref", "HEAD"), "refs/heads/coven/T")
+			equal(t, "same as the snapshot", value[Snapshot](t)(w.Snapshot(ctx, "s", "")).Commit, s.Commit)
+			equal(t, "registrations", len(value[[]string](t)(r.admins())), 1)
+			equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(ctx, "T"))), 0)
+			value[*Worktree](t)(r.Find(ctx, "T"))
+			commitAll(t, w, "goes on")
+			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), " M .beads/issues.jsonl")
+			value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+		})
+	}
+}
+
+// What was committed after the newest snapshot is newer than it.
+func TestRecreateFromBranch(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w, _ := worked(t, r)
+	write(t, filepath.Join(w.Path, "file4.txt"), "later\n")
+	commitAll(t, w, "later")
+	onMain(t, r, "file7.txt", "theirs\n")
+	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	tree := value[string](t)(w.Tree(ctx))
+	must(t, os.RemoveAll(w.Path))
+	w, from, err := r.Recreate(ctx, "T", "s")
+	must(t, err)
+	equal(t, "snapshot", from.N, 0)
+	equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+	must(t, os.RemoveAll(w.Path))
+	w, _, err = r.Recreate(ctx, "T", "another session")
+	must(t, err)
+	equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+
+	// The same content on a branch that has moved is another snapshot.
+	s := value[Snapshot](t)(w.Snapshot(ctx, "s", "after"))
+	equal(t, "tip", s.Tip, value[string](t)(w.Tip(ctx)))
+	must(t, os.RemoveAll(w.Path))
+	_, from, err = r.Recreate(ctx, "T", "s")
+	must(t, err)
+	equal(t, "snapshot", from.N, s.N)
+}
+
+// The branch is gone as well, with or without what coven knew.
+func TestRecreateWithoutBranch(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		r := sample(t)
+		ctx := t.Context()
+		w, s := worked(t, r)
+		before := contents(t, w.Path)
+		tip := value[string](t)(w.Tip(ctx))
+		gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
+		gitIn(t, r.Root, "branch", "-qD", w.Branch)
+		if forget {
+			must(t, os.RemoveAll(w.ours()))
+		}
+		w, from, err := r.Recreate(ctx, "T", "s")
+		must(t, err)
+		equal(t, "snapshot", from.Commit, s.Commit)
+		equal(t, "content", contents(t, w.Path), before)
+		equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
+	}
+}
+
+func TestRecreateRefusals(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	_, _, err := r.Recreate(ctx, "T", "s")
+	wantIs(t, err, ErrNoWorktree)
+	equal(t, "nothing made", exists(filepath.Join(r.Root, worktreesDir)), false)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "only-here"), "x")
+	_, _, err = r.Recreate(ctx, "T", "s")
+	equal(t, "in the way", wantError[*LeftoverError](t, err).Path, w.Path)
+	equal(t, "file", read(t, filepath.Join(w.Path, "only-here")), "x")
+	must(t, os.RemoveAll(w.Path))
+	write(t, w.Path, "a person's file")
+	_, err = w.Snapshot(ctx, "s", "")
+	wantIs(t, err, ErrNoWorktree)
+	_, _, err = r.Recreate(ctx, "T", "s")
+	_ = wantError[*LeftoverError](t, err)
+	equal(t, "file", read(t, w.Path), "a person's file")
+}
+
+// Only the registration of the deleted worktree knew these.
+func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	gitIn(t, w.Path, "checkout", "-q", "--detach")
+	write(t, filepath.Join(w.Path, "a"), "detached\n")
+	gitIn(t, w.Path, "add", "-A")
+	gitIn(t, w.Path, "commit", "-qm", "off the branch")
+	lost := gitIn(t, w.Path, "rev-parse", "HEAD")
+	write(t, filepath.Join(w.Path, "b"), "staged\n")
+	gitIn(t, w.Path, "add", "-A")
+	must(t, os.RemoveAll(w.Path))
+	_, _, err := r.Recreate(ctx, "T", "s")
+	must(t, err)
+	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	equal(t, "rescues", len(rescues), 1)
+	equal(t, "commit", gitIn(t, r.Root, "rev-parse", rescues[0].Ref+"^2"), lost)
+	equal(t, "staged", gitIn(t, r.Root, "show", rescues[0].Ref+":b"), "staged")
+}
+
+// After a prune git gives the registration's name to the next worktree.
+func TestGoneLeavesOtherRegistrationsAlone(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		r := sample(t)
+		w := add(t, r, "T")
+		commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
+		gitIn(t, r.Root, "update-ref", "refs/heads/coven/T", commit)
+		must(t, os.RemoveAll(w.Path))
+		gitIn(t, r.Root, "worktree", "prune")
+		persons := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "T")
+		gitIn(t, r.Root, "worktree", "add", "-q", "-b", "mine", persons)
+		write(t, filepath.Join(persons, "staged"), "x")
+		gitIn(t, persons, "add", "staged")
+		equal(t, "name", strings.Join(value[[]string](t)(r.admins()), " "), "T")
+		if again {
+			_, _, err := r.Recreate(t.Context(), "T", "s")
+			must(t, err)
+		} else {
+			rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
+			value[string](t)(rest.Remove(t.Context(), RemoveRequest{}))
+		}
+		equal(t, "the person's", gitIn(t, persons, "status", "--porcelain"), "A  staged")
+	}
+}
+
+func TestRecreateSurvivesKill(t *testing.T) {
+	for _, point := range []string{"recreate.recorded", "recreate.cleared", "recreate.registered", "recreate.filled"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ctx := t.Context()
+			w, s := worked(t, r)
+			before := contents(t, w.Path)
+			must(t, os.RemoveAll(w.Path))
+			killAt(t, actorCommand(r.Root, "T", point, ""), point)
+			_, err := r.Find(ctx, "T")
+			wantIs(t, err, ErrNoWorktree)
+			_, err = w.Snapshot(ctx, "s", "half")
+			wantIs(t, err, ErrNoWorktree)
+			_, err = r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+			equal(t, "unlanded", wantError[*LeftoverError](t, err).Unlanded, true)
+			again, from, err := r.Recreate(ctx, "T", "s")
+			must(t, err)
+			equal(t, "snapshot", from.Commit, s.Commit)
+			equal(t, "content", contents(t, again.Path), before)
+			equal(t, "registrations", len(value[[]string](t)(r.admins())), 1)
+			equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(ctx, "T"))), 0)
+			equal(t, "newest", value[Snapshot](t)(w.Snapshot(ctx, "s", "")).Commit, s.Commit)
+			value[string](t)(again.Remove(ctx, RemoveRequest{}))
+			equal(t, "left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
+		})
+	}
+}
+
+// A worktree that is deleted while coven reads it is never taken for one whose
+// agent deleted everything.
+func TestGoneMeanwhile(t *testing.T) {
+	r := sample(t)
+	w, _ := worked(t, r)
+	full := len(strings.Fields(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", w.Branch)))
+	for round := range 6 {
+		var wait sync.WaitGroup
+		for range 3 {
+			wait.Go(func() {
+				for {
+					if _, err := w.Tree(context.Background()); err != nil {
+						if !errors.Is(err, ErrNoWorktree) {
+							t.Errorf("got %v, want %v", err, ErrNoWorktree)
+						}
+						return
+					}
+				}
+			})
+		}
+		moved := filepath.Join(t.TempDir(), "away") // a rename: gone at once
+		must(t, os.Rename(w.Path, moved))
+		wait.Wait()
+		_, err := w.Commit(t.Context(), CommitRequest{Message: "m", TargetTip: "main"})
+		wantIs(t, err, ErrNoWorktree)
+		_, _, err = r.Recreate(t.Context(), "T", "s")
+		must(t, err)
+		got := len(strings.Fields(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", w.Branch)))
+		equal(t, "files of the branch in round "+string(rune('0'+round)), got, full)
+	}
+}
