@@ -5,6 +5,11 @@
 // after it gave a result that is no error, coven sent it no signal, and each
 // tool that ran had been asked about. When Run returns, no process of the agent
 // is alive.
+//
+// A person may say something to an agent at work. Such a message is on disk
+// before the agent is told, and the agent's input stays open until a result has
+// come after the agent took each of them into its conversation: an agent that
+// gives none is ended by its idle limit, like any other.
 package agent
 
 import (
@@ -48,10 +53,24 @@ type Job struct {
 	Idle         time.Duration
 	Gate         Gate
 	Transcript   io.Writer
-	// Emit makes an event durable.
+	// Messages is what a person says while the agent works; nil is nobody. After
+	// the agent's last result nothing is read from it any more. A message is
+	// taken when an AgentMessage event with its ID is durable, not when it was
+	// read: one that is read when the agent comes to its end is not taken, and
+	// stays with its sender.
+	Messages <-chan Message
+	// Emit makes an event durable. Called from several goroutines.
 	Emit func(t event.Type, data any) error
 	// Say takes each part of the conversation as it comes.
 	Say func(part provider.Event) error
+}
+
+// Message is what a person says to an agent at work. It may say anything: the
+// provider sees to it that the CLI takes nothing in it for a command or a file.
+type Message struct {
+	ID   string // a UUID, new in the conversation; empty: one is made
+	Text string // not blank
+	By   string // a person's name
 }
 
 // Gate decides about the agent's tool calls.
@@ -78,16 +97,17 @@ const (
 // Report is how a run went.
 type Report struct {
 	Kind    Kind
-	Error   string // one line, empty on success
-	Text    string // the agent's final message
-	Started bool   // the CLI told of itself: its conversation exists
-	Result  provider.Result
+	Error   string          // one line, empty on success
+	Text    string          // the agent's final message
+	Started bool            // the CLI told of itself: its conversation exists
+	Heard   []string        // ids of messages that are in the conversation, and of others that coven did not send
+	Result  provider.Result // the last one, with the turns and the usage of all
 }
 
 // Run runs the agent to its end. The error is coven's own: the CLI could not be
 // started, or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
-	run := &run{job: job, started: make(chan struct{}), ended: make(chan struct{})}
+	run := newRun(job)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
 	})
@@ -104,9 +124,13 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	// record: a CLI whose shell command is ended under it may go on and claim
 	// success.
 	record := &transcript{to: job.Transcript}
+	stop := func() {
+		record.end()
+		close(run.stopping)
+	}
 	run.child, err = r.Launcher.Start(ctx, process.Spec{
 		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command),
-		Transcript: record, OnStop: record.end, Idle: job.Idle,
+		Transcript: record, OnStop: stop, Idle: job.Idle,
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("start the agent: %w", err)

@@ -26,16 +26,23 @@ var (
 
 // run is an agent at work.
 type run struct {
-	job     Job
-	started chan struct{} // closed when child is set
-	ended   chan struct{} // closed when the run is over, also when nothing started
-	child   *process.Child
+	job      Job
+	started  chan struct{} // closed when child is set
+	ended    chan struct{} // closed when the run is over, also when nothing started
+	stopping chan struct{} // closed when the agent is to be stopped
+	child    *process.Child
+	talk     *talk
 
-	mu       sync.Mutex
-	finished bool // the CLI gave its result
-
+	meter  meter
 	report Report
 	broken error // coven could not record or read the run
+	unfed  error // the same of what it says to the agent
+}
+
+func newRun(job Job) *run {
+	return &run{
+		job: job, talk: newTalk(), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+	}
 }
 
 // admit says whether a process that connected to the gate is the agent's.
@@ -50,31 +57,31 @@ func (r *run) admit(pid int) bool {
 
 func (r *run) turnedAway(err error) {
 	// A caller that is not the agent's is told nothing; the record is for the user.
-	_ = r.job.Emit(event.Warning, event.Text{Text: err.Error()})
+	r.warn("%v", err)
 }
 
 // follow feeds the agent, reads it to its end and judges what it did.
-func (r *run) follow(ctx context.Context, lost <-chan struct{}, input []byte) Report {
+func (r *run) follow(ctx context.Context, lost <-chan struct{}, task []byte) Report {
+	ctx = context.WithoutCancel(ctx)
 	done := make(chan struct{})
 	var side sync.WaitGroup
-	side.Go(func() { r.feed(input) })
+	side.Go(func() { r.feed(ctx, task, done) })
 	side.Go(func() { r.guard(lost, done) })
-	r.read(context.WithoutCancel(ctx))
+	r.read(ctx)
 	exit := r.child.Wait()
 	close(done)
 	side.Wait()
 	if err := r.child.Close(); err != nil && r.broken == nil {
 		r.broken = fmt.Errorf("read the agent's output: %w", err)
 	}
-	r.judge(exit)
-	return r.report
-}
-
-// feed writes the first message. The input stays open until the result.
-func (r *run) feed(input []byte) {
-	if _, err := r.child.Stdin().Write(input); err != nil && !r.over() {
-		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
+	if r.broken == nil {
+		r.broken = r.unfed
 	}
+	r.judge(exit)
+	if _, unheard := r.talk.open(); unheard > 0 {
+		r.warn("the agent ended before it heard the last %d of the messages to it", unheard)
+	}
+	return r.report
 }
 
 // guard stops the agent when its gate goes away before it is done.
@@ -82,16 +89,10 @@ func (r *run) guard(lost, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-lost:
-		if !r.over() {
+		if !r.talk.over() {
 			r.child.Stop(errGateLost)
 		}
 	}
-}
-
-func (r *run) over() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.finished
 }
 
 // read takes the agent's output line by line until it ends.
@@ -128,14 +129,13 @@ func (r *run) take(ctx context.Context, line []byte) error {
 
 // see acts on one thing that the agent said.
 func (r *run) see(e provider.Event) error {
+	r.report.remember(e)
 	switch e := e.(type) {
 	case provider.Started:
-		r.report.Started = true
 		if slices.Contains(e.FailedServers, mcp.Name) {
 			r.child.Stop(errNoGate)
 		}
 	case provider.Text:
-		r.report.Text = e.Text
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
@@ -145,8 +145,15 @@ func (r *run) see(e provider.Event) error {
 	case provider.Retry:
 		text := fmt.Sprintf("the API answered %d (%s); try %d of %d", e.Status, e.Reason, e.Attempt, e.MaxAttempts)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: text})
+	case provider.Heard:
+		r.talk.heard(e.ID)
+	case provider.Spent:
+		if r.meter.spent(e) {
+			return r.job.Emit(event.AgentUsage, r.meter.total())
+		}
 	case provider.Result:
-		return r.finish(e)
+		r.meter.settle(r.report.Result.Usage)
+		r.talk.answered()
 	}
 	return nil
 }
@@ -157,19 +164,4 @@ func (r *run) compare(result provider.ToolResult) {
 		return
 	}
 	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
-}
-
-// finish closes the agent's input: it has nothing more to do.
-func (r *run) finish(result provider.Result) error {
-	r.mu.Lock()
-	r.finished = true
-	r.mu.Unlock()
-	r.report.Result = result
-	if result.Text != "" {
-		r.report.Text = result.Text
-	}
-	if err := r.child.Stdin().Close(); err != nil {
-		return fmt.Errorf("close the agent's input: %w", err)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 // judge says whether the run was a success, and why not.
 func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
+	owed, _ := r.talk.open()
 	switch {
 	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
 		r.fail(Timeout, "%v", exit.Cause)
@@ -24,7 +25,7 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(Internal, "%v", exit.Err)
 	case exit.Cause != nil:
 		r.fail(Timeout, "stopped: %v", exit.Cause)
-	case !r.finished:
+	case owed:
 		r.fail(ProcessExit, "the agent ended with %s and gave no result%s", exitText(exit), r.lastWords())
 	case kind != None:
 		r.fail(kind, "%s", why)

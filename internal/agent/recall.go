@@ -32,29 +32,44 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 			return report, false, err
 		}
 		for _, e := range events {
-			complete = report.remember(e, complete)
+			report.remember(e)
+			switch e.(type) {
+			case provider.Started, provider.Heard:
+				complete = false // another stretch of work begins
+			case provider.Result:
+				complete = true
+			}
 		}
 	}
 }
 
-// remember takes one event of a transcript into the report.
-func (r *Report) remember(e provider.Event, complete bool) bool {
+// remember takes what the agent said into the report.
+func (r *Report) remember(e provider.Event) {
 	switch e := e.(type) {
 	case provider.Started:
 		r.Started = true
 		r.Kind, r.Error = None, ""
-		return false // another stretch of work begins
 	case provider.Text:
 		r.Text = e.Text
+	case provider.Heard:
+		r.Heard = append(r.Heard, e.ID)
 	case provider.Result:
-		r.Result = e
 		if e.Text != "" {
 			r.Text = e.Text
 		}
+		r.Result = sum(r.Result, e)
 		r.Kind, r.Error = verdict(e)
-		return true
 	}
-	return complete
+}
+
+// sum is a process's last result, with what all of them used. A result has the
+// cost of the whole process.
+func sum(before, last provider.Result) provider.Result {
+	cost := max(before.Usage.CostUSD, last.Usage.CostUSD)
+	last.Usage = last.Usage.Add(before.Usage)
+	last.Usage.CostUSD = cost
+	last.Turns += before.Turns
+	return last
 }
 
 // verdict is what a result alone says about a run.

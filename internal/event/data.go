@@ -72,6 +72,23 @@ type Text struct {
 	Text string `json:"text"`
 }
 
+// Message is the data of AgentMessage: what a person said to an agent at work.
+type Message struct {
+	ID   string `json:"id"` // a UUID, new in the session
+	Text string `json:"text"`
+	By   string `json:"by"` // a person's name
+}
+
+// Usage is the data of AgentUsage: what one run of an agent used so far, for
+// those who watch. The truth is the result of the step.
+type Usage struct {
+	Input      int64   `json:"input"`          // tokens
+	Output     int64   `json:"output"`         // tokens; of answers that the last result does not count, only what the API said at their start
+	CacheRead  int64   `json:"cache_read"`     // tokens
+	CacheWrite int64   `json:"cache_write"`    // tokens
+	Cost       float64 `json:"cost,omitempty"` // US dollars up to the last result, when there was one
+}
+
 // Tool is the data of AgentTool: a call as it was seen in the agent's stream.
 type Tool struct {
 	ID      string `json:"id"`

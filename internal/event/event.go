@@ -37,6 +37,8 @@ const (
 	AgentText    Type = "agent.text"    // Text
 	AgentTool    Type = "agent.tool"    // Tool
 	AgentRetry   Type = "agent.retry"   // Text
+	AgentMessage Type = "agent.message" // Message: before the agent is told
+	AgentUsage   Type = "agent.usage"   // Usage
 	GateDecided  Type = "gate.decided"  // Decision
 
 	CheckStarted Type = "check.started" // Check

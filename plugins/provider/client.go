@@ -71,10 +71,10 @@ func (c *client) Parse(ctx context.Context, lines []byte) ([]Event, error) {
 	return events, nil
 }
 
-func (c *client) Message(ctx context.Context, text string) ([]byte, error) {
+func (c *client) Message(ctx context.Context, message Message) ([]byte, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	out, err := c.rpc.Message(ctx, &pluginv1.MessageRequest{Text: text})
+	out, err := c.rpc.Message(ctx, &pluginv1.MessageRequest{Id: message.ID, Text: message.Text})
 	if err != nil {
 		return nil, failed(ctx, "message", err)
 	}

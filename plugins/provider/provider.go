@@ -19,8 +19,15 @@ type Provider interface {
 	// Parse turns whole lines of the CLI's output, each with its newline, into
 	// events. Lines that say nothing give no event; no line is an error.
 	Parse(ctx context.Context, lines []byte) ([]Event, error)
-	// Message turns a person's text into bytes for the CLI's standard input.
-	Message(ctx context.Context, text string) ([]byte, error)
+	// Message turns what a person says into bytes for the CLI's standard input.
+	// The CLI must say Heard of each message, or the provider gives an error.
+	Message(ctx context.Context, message Message) ([]byte, error)
+}
+
+// Message is what a person says to an agent at work.
+type Message struct {
+	ID   string // a UUID that coven chose, new to the conversation
+	Text string // as it was typed: the CLI must not act on commands or paths in it
 }
 
 // Request asks for one run of an agent.
@@ -118,7 +125,21 @@ type Result struct {
 	Limit  bool   // not OK because of a rate limit or an overloaded API
 	Status int    // HTTP status of the API's last refusal, or 0
 	Turns  int
-	Usage  Usage
+	// Usage holds the tokens since the process's last result, and the cost of
+	// the whole process so far.
+	Usage Usage
+}
+
+// Heard says that the CLI took a message into its conversation: the next Result
+// answers it. Of messages that coven did not send, such as the first, it may
+// name any id.
+type Heard struct{ ID string }
+
+// Spent is what one answer of the model API has used so far. A later Spent with
+// the same ID takes its place.
+type Spent struct {
+	ID    string
+	Usage Usage
 }
 
 // Usage is what a run used, as the CLI reckons it.
@@ -148,3 +169,5 @@ func (ToolCall) event()   {}
 func (ToolResult) event() {}
 func (Retry) event()      {}
 func (Result) event()     {}
+func (Heard) event()      {}
+func (Spent) event()      {}

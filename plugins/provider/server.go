@@ -54,7 +54,7 @@ func (s *server) Parse(ctx context.Context, in *pluginv1.ParseRequest) (*pluginv
 }
 
 func (s *server) Message(ctx context.Context, in *pluginv1.MessageRequest) (*pluginv1.MessageResponse, error) {
-	input, err := s.impl.Message(ctx, in.GetText())
+	input, err := s.impl.Message(ctx, Message{ID: in.GetId(), Text: in.GetText()})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ func encode(e Event) *pluginv1.Event {
 		}}}
 	case Result:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Result{Result: encodeResult(e)}}
+	case Heard:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Heard{Heard: &pluginv1.Heard{Id: e.ID}}}
+	case Spent:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Spent{Spent: &pluginv1.Spent{Id: e.ID, Usage: encodeUsage(e.Usage)}}}
 	}
 	return &pluginv1.Event{}
 }
@@ -38,11 +42,15 @@ func encodeResult(r Result) *pluginv1.Result {
 	return &pluginv1.Result{
 		Ok: r.OK, Text: r.Text, Error: r.Error, Limit: r.Limit,
 		Status: int32(r.Status), Turns: int32(r.Turns), //nolint:gosec // an HTTP status, a count of turns
-		Usage: &pluginv1.Usage{
-			InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens,
-			CacheReadTokens: r.Usage.CacheReadTokens, CacheWriteTokens: r.Usage.CacheWriteTokens,
-			CostUsd: r.Usage.CostUSD,
-		},
+		Usage: encodeUsage(r.Usage),
+	}
+}
+
+func encodeUsage(u Usage) *pluginv1.Usage {
+	return &pluginv1.Usage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
+		CostUsd: u.CostUSD,
 	}
 }
 
@@ -72,19 +80,26 @@ func decode(e *pluginv1.Event) Event {
 		}
 	case *pluginv1.Event_Result:
 		return decodeResult(k.Result)
+	case *pluginv1.Event_Heard:
+		return Heard{ID: k.Heard.GetId()}
+	case *pluginv1.Event_Spent:
+		return Spent{ID: k.Spent.GetId(), Usage: decodeUsage(k.Spent.GetUsage())}
 	}
 	return nil
 }
 
 func decodeResult(r *pluginv1.Result) Result {
-	u := r.GetUsage()
 	return Result{
 		OK: r.GetOk(), Text: r.GetText(), Error: r.GetError(), Limit: r.GetLimit(),
 		Status: int(r.GetStatus()), Turns: int(r.GetTurns()),
-		Usage: Usage{
-			InputTokens: u.GetInputTokens(), OutputTokens: u.GetOutputTokens(),
-			CacheReadTokens: u.GetCacheReadTokens(), CacheWriteTokens: u.GetCacheWriteTokens(),
-			CostUSD: u.GetCostUsd(),
-		},
+		Usage: decodeUsage(r.GetUsage()),
+	}
+}
+
+func decodeUsage(u *pluginv1.Usage) Usage {
+	return Usage{
+		InputTokens: u.GetInputTokens(), OutputTokens: u.GetOutputTokens(),
+		CacheReadTokens: u.GetCacheReadTokens(), CacheWriteTokens: u.GetCacheWriteTokens(),
+		CostUSD: u.GetCostUsd(),
 	}
 }

@@ -21,6 +21,8 @@ func TestEventsOnTheWire(t *testing.T) {
 		ToolResult{ID: "t1", Text: "x", IsError: true, NeverRan: true},
 		Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 500, Status: 529, Reason: "overloaded"},
 		Result{OK: true, Text: "done", Error: "e", Limit: true, Status: 429, Turns: 3, Usage: usage},
+		Heard{ID: "u1"},
+		Spent{ID: "m1", Usage: usage},
 	} {
 		bytes, err := proto.Marshal(encode(sent))
 		if err != nil {

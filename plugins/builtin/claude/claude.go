@@ -11,6 +11,7 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -52,12 +53,12 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	if err != nil {
 		return provider.Command{}, fmt.Errorf("encode settings: %w", err)
 	}
-	input, err := message(req.Prompt)
+	input, err := message("", req.Prompt)
 	if err != nil {
 		return provider.Command{}, err
 	}
 	argv := []string{
-		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
 		"--mcp-config", filepath.Join(req.FilesDir, serversFile), "--strict-mcp-config",
 		"--permission-prompt-tool", "mcp__" + req.Gate.Name + "__" + req.GateTool,
 		"--permission-mode", "default",
@@ -75,8 +76,14 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	}, nil
 }
 
-// Message implements provider.Provider.
-func (Provider) Message(_ context.Context, text string) ([]byte, error) { return message(text) }
+// Message implements provider.Provider. The CLI answers a message whose id it
+// knows from before with Heard alone, and with no result.
+func (Provider) Message(_ context.Context, m provider.Message) ([]byte, error) {
+	if m.ID == "" || strings.TrimSpace(m.Text) == "" {
+		return nil, errors.New("claude: a message has an id and a text")
+	}
+	return message(m.ID, m.Text)
+}
 
 // choices are the flags that depend on the request.
 func choices(req provider.Request) []string {
@@ -134,13 +141,18 @@ func servers(gate provider.Server) ([]byte, error) {
 // for a command of its own: the last block is never a text of somebody else's.
 const closing = "Do what is described above."
 
-// message is a line of the CLI's stream-json input.
-func message(text string) ([]byte, error) {
+// message is a line of the CLI's stream-json input. Its id comes back in the
+// line that says that the CLI took it; with none the CLI makes one.
+func message(id, text string) ([]byte, error) {
 	block := func(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
-	line, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"type":    "user",
 		"message": map[string]any{"role": "user", "content": []any{block(text), block(closing)}},
-	})
+	}
+	if id != "" {
+		fields["uuid"] = id
+	}
+	line, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}

@@ -33,7 +33,7 @@ func TestCommand(t *testing.T) {
 		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write"]}}`,
 		"--permission-prompt-tool mcp__coven__approve", "--permission-mode default",
 		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id c-1", "--model haiku",
-		"--append-system-prompt-file /files/system.md",
+		"--append-system-prompt-file /files/system.md", "--replay-user-messages",
 	} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the command line lacks %q:\n%s", want, line)
@@ -59,7 +59,7 @@ func TestLastBlockIsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	followUp, err := claude.Provider{}.Message(t.Context(), "@/etc/passwd")
+	followUp, err := claude.Provider{}.Message(t.Context(), provider.Message{ID: "u-1", Text: "@/etc/passwd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,19 @@ func TestLastBlockIsOurs(t *testing.T) {
 		last := m.Message.Content[len(m.Message.Content)-1].Text
 		if len(m.Message.Content) != 2 || strings.ContainsAny(last, "@/") {
 			t.Errorf("blocks: %+v", m.Message.Content)
+		}
+	}
+}
+
+// The CLI names a message by its id when it took it.
+func TestMessage(t *testing.T) {
+	input, err := claude.Provider{}.Message(t.Context(), provider.Message{ID: "u-1", Text: "/clear\n\u2028"})
+	if err != nil || !strings.Contains(string(input), `"uuid":"u-1"`) || strings.Count(string(input), "\n") != 1 {
+		t.Errorf("%q, %v", input, err)
+	}
+	for _, empty := range []provider.Message{{Text: "no id"}, {ID: "u-1", Text: " \n"}} {
+		if input, err := (claude.Provider{}).Message(t.Context(), empty); err == nil {
+			t.Errorf("%+v is written as %q", empty, input)
 		}
 	}
 }
@@ -140,6 +153,24 @@ func TestParse(t *testing.T) {
 		{
 			`{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":2,"total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}`,
 			[]provider.Event{provider.Result{OK: true, Text: "done", Turns: 2, Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, CostUSD: 0.5}}},
+		},
+		// A line of the input that the CLI took; not what a tool says it is.
+		{
+			`{"type":"user","uuid":"u-1","isReplay":true,"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}`,
+			[]provider.Event{provider.Heard{ID: "u-1"}},
+		},
+		{`{"type":"user","uuid":"u-1","message":{"content":[{"type":"text","text":"isReplay"}]}}`, nil},
+		// What an answer of the API used comes with each of its lines.
+		{
+			`{"type":"assistant","message":{"id":"msg_1","model":"m","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}}`,
+			[]provider.Event{
+				provider.Text{Text: "hi"},
+				provider.Spent{ID: "msg_1", Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4}},
+			},
+		},
+		{
+			`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}`,
+			[]provider.Event{provider.Text{Text: "API Error"}},
 		},
 		// Used-up retries end with the subtype success.
 		{

@@ -30,8 +30,13 @@ type line struct {
 
 	// assistant, user
 	Message struct {
+		ID      string          `json:"id"`
+		Model   string          `json:"model"`
 		Content json.RawMessage `json:"content"`
+		Usage   usage           `json:"usage"`
 	} `json:"message"`
+	UUID     string `json:"uuid"`
+	IsReplay bool   `json:"isReplay"` // a line of the CLI's input, which it took
 
 	// result
 	IsError        bool     `json:"is_error"`
@@ -98,7 +103,11 @@ func (l line) events() []provider.Event {
 			Attempt: l.Attempt, MaxAttempts: l.MaxRetries, DelayMS: int64(l.RetryDelay),
 			Status: l.ErrorStatus, Reason: l.Reason,
 		}}
-	case l.Type == "assistant" || l.Type == "user":
+	case l.Type == "user" && l.IsReplay:
+		return []provider.Event{provider.Heard{ID: l.UUID}}
+	case l.Type == "assistant":
+		return append(l.blocks(), l.spent()...)
+	case l.Type == "user":
 		return l.blocks()
 	case l.Type == "result":
 		return []provider.Event{l.result()}
@@ -128,6 +137,21 @@ func (l line) blocks() []provider.Event {
 		}
 	}
 	return events
+}
+
+// spent is what the answer that the line belongs to used, as the API said at its
+// start. Lines of the CLI's own, about an error of the API, used nothing.
+func (l line) spent() []provider.Event {
+	if l.Message.ID == "" || l.Message.Model == "<synthetic>" || l.Message.Usage == (usage{}) {
+		return nil
+	}
+	return []provider.Event{provider.Spent{ID: l.Message.ID, Usage: l.Message.Usage.provider()}}
+}
+
+func (u usage) provider() provider.Usage {
+	return provider.Usage{
+		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+	}
 }
 
 func (b block) event(from string) provider.Event {
@@ -168,13 +192,9 @@ func contentText(raw json.RawMessage) string {
 // result never looks at the subtype: used-up retries end with "success".
 func (l line) result() provider.Result {
 	r := provider.Result{
-		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus,
-		Usage: provider.Usage{
-			InputTokens: l.Usage.Input, OutputTokens: l.Usage.Output,
-			CacheReadTokens: l.Usage.CacheRead, CacheWriteTokens: l.Usage.CacheWrite,
-			CostUSD: l.TotalCostUSD,
-		},
+		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus, Usage: l.Usage.provider(),
 	}
+	r.Usage.CostUSD = l.TotalCostUSD
 	if r.OK {
 		return r
 	}

@@ -428,6 +428,7 @@ func (x *ParseResponse) GetEvents() []*Event {
 type MessageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // a UUID that coven chose: Heard names it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,6 +466,13 @@ func (*MessageRequest) Descriptor() ([]byte, []int) {
 func (x *MessageRequest) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *MessageRequest) GetId() string {
+	if x != nil {
+		return x.Id
 	}
 	return ""
 }
@@ -525,6 +533,8 @@ type Event struct {
 	//	*Event_ToolResult
 	//	*Event_Retry
 	//	*Event_Result
+	//	*Event_Heard
+	//	*Event_Spent
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,6 +640,24 @@ func (x *Event) GetResult() *Result {
 	return nil
 }
 
+func (x *Event) GetHeard() *Heard {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Heard); ok {
+			return x.Heard
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSpent() *Spent {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Spent); ok {
+			return x.Spent
+		}
+	}
+	return nil
+}
+
 type isEvent_Kind interface {
 	isEvent_Kind()
 }
@@ -662,6 +690,14 @@ type Event_Result struct {
 	Result *Result `protobuf:"bytes,7,opt,name=result,proto3,oneof"`
 }
 
+type Event_Heard struct {
+	Heard *Heard `protobuf:"bytes,8,opt,name=heard,proto3,oneof"`
+}
+
+type Event_Spent struct {
+	Spent *Spent `protobuf:"bytes,9,opt,name=spent,proto3,oneof"`
+}
+
 func (*Event_Started) isEvent_Kind() {}
 
 func (*Event_Text) isEvent_Kind() {}
@@ -675,6 +711,10 @@ func (*Event_ToolResult) isEvent_Kind() {}
 func (*Event_Retry) isEvent_Kind() {}
 
 func (*Event_Result) isEvent_Kind() {}
+
+func (*Event_Heard) isEvent_Kind() {}
+
+func (*Event_Spent) isEvent_Kind() {}
 
 type Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1085,20 +1125,119 @@ func (x *Result) GetUsage() *Usage {
 	return nil
 }
 
+// Heard says that a message is in the CLI's conversation: the next result
+// answers it.
+type Heard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of MessageRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heard) Reset() {
+	*x = Heard{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heard) ProtoMessage() {}
+
+func (x *Heard) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heard.ProtoReflect.Descriptor instead.
+func (*Heard) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Heard) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// Spent is what one answer of the model API has used so far.
+type Spent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the answer; a later Spent with the same id takes its place
+	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spent) Reset() {
+	*x = Spent{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spent) ProtoMessage() {}
+
+func (x *Spent) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spent.ProtoReflect.Descriptor instead.
+func (*Spent) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Spent) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Spent) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 type Usage struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens      int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	OutputTokens     int64                  `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	CacheReadTokens  int64                  `protobuf:"varint,3,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
 	CacheWriteTokens int64                  `protobuf:"varint,4,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
-	CostUsd          float64                `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"` // as the CLI reckons it
+	CostUsd          float64                `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"` // as the CLI reckons it; in a result that of the whole process so far
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_coven_plugin_v1_provider_proto_msgTypes[15]
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1249,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_coven_plugin_v1_provider_proto_msgTypes[15]
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1262,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{15}
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1194,11 +1333,12 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\fParseRequest\x12\x14\n" +
 	"\x05lines\x18\x01 \x01(\fR\x05lines\"?\n" +
 	"\rParseResponse\x12.\n" +
-	"\x06events\x18\x01 \x03(\v2\x16.coven.plugin.v1.EventR\x06events\"$\n" +
+	"\x06events\x18\x01 \x03(\v2\x16.coven.plugin.v1.EventR\x06events\"4\n" +
 	"\x0eMessageRequest\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"'\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"'\n" +
 	"\x0fMessageResponse\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\fR\x05input\"\x86\x03\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input\"\xe6\x03\n" +
 	"\x05Event\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x18.coven.plugin.v1.StartedH\x00R\astarted\x12+\n" +
 	"\x04text\x18\x02 \x01(\v2\x15.coven.plugin.v1.TextH\x00R\x04text\x125\n" +
@@ -1207,7 +1347,9 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\vtool_result\x18\x05 \x01(\v2\x1b.coven.plugin.v1.ToolResultH\x00R\n" +
 	"toolResult\x12.\n" +
 	"\x05retry\x18\x06 \x01(\v2\x16.coven.plugin.v1.RetryH\x00R\x05retry\x121\n" +
-	"\x06result\x18\a \x01(\v2\x17.coven.plugin.v1.ResultH\x00R\x06resultB\x06\n" +
+	"\x06result\x18\a \x01(\v2\x17.coven.plugin.v1.ResultH\x00R\x06result\x12.\n" +
+	"\x05heard\x18\b \x01(\v2\x16.coven.plugin.v1.HeardH\x00R\x05heard\x12.\n" +
+	"\x05spent\x18\t \x01(\v2\x16.coven.plugin.v1.SpentH\x00R\x05spentB\x06\n" +
 	"\x04kind\"\x80\x01\n" +
 	"\aStarted\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x14\n" +
@@ -1239,7 +1381,12 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\bR\x05limit\x12\x16\n" +
 	"\x06status\x18\x05 \x01(\x05R\x06status\x12\x14\n" +
 	"\x05turns\x18\x06 \x01(\x05R\x05turns\x12,\n" +
-	"\x05usage\x18\a \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\xc4\x01\n" +
+	"\x05usage\x18\a \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\x17\n" +
+	"\x05Heard\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"E\n" +
+	"\x05Spent\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
+	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\xc4\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12*\n" +
@@ -1263,7 +1410,7 @@ func file_coven_plugin_v1_provider_proto_rawDescGZIP() []byte {
 	return file_coven_plugin_v1_provider_proto_rawDescData
 }
 
-var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*CommandRequest)(nil),  // 0: coven.plugin.v1.CommandRequest
 	(*Server)(nil),          // 1: coven.plugin.v1.Server
@@ -1280,7 +1427,9 @@ var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*ToolResult)(nil),      // 12: coven.plugin.v1.ToolResult
 	(*Retry)(nil),           // 13: coven.plugin.v1.Retry
 	(*Result)(nil),          // 14: coven.plugin.v1.Result
-	(*Usage)(nil),           // 15: coven.plugin.v1.Usage
+	(*Heard)(nil),           // 15: coven.plugin.v1.Heard
+	(*Spent)(nil),           // 16: coven.plugin.v1.Spent
+	(*Usage)(nil),           // 17: coven.plugin.v1.Usage
 }
 var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	1,  // 0: coven.plugin.v1.CommandRequest.gate:type_name -> coven.plugin.v1.Server
@@ -1293,18 +1442,21 @@ var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	12, // 7: coven.plugin.v1.Event.tool_result:type_name -> coven.plugin.v1.ToolResult
 	13, // 8: coven.plugin.v1.Event.retry:type_name -> coven.plugin.v1.Retry
 	14, // 9: coven.plugin.v1.Event.result:type_name -> coven.plugin.v1.Result
-	15, // 10: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
-	0,  // 11: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
-	4,  // 12: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
-	6,  // 13: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
-	2,  // 14: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
-	5,  // 15: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
-	7,  // 16: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	15, // 10: coven.plugin.v1.Event.heard:type_name -> coven.plugin.v1.Heard
+	16, // 11: coven.plugin.v1.Event.spent:type_name -> coven.plugin.v1.Spent
+	17, // 12: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
+	17, // 13: coven.plugin.v1.Spent.usage:type_name -> coven.plugin.v1.Usage
+	0,  // 14: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
+	4,  // 15: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
+	6,  // 16: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
+	2,  // 17: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
+	5,  // 18: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
+	7,  // 19: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
+	17, // [17:20] is the sub-list for method output_type
+	14, // [14:17] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_coven_plugin_v1_provider_proto_init() }
@@ -1320,6 +1472,8 @@ func file_coven_plugin_v1_provider_proto_init() {
 		(*Event_ToolResult)(nil),
 		(*Event_Retry)(nil),
 		(*Event_Result)(nil),
+		(*Event_Heard)(nil),
+		(*Event_Spent)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1327,7 +1481,7 @@ func file_coven_plugin_v1_provider_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coven_plugin_v1_provider_proto_rawDesc), len(file_coven_plugin_v1_provider_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,7 +39,7 @@ type ProviderClient interface {
 	// state: the same lines give the same events.
 	Parse(ctx context.Context, in *ParseRequest, opts ...grpc.CallOption) (*ParseResponse, error)
 	// Message turns a person's text into the bytes that the CLI takes on its
-	// standard input while it runs.
+	// standard input while it runs. The CLI's word that it took them is Heard.
 	Message(ctx context.Context, in *MessageRequest, opts ...grpc.CallOption) (*MessageResponse, error)
 }
 
@@ -94,7 +94,7 @@ type ProviderServer interface {
 	// state: the same lines give the same events.
 	Parse(context.Context, *ParseRequest) (*ParseResponse, error)
 	// Message turns a person's text into the bytes that the CLI takes on its
-	// standard input while it runs.
+	// standard input while it runs. The CLI's word that it took them is Heard.
 	Message(context.Context, *MessageRequest) (*MessageResponse, error)
 	mustEmbedUnimplementedProviderServer()
 }
