@@ -229,6 +229,14 @@ func actor(args []string) int {
 		if err != nil {
 			return err
 		}
+		if strings.HasPrefix(request.Intent, "conflicted.") {
+			target, err := r.Target(ctx, "main")
+			if err != nil {
+				return err
+			}
+			_, err = w.IntegrateConflicted(ctx, target, "s")
+			return err
+		}
 		return integrateAndLand(ctx, w, Strategy(request.Strategy), fileJournal{request.Intent})
 	}()
 	if err != nil {
