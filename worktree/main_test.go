@@ -221,6 +221,9 @@ func actor(args []string) int {
 		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
 			return addAndRemove(ctx, r, request.Task)
 		}
+		if journal, ok := strings.CutPrefix(request.Intent, "crowd."); ok {
+			return crowd(ctx, r, request.Task, journal)
+		}
 		if strings.HasPrefix(request.Intent, "recreate.") {
 			_, _, err := r.Recreate(ctx, request.Task, "s")
 			return err
