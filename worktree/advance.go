@@ -106,7 +106,7 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 			return err
 		}
 	}
-	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", staged, goal); err != nil {
+	if err := ix.switchTo(ctx, staged, goal); err != nil {
 		return err
 	}
 	return ix.reserve(ctx, to)

@@ -17,6 +17,10 @@ type CommitRequest struct {
 	TargetTip string     // the target's commit: reserved paths are as there
 	Hooks     HookRunner // nil: the repository's commit hooks are not run
 	Allow     []string   // paths a person has looked at: never suspect
+	// Merge is the target's commit that W holds merged (Conflicted.TargetTip):
+	// it becomes the second parent. Then a commit is made even when it changes
+	// nothing, unless the branch has that commit already.
+	Merge string
 }
 
 // A Commit is what is on the task's branch after a commit.
@@ -32,7 +36,8 @@ type Commit struct {
 // Hooks run in git's order: pre-commit (after which W is read again),
 // prepare-commit-msg, commit-msg, post-commit. A hook that refuses is a
 // *HookError. Files that should not be in a repository are a *SuspectError,
-// also when the agent committed them. Neither changes the branch.
+// also when the agent committed them. After IntegrateConflicted, or with Merge,
+// what is still in conflict is an *UnresolvedError. None changes the branch.
 func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error) {
 	if strings.TrimSpace(req.Message) == "" {
 		return Commit{}, errors.New("commit: the message is empty")
@@ -44,6 +49,9 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	defer l.release()
 	if err := w.settle(ctx, l); err != nil {
 		return Commit{}, err
+	}
+	if req.TargetTip == "" {
+		req.TargetTip = req.Merge
 	}
 	c, err := w.begin(ctx, req, l)
 	if err != nil {
@@ -63,6 +71,8 @@ type committing struct {
 	req CommitRequest
 	ix  *index
 	tip git.Commit
+	// merge is the second parent, empty: there is none.
+	merge string
 }
 
 func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*committing, error) {
@@ -74,10 +84,33 @@ func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*comm
 	if err != nil {
 		return nil, err
 	}
+	c := &committing{w: w, req: req, tip: tip}
+	if req.Merge != "" {
+		if c.merge, err = w.secondParent(ctx, oid, req.Merge); err != nil {
+			return nil, err
+		}
+	}
 	g := w.git()
 	g.Hold = l.held()
-	ix, err := w.openIndex(g, commitIndex)
-	return &committing{w: w, req: req, ix: ix, tip: tip}, err
+	c.ix, err = w.openIndex(g, commitIndex)
+	return c, err
+}
+
+// secondParent is the commit to merge, or empty when the branch has it.
+func (w *Worktree) secondParent(ctx context.Context, tip, merge string) (string, error) {
+	commit, err := w.repo.git().Commit(ctx, merge)
+	if err != nil {
+		return "", err
+	}
+	err = w.repo.git().Run(ctx, "merge-base", "--is-ancestor", commit.Oid, tip)
+	switch git.ExitCode(err) {
+	case 0:
+		return "", nil
+	case 1:
+		return commit.Oid, nil
+	default:
+		return "", err
+	}
 }
 
 func (c *committing) run(ctx context.Context) (Commit, error) {
@@ -101,7 +134,10 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err := c.inspect(ctx, tree); err != nil {
 		return Commit{}, err
 	}
-	if tree == c.tip.Tree {
+	if err := c.w.unresolved(ctx, tree, c.tip.Oid, c.merge); err != nil {
+		return Commit{}, err
+	}
+	if tree == c.tip.Tree && c.merge == "" {
 		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
 	}
 	message, err := hooks.message(ctx, withTrailers(c.req.Message, c.req.Trailers))
@@ -113,7 +149,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	return done, c.ix.publish()
+	return done, errors.Join(c.ix.publish(), c.w.resolved())
 }
 
 func (c *committing) stage(ctx context.Context) (string, error) {
@@ -130,7 +166,11 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	for _, change := range changes {
 		done.Files = append(done.Files, change.Path)
 	}
-	if done.Oid, err = c.w.repo.makeCommit(ctx, tree, message, nil, c.tip.Oid); err != nil {
+	parents := []string{c.tip.Oid}
+	if c.merge != "" {
+		parents = append(parents, c.merge)
+	}
+	if done.Oid, err = c.w.repo.makeCommit(ctx, tree, message, nil, parents...); err != nil {
 		return Commit{}, err
 	}
 	crash.Point("commit.made")

@@ -58,7 +58,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, err
 		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
 	}
 	crash.Point("integrate.return")
-	return candidate, nil
+	return candidate, w.resolved()
 }
 
 func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candidate, error) {

@@ -221,12 +221,23 @@ func actor(args []string) int {
 		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
 			return addAndRemove(ctx, r, request.Task)
 		}
+		if journal, ok := strings.CutPrefix(request.Intent, "crowd."); ok {
+			return crowd(ctx, r, request.Task, journal)
+		}
 		if strings.HasPrefix(request.Intent, "recreate.") {
 			_, _, err := r.Recreate(ctx, request.Task, "s")
 			return err
 		}
 		w, err := r.Find(ctx, request.Task)
 		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(request.Intent, "conflicted.") {
+			target, err := r.Target(ctx, "main")
+			if err != nil {
+				return err
+			}
+			_, err = w.IntegrateConflicted(ctx, target, "s")
 			return err
 		}
 		return integrateAndLand(ctx, w, Strategy(request.Strategy), fileJournal{request.Intent})

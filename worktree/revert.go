@@ -56,7 +56,7 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snap
 	if err != nil {
 		return before, err
 	}
-	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", now, commit.Tree); err != nil {
+	if err := ix.switchTo(ctx, now, commit.Tree); err != nil {
 		return before, err
 	}
 	if err := w.giveBackIgnored(ctx, ix, now, commit.Tree); err != nil {
@@ -160,7 +160,7 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 	if staged, err = ix.tree(ctx); err != nil {
 		return before, err
 	}
-	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", staged, commit.Tree); err != nil {
+	if err := ix.switchTo(ctx, staged, commit.Tree); err != nil {
 		return before, err
 	}
 	return before, ix.keep()

@@ -36,7 +36,7 @@ func (e *SuspectError) Error() string {
 // inspect looks at everything the branch adds to the target: the tree to be
 // committed and each commit that the agent made.
 func (c *committing) inspect(ctx context.Context, tree string) error {
-	suspects, err := c.w.suspects(ctx, c.req.TargetTip, c.tip.Oid, tree)
+	suspects, err := c.w.suspects(ctx, c.req.TargetTip, c.tip.Oid, c.merge, tree)
 	if err != nil {
 		return fmt.Errorf("look for secrets: %w", err)
 	}
@@ -49,9 +49,14 @@ func (c *committing) inspect(ctx context.Context, tree string) error {
 	return nil
 }
 
-func (w *Worktree) suspects(ctx context.Context, target, tip, tree string) ([]Suspect, error) {
+// suspects compares with where the branch left the target, or with what is
+// merged: what the target brings in is not the task's.
+func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string) ([]Suspect, error) {
 	g := w.repo.git()
-	fork, err := g.Line(ctx, "merge-base", target, tip)
+	fork, err := merge, error(nil)
+	if merge == "" {
+		fork, err = g.Line(ctx, "merge-base", target, tip)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,196 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A Conflicted is a merge that W holds half done, for a resolver to finish.
+type Conflicted struct {
+	// Files are all paths in conflict. One may have no file: where both sides
+	// renamed it, the new names are in conflict, too.
+	Files []string `json:"files"`
+	// Beside are files that only wait for a decision, and must be gone when it
+	// is made: "logo.png~main" -> "logo.png", the path they are about.
+	Beside    map[string]string `json:"beside"`
+	Notes     []string          `json:"notes"`      // what git says about each conflict
+	BranchTip string            `json:"branch_tip"` // the task's branch, which has not moved
+	TargetTip string            `json:"target_tip"` // for CommitRequest.Merge
+	Session   string            `json:"session"`
+}
+
+// IntegrateConflicted puts the merge of the task's branch and the target's
+// present tip into W although it is in conflict. Files without a conflict are
+// merged, reserved paths are the target's. HEAD and branch stay; W's own git
+// shows the conflicts as unmerged paths.
+//
+//   - Text: conflict markers, labelled with the names of the two branches.
+//   - What cannot have markers (binary files, symbolic links): the task's
+//     version under its name, the target's beside it.
+//   - Deleted on one side, changed on the other: the changed file.
+//   - Renamed differently: the file under both names.
+//   - A file where the other side has a directory, a file where it has a link:
+//     one of the two beside the other.
+//   - A submodule: nothing changes, *ConflictError. Nobody can decide that by
+//     editing files.
+//
+// Commit with Merge set ends it: see UnresolvedError. W must be committed
+// (*DirtyError). The caller has taken a snapshot; after a kill it restores
+// that and calls again. When there is no conflict any more Files is empty and
+// nothing changes: use Integrate.
+func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, session string) (Conflicted, error) {
+	l, err := w.lock(ctx, "integrate")
+	if err != nil {
+		return Conflicted{}, err
+	}
+	defer l.release()
+	if err := w.settle(ctx, l); err != nil {
+		return Conflicted{}, err
+	}
+	c, err := w.conflict(ctx, target, session, l)
+	if err != nil {
+		return Conflicted{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
+	}
+	crash.Point("conflicted.return")
+	return c, nil
+}
+
+func (w *Worktree) conflict(ctx context.Context, target Target, session string, l *lock) (Conflicted, error) {
+	theirs, err := w.repo.git().Ref(ctx, target.Ref)
+	if err != nil {
+		return Conflicted{}, err
+	}
+	tip, ix, err := w.clean(ctx, l)
+	if err != nil {
+		return Conflicted{}, err
+	}
+	defer ix.drop()
+	m, err := w.mergeLabelled(ctx, ix, tip.Oid, theirs, target.Branch)
+	c := Conflicted{BranchTip: tip.Oid, TargetTip: theirs, Session: session}
+	if err != nil || len(m.stages) == 0 {
+		return c, err
+	}
+	if links := m.submodules(); len(links) > 0 {
+		return c, &ConflictError{Target: target.Branch, Files: links}
+	}
+	c.Files, c.Notes = m.paths(), m.notes
+	tree, err := w.settleBeside(ctx, m, &c)
+	if err != nil {
+		return c, err
+	}
+	if tree, err = w.repo.withReserved(ctx, tree, theirs); err != nil {
+		return c, err
+	}
+	return c, w.putConflicted(context.WithoutCancel(ctx), ix, c, m, tip.Tree, tree)
+}
+
+// putConflicted writes down what is in conflict, then moves W.
+func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
+	if err := writeJSON(w.conflictedPath(), c); err != nil {
+		return err
+	}
+	crash.Point("conflicted.recorded")
+	if err := w.carry(ctx, ix, from, tree); err != nil {
+		return err
+	}
+	crash.Point("conflicted.worktree")
+	if err := ix.publishUnmerged(ctx, m.stages); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write the index of %s: %w", w.Path, err)
+	}
+	return ix.keep()
+}
+
+func (w *Worktree) conflictedPath() string { return w.ours("conflicted.json") }
+
+// settleBeside returns the tree that W gets: the merged one, in which what
+// cannot have markers has both versions.
+func (w *Worktree) settleBeside(ctx context.Context, m labelledMerge, c *Conflicted) (string, error) {
+	merged, err := w.entriesByPath(ctx, m.tree)
+	if err != nil {
+		return "", err
+	}
+	ours, err := w.entriesByPath(ctx, c.BranchTip)
+	if err != nil {
+		return "", err
+	}
+	theirs, err := w.entriesByPath(ctx, c.TargetTip)
+	if err != nil {
+		return "", err
+	}
+	c.Beside = map[string]string{}
+	var puts []git.Entry
+	all := m.byPath()
+	for _, p := range m.paths() {
+		sides := all[p]
+		entry, there := merged[p]
+		switch {
+		case there && ours[p] == (git.Entry{}) && theirs[p] == (git.Entry{}):
+			c.Beside[p] = m.origin(p) // git made this name
+		case there && sides[2].Mode != "" && sides[3].Mode != "" && entry.Oid == sides[2].Oid:
+			name := beside(p, m.theirs, merged)
+			merged[name] = git.Entry{}
+			c.Beside[name] = p
+			puts = append(puts, git.Entry{Mode: sides[3].Mode, Oid: sides[3].Oid, Path: name})
+		}
+	}
+	return w.treeWith(ctx, m.tree, puts)
+}
+
+// treeWith returns a tree with some entries added.
+func (w *Worktree) treeWith(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	if len(entries) == 0 {
+		return tree, nil
+	}
+	ix, err := w.openIndex(w.git(), "none")
+	if err != nil {
+		return "", err
+	}
+	defer ix.drop()
+	if err := ix.git.Run(ctx, "read-tree", tree); err != nil {
+		return "", err
+	}
+	if err := ix.put(ctx, entries); err != nil {
+		return "", err
+	}
+	return ix.tree(ctx)
+}
+
+func (w *Worktree) entriesByPath(ctx context.Context, tree string) (map[string]git.Entry, error) {
+	list, err := w.repo.git().Entries(ctx, tree)
+	entries := make(map[string]git.Entry, len(list))
+	for _, e := range list {
+		entries[e.Path] = e
+	}
+	return entries, err
+}
+
+// publishUnmerged gives W's own git an index in which the conflicts are
+// unmerged paths. Ours has the files as they are.
+func (ix *index) publishUnmerged(ctx context.Context, stages []stage) error {
+	apart := &index{w: ix.w, git: ix.git, dir: ix.dir}
+	apart.git.Index = filepath.Join(ix.dir, "unmerged")
+	if err := os.Link(ix.git.Index, apart.git.Index); err != nil {
+		return err
+	}
+	var gone []git.Entry
+	var lines []string
+	for _, s := range stages {
+		gone = append(gone, git.Entry{Mode: "0", Path: s.path})
+		lines = append(lines, fmt.Sprintf("%s %s %d\t%s", s.Mode, s.Oid, s.n, s.path))
+	}
+	if err := apart.put(ctx, slices.Compact(gone)); err != nil {
+		return err
+	}
+	if _, err := apart.git.Feed(ctx, git.Join(lines), "update-index", "-z", "--index-info"); err != nil {
+		return err
+	}
+	return apart.copyTo(filepath.Join(ix.w.admin, "index"))
+}

@@ -1,0 +1,40 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// touch changes what git remembers of a file, and not its content.
+func touch(t *testing.T, path string) {
+	t.Helper()
+	past := time.Now().Add(-3 * time.Hour)
+	must(t, os.Chtimes(path, past, past))
+}
+
+// Files that were touched, or written again as they were, are in nobody's way.
+func TestTouchedFiles(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	file := filepath.Join(w.Path, "file0.txt")
+	first := value[Snapshot](t)(w.Snapshot(ctx, "s", "first"))
+	write(t, file, "mine\n")
+	value[Snapshot](t)(w.Snapshot(ctx, "s", "second"))
+	touch(t, file)
+	value[Snapshot](t)(w.Restore(ctx, "s", first.Commit))
+	equal(t, "to a snapshot", read(t, file), "one\ntwo\nthree 0\n")
+
+	write(t, file, "mine\n")
+	value[string](t)(w.Tree(ctx))
+	touch(t, file)
+	value[Snapshot](t)(w.Restore(ctx, "s", "main"))
+	equal(t, "to a commit", read(t, file), "one\ntwo\nthree 0\n")
+
+	touch(t, file)
+	onMain(t, r, "file0.txt", "theirs\n")
+	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "integrated", read(t, file), "theirs\n")
+}

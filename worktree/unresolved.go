@@ -1,0 +1,143 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// An UnresolvedError names files that nobody has brought to an end: those in
+// conflict that still hold conflict markers, and those that IntegrateConflicted
+// put beside another (Conflicted.Beside) and that are still there. Where no
+// trace is left to tell, what W holds counts as decided: a file that one side
+// deleted, or one that both renamed.
+type UnresolvedError struct{ Files []string }
+
+func (e *UnresolvedError) Error() string {
+	return "conflicts are not resolved in " + strings.Join(e.Files, ", ")
+}
+
+// unresolved looks at a tree to be committed. merge is the commit merged, or
+// empty.
+func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) error {
+	c, err := w.inConflict(ctx, tip, merge)
+	if err != nil || len(c.Files) == 0 {
+		return err
+	}
+	entries, err := w.entriesByPath(ctx, tree)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for name := range c.Beside {
+		if _, there := entries[name]; there {
+			open = append(open, name)
+		}
+	}
+	for _, p := range c.Files {
+		e, there := entries[p]
+		if !there || !strings.HasPrefix(e.Mode, "100") || slices.Contains(open, p) {
+			continue
+		}
+		marked, err := w.marked(ctx, e, c)
+		if err != nil {
+			return err
+		}
+		if marked {
+			open = append(open, p)
+		}
+	}
+	if len(open) > 0 {
+		slices.Sort(open)
+		return &UnresolvedError{Files: open}
+	}
+	return nil
+}
+
+// inConflict returns what was in conflict: as IntegrateConflicted wrote it
+// down, or when it is another merge as git finds it.
+func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicted, error) {
+	var c Conflicted
+	err := readJSON(w.conflictedPath(), &c)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("read what is in conflict: %w", err)
+	}
+	if merge == "" || err == nil && c.TargetTip == merge {
+		return c, nil
+	}
+	_, err = w.repo.merge(ctx, tip, merge)
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		return Conflicted{Files: conflict.Files, BranchTip: tip, TargetTip: merge}, nil
+	}
+	return Conflicted{}, err
+}
+
+// marked reports whether a file has conflict markers. A version of one side
+// that was taken whole is none of our business, whatever is in it.
+func (w *Worktree) marked(ctx context.Context, e git.Entry, c Conflicted) (bool, error) {
+	found, err := w.hasMarkers(ctx, e.Oid)
+	if err != nil || !found {
+		return false, err
+	}
+	for _, tip := range []string{c.BranchTip, c.TargetTip} {
+		before, err := w.repo.git().Entries(ctx, tip, e.Path)
+		if err != nil {
+			return false, err
+		}
+		if len(before) != 1 || before[0].Path != e.Path || !strings.HasPrefix(before[0].Mode, "100") {
+			continue
+		}
+		if before[0].Oid == e.Oid {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (w *Worktree) hasMarkers(ctx context.Context, oid string) (bool, error) {
+	found := false
+	err := w.repo.git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+		content, err := io.ReadAll(body)
+		found = hasMarkers(content)
+		return err
+	})
+	return found, err
+}
+
+// hasMarkers reports whether lines of a whole conflict follow each other.
+func hasMarkers(content []byte) bool {
+	want := 0
+	for line := range bytes.Lines(content) {
+		if want == 0 && isMarker(line, '<', true) || want == 1 && isMarker(line, '=', false) {
+			want++
+		}
+		if want == 2 && isMarker(line, '>', true) {
+			return true
+		}
+	}
+	return false
+}
+
+// isMarker reads a line of seven or more of one sign (see gitattributes,
+// conflict-marker-size), with a blank and a label when one is wanted.
+func isMarker(line []byte, sign byte, labelled bool) bool {
+	rest := bytes.TrimLeft(line, string(sign))
+	return len(line)-len(rest) >= 7 && (!labelled || bytes.HasPrefix(rest, []byte(" ")))
+}
+
+// resolved forgets what was in conflict.
+func (w *Worktree) resolved() error {
+	err := os.Remove(w.conflictedPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
