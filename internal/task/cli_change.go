@@ -198,10 +198,11 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 	return out, err
 }
 
-// argument makes a text fit to be one: no NUL, and not too long for the system.
+// argument makes a text fit to be one: UTF-8 without a NUL, which no database
+// takes either, and not too long for the system.
 func argument(text string) string {
 	const note = "\n[cut by coven: the whole text is in its session]"
-	text = strings.ReplaceAll(text, "\x00", "")
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 	if len(text) > mostText {
 		text = strings.ToValidUTF8(text[:mostText-len(note)], "") + note
 	}
@@ -214,9 +215,9 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	if err := n.check(); err != nil {
 		return Task{}, err
 	}
-	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance)} {
+	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance), n.Type, strings.Join(n.Labels, ",")} {
 		if argument(text) != text {
-			return Task{}, fmt.Errorf("%w: a text has a NUL or more than %d bytes, which %s does not take", ErrInvalid, mostText, c.kind)
+			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], mostText, c.kind)
 		}
 	}
 	after := unique(n.After)

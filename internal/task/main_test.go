@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == BD {
 		os.Exit(fakebd.Main(os.Args[1:]))
 	}
+	if os.Getenv(workerEnv) == "drain bd" {
+		os.Exit(drainBD())
+	}
 	if kind := os.Getenv(workerEnv); kind != "" {
 		if err := work(kind, OpenFile(os.Args[1], os.Args[2]), os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -58,7 +61,7 @@ func work(kind string, f *File, actor string) error {
 }
 
 // drain claims what is ready until nothing is.
-func drain(ctx context.Context, f *File, actor string) ([]string, error) {
+func drain(ctx context.Context, f Tracker, actor string) ([]string, error) {
 	var ids []string
 	for {
 		ready, err := f.Ready(ctx)
@@ -73,6 +76,35 @@ func drain(ctx context.Context, f *File, actor string) ([]string, error) {
 			return ids, err
 		}
 	}
+}
+
+// drainBD is the worker that claims what is ready in a bd: program, directory,
+// actor.
+func drainBD() int {
+	c := newCLI(BD, os.Args[1], os.Args[2], filepath.Join(os.Args[2], directory), os.Environ())
+	ids, err := drain(context.Background(), c, os.Args[3])
+	for _, id := range ids {
+		fmt.Println(id)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func workerIn(t *testing.T, s site, actor string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, self, s.program, s.dir, actor)
+	cmd.Env = append(s.env[:len(s.env):len(s.env)], workerEnv+"=drain bd")
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 func worker(t *testing.T, kind string, f *File, actor string, env ...string) *exec.Cmd {

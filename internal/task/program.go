@@ -63,7 +63,7 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	}
 	switch {
 	case err == nil:
-		return &output{c.kind, args, stdout.Bytes()}, nil
+		return &output{c.kind, args, stdout.kept.Bytes()}, nil
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s %s: %w", c.kind, args[0], ctx.Err())
 	}
@@ -74,7 +74,7 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	case limited.Err() != nil:
 		failed.cause = context.Cause(limited)
 	case errors.As(err, &exit):
-		failed.ExitCode, failed.Message = exit.ExitCode(), complaint(stdout.Bytes(), stderr.Bytes())
+		failed.ExitCode, failed.Message = exit.ExitCode(), complaint(stdout.kept.Bytes(), stderr.kept.Bytes())
 	default:
 		failed.cause = err
 	}
@@ -84,22 +84,22 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 // capped keeps the first bytes that are written to it. What comes after them is
 // thrown away, or refused with err.
 type capped struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	most int
 	err  error
 	full bool
 }
 
 func (b *capped) Write(p []byte) (int, error) {
-	room := b.most - b.Len()
+	room := b.most - b.kept.Len()
 	if len(p) <= room {
-		return b.Buffer.Write(p)
+		return b.kept.Write(p)
 	}
 	b.full = true
 	if b.err != nil {
 		return 0, b.err
 	}
-	b.Buffer.Write(p[:room])
+	b.kept.Write(p[:room])
 	return len(p), nil
 }
 

@@ -348,7 +348,7 @@ func verbatim(t *testing.T, tr Tracker) {
 		strings.Repeat("long ", 4000),
 	} {
 		title := strings.TrimSpace(strings.ReplaceAll(clip(w), "\n", " "))
-		got := add(t, tr, New{Title: title, Description: w + "\n.", Acceptance: []string{w}, Labels: []string{"x" + strings.ReplaceAll(clip(title), " ", "_")[:1]}})
+		got := add(t, tr, New{Title: title, Description: w + "\n.", Acceptance: []string{w}, Labels: []string{title}})
 		if _, err := tr.Claim(t.Context(), got.ID, title); err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +362,7 @@ func verbatim(t *testing.T, tr Tracker) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now.Title != title || now.Description != w+"\n." || now.Acceptance != checklist([]string{w}) || now.Notes != w || now.CloseReason != w {
+		if now.Title != title || now.Description != w+"\n." || now.Acceptance != checklist([]string{w}) || now.Notes != w || now.CloseReason != w || now.Labels[0] != title {
 			t.Errorf("%q became %+v", w, now)
 		}
 	}
