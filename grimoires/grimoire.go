@@ -73,4 +73,5 @@ type Merge struct {
 	Strategy      string   // squash, merge or rebase
 	Message       string   // template of the commit message; empty: coven's own
 	Checks        []string // empty: the plan's
+	Resolve       bool     // on_conflict: agent; an agent resolves conflicts with the target
 }

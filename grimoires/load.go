@@ -79,6 +79,9 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 		byName: map[string]Prompt{}, faults: map[string][]fault{},
 	}
 	for s := range g.All() {
+		if s.Merge != nil && s.Merge.Resolve {
+			s.Agent = resolver()
+		}
 		if s.Agent == nil || s.Agent.Prompt == "" {
 			continue
 		}

@@ -71,6 +71,7 @@ type stepFile struct {
 	RequireReview   *bool              `yaml:"require_review,omitempty"`
 	Strategy        written            `yaml:"strategy,omitempty"`
 	Message         written            `yaml:"message,omitempty"`
+	OnConflict      string             `yaml:"on_conflict,omitempty"`
 }
 
 // planComment is the head of plan.yaml.
@@ -166,6 +167,9 @@ func (s Step) file() stepFile {
 	case s.Merge != nil:
 		f.Type, f.RequireReview = mergeType, &s.Merge.RequireReview
 		f.Strategy, f.Message = written(s.Merge.Strategy), written(s.Merge.Message)
+		if s.Merge.Resolve {
+			f.OnConflict = resolveByAgent
+		}
 		if len(s.Merge.Checks) > 0 {
 			f.Checks = list(s.Merge.Checks)
 		}

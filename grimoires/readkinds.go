@@ -130,6 +130,7 @@ type mergeKeys struct {
 	Strategy      text                 `yaml:"strategy"`
 	Message       text                 `yaml:"message"`
 	Checks        yamldoc.At[[]string] `yaml:"checks"`
+	OnConflict    text                 `yaml:"on_conflict"`
 }
 
 func (r *reader) merge(n yamldoc.Node, depth int) Step {
@@ -140,6 +141,7 @@ func (r *reader) merge(n yamldoc.Node, depth int) Step {
 		r.doc.Fail(k.Step.Type, "a merge step cannot stand in a loop", "put it after the loop")
 	}
 	r.doc.OneOf(k.Strategy, "squash", "merge", "rebase")
+	r.doc.OneOf(k.OnConflict, string(Block), resolveByAgent)
 	if k.Checks.Set() && len(k.Checks.Value) == 0 {
 		r.doc.Fail(k.Checks, "the list of checks is empty", "leave checks out to use those of the configuration")
 	}
@@ -148,7 +150,7 @@ func (r *reader) merge(n yamldoc.Node, depth int) Step {
 	}
 	s.Merge = &Merge{
 		RequireReview: k.RequireReview.Or(true), Strategy: k.Strategy.Or(defaultStrategy),
-		Message: k.Message.Value, Checks: k.Checks.Value,
+		Message: k.Message.Value, Checks: k.Checks.Value, Resolve: k.OnConflict.Value == resolveByAgent,
 	}
 	return s
 }

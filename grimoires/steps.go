@@ -40,3 +40,15 @@ func (s Step) OnlyChecks() bool {
 	}
 	return found
 }
+
+// resolveByAgent is the value of on_conflict that sets Merge.Resolve.
+const resolveByAgent = "agent"
+
+// ResolvePrompt is the prompt of the agent that resolves a conflict with the
+// target. Its inputs are files, one path a line, and target, a branch.
+const ResolvePrompt = "resolve-conflict"
+
+// resolver is the agent of a merge step that resolves conflicts.
+func resolver() *Agent {
+	return &Agent{Prompt: ResolvePrompt, Input: map[string]string{"files": "", "target": ""}}
+}

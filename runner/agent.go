@@ -13,6 +13,7 @@ type AgentInput struct {
 	Prompt        string `json:"prompt"`
 	Model         string `json:"model"`
 	ExpectChanges bool   `json:"expect_changes,omitempty"`
+	Resolve       bool   `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first
 }
 
 // agentStep is a step that an agent does.

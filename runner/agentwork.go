@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -19,21 +20,35 @@ const goOn = "You were interrupted while you worked on this task. Nothing was un
 // fewCalls is how many of its calls the agent is reminded of.
 const fewCalls = 10
 
-// reminder is goOn with the agent's last calls. The CLI writes its conversation
-// down a little later than it goes on: the agent may not know what it just did.
-func (w *Workshop) reminder(path string, b beginning) string {
-	var calls []string
+// reminder is goOn with the agent's last calls, and with what a person said that
+// it did not hear. The CLI writes its conversation down a little later than it
+// goes on: the agent may not know what it just did.
+func (w *Workshop) reminder(path string, b beginning, heard []string) string {
+	var calls, said []string
 	for _, e := range w.Journal.Events() {
 		var call event.Tool
-		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
+		var message event.Message
+		switch {
+		case e.Path != path || e.Seq <= b.since:
+		case e.Type == event.AgentTool && e.Decode(&call) == nil:
 			calls = append(calls, "- "+call.Summary)
+		case e.Type == event.AgentMessage && e.Decode(&message) == nil && !slices.Contains(heard, message.ID):
+			said = append(said, message.By+" says: "+message.Text)
 		}
 	}
+	text := goOn + calledBefore(calls)
+	if len(said) > 0 {
+		text += "\n\n" + strings.Join(said, "\n\n")
+	}
+	return text
+}
+
+func calledBefore(calls []string) string {
 	if len(calls) == 0 {
-		return goOn
+		return ""
 	}
 	calls = calls[max(0, len(calls)-fewCalls):]
-	return goOn + " Your last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+	return " Your last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
 // primaryAgent is the agent that does agent steps.
@@ -41,30 +56,44 @@ const primaryAgent = "build"
 
 // agent does an agent leaf.
 func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, error) {
-	report, err := w.converse(ctx, c, b)
-	if over := (*OverTimeError)(nil); errors.As(err, &over) {
-		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
+	if c.Agent.Resolve {
+		return w.resolved(ctx, c, b)
 	}
+	report, err := w.report(ctx, c, b)
 	if err != nil {
 		return Result{}, err
 	}
-	if report.Kind == agent.Limit {
-		return Result{}, &Wait{
-			Reason: "limit", Detail: report.Error, Next: "resume",
-		}
-	}
-	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
-	if report.Kind != agent.None {
-		result.Error, result.ErrorType = report.Error, string(report.Kind)
-		return w.unfinished(ctx, result)
-	}
-	if err := w.claimed(c.Path, report.Text, &result); err != nil {
+	result, err := w.outcome(c, report)
+	if err != nil {
 		return Result{}, err
 	}
 	if result.Error != "" {
 		return w.unfinished(ctx, result)
 	}
-	return w.committed(ctx, c, b, result)
+	return w.committed(c, b, result, func(message string) (Commit, error) { return w.Branch.Commit(ctx, message) })
+}
+
+// report runs the agent to its end. A time that is up is a report, a limit is
+// something to wait for.
+func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+	report, err := w.converse(ctx, c, b)
+	if over := (*OverTimeError)(nil); errors.As(err, &over) {
+		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
+	}
+	if err == nil && report.Kind == agent.Limit {
+		err = &Wait{Reason: "limit", Detail: report.Error, Next: "resume"}
+	}
+	return report, err
+}
+
+// outcome makes a result of a report, as far as the agent's word goes.
+func (w *Workshop) outcome(c Call, report agent.Report) (Result, error) {
+	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
+	if report.Kind != agent.None {
+		result.Error, result.ErrorType = report.Error, string(report.Kind)
+		return result, nil
+	}
+	return result, w.claimed(c.Path, report.Text, &result)
 }
 
 // claimed reads what the agent claims to have done.
@@ -101,8 +130,8 @@ func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error
 }
 
 // committed commits what the step left and says whether that is enough.
-func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Result) (Result, error) {
-	commit, err := w.Branch.Commit(ctx, message(w.Title, result.Summary))
+func (w *Workshop) committed(c Call, b beginning, result Result, commitAs func(message string) (Commit, error)) (Result, error) {
+	commit, err := commitAs(message(w.Title, result.Summary))
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, "commit"
 		if refused.Output != "" {
@@ -145,7 +174,7 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 		return w.begunAnew(ctx, c, b)
 	}
 	report, err = w.speak(ctx, c, event.AgentStart{
-		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b),
+		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, before.Heard),
 	})
 	if err == nil && !report.Started {
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation

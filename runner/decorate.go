@@ -122,7 +122,7 @@ type timeout struct {
 // Run implements Step.
 func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	over := &OverTimeError{Step: t.name, Limit: t.limit}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, over)
+	ctx, cancel := withClock(ctx, t.limit, over)
 	defer cancel()
 	out, err := t.step.Run(ctx, s)
 	if found := (*OverTimeError)(nil); errors.As(err, &found) && found == over {

@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
@@ -19,6 +21,12 @@ type MergeInput struct {
 	RequireReview bool            `json:"require_review"`
 }
 
+// mostResolves is how often an agent may resolve conflicts of one landing.
+const mostResolves = 2
+
+// resolveTime is how long an agent may take to resolve a conflict.
+const resolveTime = 15 * time.Minute
+
 // mergeStep is a step that lands the task's branch on its target.
 type mergeStep struct {
 	name string
@@ -26,8 +34,55 @@ type mergeStep struct {
 	plan *grimoires.Plan
 }
 
-// Run asks for the landing of what the steps before made.
+// Run lands what the steps before made. Where that is wanted, an agent resolves
+// a conflict, and what it made is checked and lands like anything else.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer, tolerant := s.at, s.tolerant
+	defer func() { s.at, s.tolerant = outer, tolerant }()
+	for n := 1; ; n++ {
+		s.tolerant = tolerant || m.spec.Resolve && n <= mostResolves
+		out, err := m.land(ctx, s)
+		if err != nil || out.Result.ErrorType != conflictType || !m.spec.Resolve || n > mostResolves {
+			return out, err
+		}
+		s.at = outer.iteration(m.name, n)
+		solved, err := m.resolve(ctx, s, out.Result.Files)
+		if err != nil {
+			return solved, err
+		}
+		if solved.Verdict != Passed && n == mostResolves {
+			solved.Result.Error = out.Result.Error + "; an agent did not resolve it: " + solved.Result.Error
+			return solved, nil
+		}
+		s.at = outer.iteration(m.name, n+1)
+	}
+}
+
+// resolve has an agent bring the branch and its target together.
+func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
+	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
+		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
+	}))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("step %s: %w", m.name, err)
+	}
+	work := called{"resolve", Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
+	return timeout{work, "resolve", resolveTime}.Run(ctx, s)
+}
+
+// called is a step that is one call, made before.
+type called struct {
+	name string
+	call Call
+}
+
+// Run implements Step.
+func (c called) Run(ctx context.Context, s *State) (Outcome, error) {
+	return s.call(ctx, c.name, c.call)
+}
+
+// land asks for the landing once.
+func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	message := ""
 	if m.spec.Message != "" {
 		text, err := tmpl.Text(m.name+" message", m.spec.Message, s.Data(nil))

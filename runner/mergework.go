@@ -12,6 +12,12 @@ import (
 
 // lander brings the task branch and its target together.
 type lander interface {
+	// Turn waits until nobody else lands on the target.
+	Turn(ctx context.Context) (release func(), err error)
+	// Conflict puts a conflict with the target into the worktree, for an agent
+	// to resolve, and returns the commit of the target that is merged: none when
+	// there is no conflict any more. A *RefusedError says that no agent can.
+	Conflict(ctx context.Context) (target string, err error)
 	// Integrate brings the target's tip into the task branch and its worktree.
 	Integrate(ctx context.Context) (Candidate, error)
 	// Land moves the target to the candidate. intent is durable before anything
@@ -45,11 +51,16 @@ var ErrMoved = errors.New("the target moved")
 type ConflictError struct {
 	Target string
 	Files  []string
+	Dir    string // the worktree, where a person can resolve it
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
+	return fmt.Sprintf("conflict with %s in %s (to resolve it: git merge %s, in %s)",
+		e.Target, strings.Join(e.Files, ", "), ShellWord(e.Target), ShellWord(e.Dir))
 }
+
+// conflictType is the type of error of a landing that met a conflict.
+const conflictType = "conflict"
 
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
@@ -62,6 +73,11 @@ func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
 	if landing, ok, err := w.recovered(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
 	}
+	release, err := w.turn(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	for {
 		landing, result, err := w.attempt(ctx, c)
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
@@ -71,12 +87,20 @@ func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return Result{Error: conflict.Error(), ErrorType: "conflict", Files: conflict.Files}, nil
+			return Result{Error: conflict.Error(), ErrorType: conflictType, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
 		return landed(landing, c), w.emit(event.LandDone, c.Path, landing)
 	}
+}
+
+// turn waits for the turn to land. No clock of the step or the run goes on
+// meanwhile: others take their time.
+func (w *Workshop) turn(ctx context.Context) (release func(), err error) {
+	resume := Pause(ctx)
+	defer resume()
+	return w.Lander.Turn(ctx)
 }
 
 // attempt tries to land once. Neither an error nor a finished result means that

@@ -43,6 +43,9 @@ type branch interface {
 	Tree(ctx context.Context) (string, error)
 	// Commit commits what is uncommitted.
 	Commit(ctx context.Context, message string) (Commit, error)
+	// CommitMerge commits the worktree as the merge of the task branch and a
+	// commit of the target.
+	CommitMerge(ctx context.Context, message, target string) (Commit, error)
 }
 
 // Commit is the task branch after branch.Commit.

@@ -53,7 +53,7 @@ func (d *desk) cancel(ctx context.Context, id string, req worktree.RemoveRequest
 	default:
 		return missing("coven why "+shellWord(id), "task %s cannot be cancelled: it is %s", id, stateText(v))
 	}
-	rescue, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.user(), req)
+	rescue, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.app().user(), req)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ const stopTime = time.Minute
 
 // stop asks the coven that runs a session to stop it, and waits until it has.
 func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
-	name, err := session.Ask(d.house.repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.user(), Time: d.app().now()})
+	name, err := session.Ask(d.house.repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.app().user(), Time: d.app().now()})
 	if err != nil {
 		return v, err
 	}
@@ -109,7 +109,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	if end == event.SessionFailed && v.Review != nil {
-		answer := event.Review{Patch: v.Review.Patch, By: d.user(), Reason: why}
+		answer := event.Review{Patch: v.Review.Patch, By: d.app().user(), Reason: why}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
 			return "", err
 		}

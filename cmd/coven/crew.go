@@ -53,6 +53,7 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
+	c.mail.anew()
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
@@ -60,7 +61,7 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
 		Dir: root, Pass: c.site.pass, Env: []string{"COVEN_STEP_KEY=" + run.Key}, Idle: c.idle,
-		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Emit: emit,
+		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
 		Say: func(part provider.Event) error { return c.say(run.Path, part) },
 	})
 }

@@ -184,6 +184,11 @@ func (t *liveTask) take(e event.Event) {
 	switch e.Type {
 	case event.StepStarted:
 		t.step, t.doing, t.since, t.spending = stepName(e.Path), "", e.Time, provider.Usage{}
+	case event.AgentUsage:
+		u := decoded[event.Usage](e)
+		t.spending = provider.Usage{
+			InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
+		}
 	case event.AgentTool:
 		t.doing = decoded[event.Tool](e).Summary
 	case event.CheckStarted:

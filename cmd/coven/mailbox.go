@@ -5,17 +5,49 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
 
 // mailbox is where people reach a session that runs in this process: coven
 // attach and coven cancel put requests into its directory, here they are taken.
+// A message stays there until it is in the journal.
 type mailbox struct {
-	session *session.Session
+	session  *session.Session
+	messages chan agent.Message // to the agent at work
+
+	mu      sync.Mutex
+	offered map[string]bool // messages that the agent at work was handed
+	taken   map[string]bool // messages that are in the journal
 }
 
-func newMailbox(s *session.Session) *mailbox { return &mailbox{session: s} }
+func newMailbox(s *session.Session) *mailbox {
+	m := &mailbox{session: s, messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+	for _, e := range s.Events() {
+		m.see(e)
+	}
+	s.Journal.Watch(m.see)
+	return m
+}
+
+// see notes the messages that the journal has.
+func (m *mailbox) see(e event.Event) {
+	if e.Type == event.AgentMessage {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.taken[decoded[event.Message](e).ID] = true
+	}
+}
+
+// anew says that another agent begins: it is handed what the one before did not
+// take.
+func (m *mailbox) anew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.offered)
+}
 
 // lookEvery is how often a session looks for requests.
 const lookEvery = 200 * time.Millisecond
@@ -26,33 +58,54 @@ func (m *mailbox) open(ctx context.Context) (running context.Context, stop func(
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var side sync.WaitGroup
-	side.Go(func() { m.watch(ctx, cancel, done) })
+	side.Go(func() { m.watch(cancel, done) })
 	return ctx, func() {
 		close(done)
 		side.Wait()
+		m.look(cancel) // what was taken last
 		cancel(nil)
 	}
 }
 
-func (m *mailbox) watch(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
+func (m *mailbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
+		next, agents := m.look(cancel), m.messages
+		if next == nil {
+			next, agents = &agent.Message{}, nil
+		}
 		select {
 		case <-done:
 			return
-		case <-ctx.Done():
-			return
 		case <-ticker.C:
-		}
-		requests, err := m.session.Requests()
-		if err != nil {
-			continue // the next look may succeed
-		}
-		for _, r := range requests {
-			if r.Kind == session.KindCancel && m.session.Take(r) {
-				cancel(runner.ErrCancelled)
-			}
+		case agents <- *next:
+			m.mu.Lock()
+			m.offered[next.ID] = true
+			m.mu.Unlock()
 		}
 	}
+}
+
+// look does what requests ask for, and returns a message that the agent at work
+// was not handed yet.
+func (m *mailbox) look(cancel context.CancelCauseFunc) *agent.Message {
+	requests, err := m.session.Requests()
+	if err != nil {
+		return nil // the next look may succeed
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range requests {
+		switch {
+		case r.Kind == session.KindCancel && m.session.Take(r):
+			cancel(runner.ErrCancelled)
+		case r.Kind != session.KindMessage:
+		case m.taken[r.ID]:
+			m.session.Take(r)
+		case !m.offered[r.ID]:
+			return &agent.Message{ID: r.ID, Text: r.Text, By: r.By}
+		}
+	}
+	return nil
 }

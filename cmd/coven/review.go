@@ -68,7 +68,7 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 // approveNow records a person's approval of the change that v waits with, and
 // goes on with the session.
 func (d *desk) approveNow(ctx context.Context, v session.View) (runner.Ending, error) {
-	if err := d.answer(v, event.Review{Patch: v.Review.Patch, Approved: true, By: d.user()}); err != nil {
+	if err := d.answer(v, event.Review{Patch: v.Review.Patch, Approved: true, By: d.app().user()}); err != nil {
 		return runner.Ending{}, err
 	}
 	return d.resume(ctx, v)
@@ -88,8 +88,8 @@ func (d *desk) answer(v session.View, r event.Review) error {
 }
 
 // user is the name under which a person's decisions are on record.
-func (d *desk) user() string {
-	if name := d.app().getenv("USER"); name != "" {
+func (a *app) user() string {
+	if name := a.getenv("USER"); name != "" {
 		return name
 	}
 	return "a person"

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -142,11 +144,16 @@ func (s *site) Restore(ctx context.Context, commit string) error {
 
 // Commit commits what is uncommitted on the task branch.
 func (s *site) Commit(ctx context.Context, message string) (runner.Commit, error) {
-	done, err := s.tree.Commit(ctx, worktree.CommitRequest{
-		Message: message, Trailers: s.trailers(), TargetTip: s.base, Hooks: s.hook,
-	})
-	suspect, hook := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil)
+	return s.commit(ctx, worktree.CommitRequest{Message: message})
+}
+
+func (s *site) commit(ctx context.Context, req worktree.CommitRequest) (runner.Commit, error) {
+	req.Trailers, req.TargetTip, req.Hooks = s.trailers(), cmp.Or(req.Merge, s.base), s.hook
+	done, err := s.tree.Commit(ctx, req)
+	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)
 	switch {
+	case errors.As(err, &unresolved):
+		return runner.Commit{}, &runner.RefusedError{Reason: unresolved.Error()}
 	case errors.As(err, &suspect):
 		return runner.Commit{}, &runner.RefusedError{Reason: suspect.Error()}
 	case errors.As(err, &hook):
@@ -179,6 +186,48 @@ func (s *site) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 	return output, nil
 }
 
+// Turn waits until nobody else lands on the target.
+func (s *site) Turn(ctx context.Context) (func(), error) {
+	return s.repo.LandingTurn(ctx, s.target.Ref, "land "+s.task)
+}
+
+// Conflict puts a conflict with the target into the worktree.
+func (s *site) Conflict(ctx context.Context) (string, error) {
+	target, err := s.repo.Target(ctx, s.target.Branch)
+	if err != nil {
+		return "", err
+	}
+	c, err := s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+		if _, err = s.Commit(ctx, byHand); err == nil {
+			c, err = s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+		}
+	}
+	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+		return "", &runner.RefusedError{Reason: err.Error()}
+	}
+	if err != nil || len(c.Files) == 0 {
+		return "", err
+	}
+	return c.TargetTip, nil
+}
+
+// byHand is what a commit of a person's changes in a worktree is called.
+const byHand = "Changes by hand"
+
+// shortPath is the worktree as a person in the main checkout names it.
+func (s *site) shortPath() string {
+	if rel, err := filepath.Rel(s.repo.Root, s.tree.Path); err == nil {
+		return rel
+	}
+	return s.tree.Path
+}
+
+// CommitMerge commits the worktree as a merge with a commit of the target.
+func (s *site) CommitMerge(ctx context.Context, message, target string) (runner.Commit, error) {
+	return s.commit(ctx, worktree.CommitRequest{Message: message, Merge: target})
+}
+
 // Integrate brings the target's tip into the task branch and its worktree.
 func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
@@ -192,12 +241,12 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
 		// checked and reviewed like the rest.
-		if _, err = s.Commit(ctx, "Changes by hand"); err == nil {
+		if _, err = s.Commit(ctx, byHand); err == nil {
 			c, err = s.tree.Integrate(ctx, target)
 		}
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
-		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files}
+		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
 	}
 	if err != nil {
 		return runner.Candidate{}, err

@@ -50,6 +50,9 @@ func story(e event.Event) string {
 		}
 	case event.AgentTool:
 		return "  → " + decoded[event.Tool](e).Summary
+	case event.AgentMessage:
+		m := decoded[event.Message](e)
+		return indent(m.By+": "+m.Text, "  » ")
 	case event.AgentRetry:
 		return "  … " + decoded[event.Text](e).Text
 	case event.GateDecided:

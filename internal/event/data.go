@@ -133,6 +133,12 @@ type Landing struct {
 	Strategy string `json:"strategy"`
 }
 
+// Merging is the data of MergeBegun.
+type Merging struct {
+	Target   string `json:"target"`   // commit of the target that is merged
+	Snapshot string `json:"snapshot"` // commit of the worktree with the conflict
+}
+
 // Review is the data of ReviewAsked and ReviewAnswered. It is bound to a
 // patch: an answer to another patch does not count.
 type Review struct {

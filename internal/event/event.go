@@ -46,6 +46,7 @@ const (
 
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
+	MergeBegun     Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
 	ReviewAsked    Type = "review.asked"    // Review
 	ReviewAnswered Type = "review.answered" // Review
 

@@ -29,6 +29,7 @@ const (
 // Request is what a person asks of a session that another process runs.
 type Request struct {
 	Kind string    `json:"kind"`
+	ID   string    `json:"id"` // a UUID; Ask makes it
 	Text string    `json:"text,omitempty"`
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
@@ -43,12 +44,13 @@ func Ask(root, id string, r Request) (name string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
+	r.ID = uuid.NewString()
 	data, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
 	// Names sort as the requests were made.
-	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), uuid.NewString()[:8]))
+	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
 	if err := renameio.WriteFile(name, append(data, '\n'), 0o644); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}

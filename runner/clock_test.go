@@ -1,0 +1,45 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A clock counts only the time in which it was not paused, and so do the clocks
+// around it.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run, step := errors.New("run"), errors.New("step")
+		outer, stop := withClock(t.Context(), time.Hour, run)
+		defer stop()
+		inner, stopInner := withClock(outer, 10*time.Minute, step)
+		defer stopInner()
+		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
+		wait(9 * time.Minute)
+		resume := Pause(inner)
+		nested := Pause(inner)
+		wait(100 * time.Hour)
+		nested()
+		nested() // twice is once
+		wait(time.Hour)
+		if inner.Err() != nil || outer.Err() != nil {
+			t.Fatal("time went on while the clocks stood still")
+		}
+		resume()
+		wait(59 * time.Second)
+		if inner.Err() != nil {
+			t.Fatal("the step had a second left")
+		}
+		wait(2 * time.Second)
+		if context.Cause(inner) != step || outer.Err() != nil {
+			t.Fatalf("the step's time is up: %v, %v", context.Cause(inner), outer.Err())
+		}
+		wait(50 * time.Minute)
+		if context.Cause(outer) != run {
+			t.Errorf("the run's time is up: %v", context.Cause(outer))
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// resolved has an agent resolve a conflict with the target. It finds the merge
+// half done in the worktree. What does not end the merge is undone: a worktree
+// with conflict markers is nothing to build on.
+func (w *Workshop) resolved(ctx context.Context, c Call, b beginning) (Result, error) {
+	merging, err := w.conflict(ctx, c.Path, b)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return Result{Error: refused.Reason, ErrorType: conflictType}, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if merging.Target == "" {
+		return Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+	}
+	found := b
+	found.Snapshot = merging.Snapshot // where the agent begins, and begins anew
+	report, err := w.report(ctx, c, found)
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := w.outcome(c, report)
+	if err == nil && result.Error == "" {
+		result, err = w.committed(c, b, result, func(message string) (Commit, error) {
+			return w.Branch.CommitMerge(ctx, message, merging.Target)
+		})
+	}
+	if err == nil && result.Error != "" {
+		err = w.Stage.Restore(context.WithoutCancel(ctx), b.Snapshot)
+	}
+	return result, err
+}
+
+// conflict puts the conflict into the worktree, or finds that it is there: of a
+// step that was cut off the journal knows which commit of the target it is with.
+func (w *Workshop) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
+	var m event.Merging
+	for _, e := range w.Journal.Events() {
+		if b.cutOff && e.Type == event.MergeBegun && e.Path == path && e.Seq > b.since {
+			return m, e.Decode(&m)
+		}
+	}
+	if b.cutOff {
+		if err := w.Stage.Restore(ctx, b.Snapshot); err != nil {
+			return m, err
+		}
+	}
+	target, err := w.Lander.Conflict(ctx)
+	if err != nil || target == "" {
+		return m, err
+	}
+	conflicted, err := w.Stage.Snapshot(ctx, "conflict to resolve")
+	if err != nil {
+		return m, err
+	}
+	m = event.Merging{Target: target, Snapshot: conflicted.Commit}
+	return m, w.emit(event.MergeBegun, path, m)
+}
