@@ -1,13 +1,17 @@
 package fakeclaude_test
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 const notebook = `{"cells":[{"cell_type":"code","id":"c1","source":["x=1"],"metadata":{},"outputs":[],"execution_count":null}],` +
 	`"metadata":{"language_info":{"name":"python"}},"nbformat":4,"nbformat_minor":5}`
 
-// contractCases are all cases: tools and gate here, the others in lifecases_test.go.
+// contractCases are all cases: tools and gate here, the others in
+// lifecases_test.go and messagecases_test.go.
 func contractCases() []contractCase {
-	return append(toolCases(), lifeCases()...)
+	return slices.Concat(toolCases(), lifeCases(), messageCases())
 }
 
 func toolCases() []contractCase {

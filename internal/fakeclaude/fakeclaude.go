@@ -7,6 +7,9 @@
 // NotebookEdit, Glob and Grep for real. What it claims about the real CLI is
 // compared with the real one by the contract test of this package.
 //
+// A message that comes while it works is taken after the next tool results, or
+// after the result in a turn of its own, as one with others that wait.
+//
 // Rules. A tool call runs only after the permission tool allowed it, where the
 // real CLI would have asked; only a fault makes it otherwise. The conversation is
 // on disk before a line about it is printed. It knows no slash commands, no

@@ -160,23 +160,6 @@ func TestFaultOfTheFirstRunsOnly(t *testing.T) {
 	}
 }
 
-// TestMessageWhileTheModelWorks is about the fake alone: whether the real one
-// takes such a message into the running conversation or after it is a race.
-func TestMessageWhileTheModelWorks(t *testing.T) {
-	w := newWorld(t, fakeCLI(t), heldScenario)
-	p := w.start(nil)
-	p.send("hello")
-	p.held("model")
-	p.send("more")
-	w.api.Release("model")
-	p.results(2)
-	requests := w.api.Requests()
-	if got := requests[len(requests)-1].Messages; got[len(got)-1].Text() != "more" {
-		t.Errorf("the model was last asked %+v", got)
-	}
-	p.wait()
-}
-
 // TestHang shows that a hanging run ignores all but KILL, and its children even
 // the end of it: they must be hunted down.
 func TestHang(t *testing.T) {

@@ -12,12 +12,14 @@ import (
 // prompt is one message from standard input.
 type prompt struct {
 	line   string // as it came
+	uuid   string // of the message; "" when it came without
 	blocks []object
 	err    error // the line was not understood; nothing follows
 }
 
-// readInput reads standard input to its end, in the background.
-func readInput() <-chan prompt {
+// readInput reads standard input to its end, in the background, and reports each
+// message that has come.
+func readInput(came func()) <-chan prompt {
 	prompts := make(chan prompt, 64)
 	go func() {
 		defer close(prompts)
@@ -26,6 +28,7 @@ func readInput() <-chan prompt {
 			line, err := reader.ReadString('\n')
 			if one, isMessage := parsePrompt(line); isMessage {
 				prompts <- one
+				came()
 			}
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
@@ -45,6 +48,7 @@ func parsePrompt(line string) (prompt, bool) {
 	}
 	var wire struct {
 		Type    string `json:"type"`
+		UUID    string `json:"uuid"`
 		Message struct {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
@@ -57,11 +61,11 @@ func parsePrompt(line string) (prompt, bool) {
 	}
 	var text string
 	if json.Unmarshal(wire.Message.Content, &text) == nil {
-		return prompt{line: line, blocks: []object{textBlock(text)}}, true
+		return prompt{line: line, uuid: wire.UUID, blocks: []object{textBlock(text)}}, true
 	}
 	var blocks []object
 	if err := json.Unmarshal(wire.Message.Content, &blocks); err != nil {
 		return prompt{line: line, err: fmt.Errorf("Error parsing streaming input line: %s: %w", line, err)}, true
 	}
-	return prompt{line: line, blocks: blocks}, true
+	return prompt{line: line, uuid: wire.UUID, blocks: blocks}, true
 }

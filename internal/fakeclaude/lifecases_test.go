@@ -96,7 +96,7 @@ func firstLineWhileHeld(w *world, p *process) []string {
 	eventually(w.t, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.lines) == 2 // init and the first text
+		return len(p.lines) == 3 // init, the message taken, and the first text
 	})
 	w.api.Release("model")
 	return nil
@@ -223,13 +223,18 @@ func sessionInUse(w *world, p *process) []string {
 // CLI writes it a little later than it prints.
 func (w *world) transcriptHas(text string) {
 	w.t.Helper()
-	pattern := filepath.Join(w.home, ".claude", "projects", "*", w.id+".jsonl")
-	eventually(w.t, func() bool {
-		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) != 1 {
-			return false
-		}
-		data, err := os.ReadFile(paths[0])
-		return err == nil && strings.Contains(string(data), text)
-	})
+	eventually(w.t, func() bool { return strings.Contains(w.transcript(), text) })
+}
+
+// transcript is the conversation on disk, or nothing yet.
+func (w *world) transcript() string {
+	paths, err := filepath.Glob(filepath.Join(w.home, ".claude", "projects", "*", w.id+".jsonl"))
+	if err != nil || len(paths) != 1 {
+		return ""
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }

@@ -13,6 +13,7 @@ import (
 // options are the flags of one run.
 type options struct {
 	version bool
+	replay  bool              // tell of each message when it is taken
 	values  map[string]string // by flag name, without the dashes
 	tools   []string
 	ask     []string // permissions.ask of --settings
@@ -22,7 +23,9 @@ type options struct {
 
 // switches take no value, valued take one. Flags of the real CLI that coven
 // does not use are unknown here.
-func switches() []string { return []string{"print", "verbose", "strict-mcp-config", "version"} }
+func switches() []string {
+	return []string{"print", "verbose", "strict-mcp-config", "version", "replay-user-messages"}
+}
 
 func valued() []string {
 	return []string{
@@ -59,6 +62,7 @@ func parseOptions(args []string) (options, error) {
 		opts.values[key] = value
 	}
 	opts.version = opts.values["version"] != ""
+	opts.replay = opts.values["replay-user-messages"] != ""
 	if opts.version {
 		return opts, nil
 	}

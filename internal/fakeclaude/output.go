@@ -38,12 +38,15 @@ func newOutput(session string) *output {
 	}
 }
 
-// event prints one event, its type first.
+// event prints one event, its type first, and gives it an id if it has none.
 func (o *output) event(kind string, fields object) {
 	if kind == "result" && o.silent {
 		return
 	}
-	fields["session_id"], fields["uuid"] = o.session, newUUID()
+	fields["session_id"] = o.session
+	if given, _ := fields["uuid"].(string); given == "" {
+		fields["uuid"] = newUUID()
+	}
 	o.line(`{"type":` + encode(kind) + `,` + encode(fields)[1:])
 }
 

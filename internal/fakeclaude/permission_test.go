@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -38,6 +39,9 @@ func servePermissions(log string) int {
 	mcp.AddTool(server, &mcp.Tool{Name: "approve", Description: "decides on a tool call"},
 		func(_ context.Context, _ *mcp.CallToolRequest, q question) (*mcp.CallToolResult, any, error) {
 			err := appendLog(log, asked{os.Getpid(), q.ToolName, q.Input, q.ToolUseID})
+			if strings.Contains(encode(q.Input), "WAIT") {
+				waitFor(log + ".answer")
+			}
 			return textResult(decide(q)), nil, err
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "spawn_agent", Description: "starts a subagent"},
@@ -52,6 +56,18 @@ func servePermissions(log string) int {
 		return 1
 	}
 	return 0
+}
+
+// waitFor returns when the file is there, or the test has given up.
+func waitFor(path string) {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for range int(patience / (5 * time.Millisecond)) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		<-ticker.C
+	}
 }
 
 // decide obeys the words in the input.

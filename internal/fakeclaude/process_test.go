@@ -121,7 +121,7 @@ func (w *world) flags() []string {
 	}
 	tools := []string{"Bash", "Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"}
 	return []string{
-		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
 		"--mcp-config", encode(map[string]any{"mcpServers": map[string]any{"coven": server}}), "--strict-mcp-config",
 		"--permission-prompt-tool", "mcp__coven__approve", "--permission-mode", "default", "--tools", strings.Join(tools, ","),
 		"--settings", encode(map[string]any{"permissions": map[string]any{"ask": tools}}), "--setting-sources", "", "--model", "sonnet",
@@ -202,10 +202,18 @@ func (p *process) read(master *os.File) {
 	}
 }
 
-func (p *process) send(text string) {
+func (p *process) send(text string) { p.say("", text) }
+
+// say sends a message with an id; without one, the CLI makes it.
+func (p *process) say(id, text string) {
 	p.t.Helper()
-	message := map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": text}}}
-	_, err := io.WriteString(p.stdin, encode(map[string]any{"type": "user", "message": message})+"\n")
+	line := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": []any{
+		map[string]any{"type": "text", "text": text}, map[string]any{"type": "text", "text": "Do it."},
+	}}}
+	if id != "" {
+		line["uuid"] = id
+	}
+	_, err := io.WriteString(p.stdin, encode(line)+"\n")
 	check(p.t, err)
 }
 

@@ -21,7 +21,7 @@ type run struct {
 	servers servers
 	tools   *toolbox
 	api     *api
-	inbox   <-chan prompt
+	inbox   *inbox
 
 	stop atomic.Pointer[context.CancelFunc] // ends the work on a message; nil between messages
 	told atomic.Bool                        // by INT to end
@@ -64,13 +64,13 @@ func (r *run) close() {
 // main answers every message and returns the exit code.
 func (r *run) main() int {
 	r.watchSignals()
-	r.inbox = readInput()
-	first, some := <-r.inbox
+	r.inbox = newInbox(r.options.replay, r.out, r.talk.came)
+	first, some := r.inbox.first()
 	if err := r.prepare(first); err != nil {
 		return complain(err)
 	}
 	code := 0
-	for message := first; some; message, some = <-r.inbox {
+	for message := first; some; message, some = r.inbox.next() {
 		if message.err != nil {
 			return complain(message.err)
 		}
@@ -146,7 +146,7 @@ func (r *run) answer(message prompt) (int, error) {
 			return 0, err
 		}
 	}
-	turn := &turn{run: r, tally: tally{turns: 1, model: r.api.model}}
+	turn := &turn{run: r, opening: &message, tally: tally{turns: 1, model: r.api.model}}
 	return turn.main(ctx)
 }
 

@@ -78,7 +78,7 @@ func resumeTranscript(path, id string) (*transcript, error) {
 	scanner.Buffer(nil, 1<<30)
 	for scanner.Scan() {
 		var line entry
-		if json.Unmarshal(scanner.Bytes(), &line) == nil { // a torn last line is nothing
+		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Message.Role != "" { // a torn last line is nothing
 			t.join(line.Message)
 		}
 	}
@@ -128,6 +128,12 @@ func (t *transcript) add(role string, block object) error {
 	}
 	t.join(m)
 	return nil
+}
+
+// came notes, as the real CLI does, that a message has come. It is not in the
+// conversation yet.
+func (t *transcript) came() {
+	_, _ = t.file.WriteString(encode(object{"type": "queue-operation", "operation": "enqueue"}) + "\n") // of no use to a resume
 }
 
 // join puts blocks of the same role, one after the other, into one message.

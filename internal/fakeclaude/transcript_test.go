@@ -23,6 +23,8 @@ type event struct {
 	ErrorStatus    *int `json:"error_status"`
 	Error          string
 	Message        struct{ Content json.RawMessage }
+	UUID           string  `json:"uuid"`
+	IsReplay       bool    `json:"isReplay"`
 	IsError        bool    `json:"is_error"`
 	APIErrorStatus *int    `json:"api_error_status"`
 	NumTurns       int     `json:"num_turns"`
@@ -47,6 +49,9 @@ type contentBlock struct {
 	IsError              bool   `json:"is_error"`
 	Content              json.RawMessage
 }
+
+// messageID begins the ids of messages; one character follows.
+const messageID = "33333333-3333-4333-8333-33333333333"
 
 var (
 	apiErrorText = regexp.MustCompile(`(API Error: \d+) .*`)
@@ -84,6 +89,9 @@ func (w *world) anonymous(lines []string) []string {
 }
 
 func (e event) lines(calls map[string]string) []string {
+	if e.IsReplay {
+		return []string{e.taken()}
+	}
 	switch e.Type + " " + e.Subtype {
 	case "system init":
 		return []string{fmt.Sprintf("init tools=%v servers=%v", e.Tools, e.MCPServers)}
@@ -101,6 +109,22 @@ func (e event) lines(calls map[string]string) []string {
 	}
 	return []string{fmt.Sprintf("result %s is_error=%t status=%s turns=%d stop=%s terminal=%s tokens=%d/%d cost=%.6f denials=%v text=%q",
 		e.Subtype, e.IsError, number(e.APIErrorStatus), e.NumTurns, e.StopReason, e.TerminalReason, e.Usage.In, e.Usage.Out, e.Cost, names, e.Result)}
+}
+
+// taken is a message that the CLI took, with its id if the test chose it.
+func (e event) taken() string {
+	var blocks []contentBlock
+	if err := json.Unmarshal(e.Message.Content, &blocks); err != nil {
+		return "taken " + string(e.Message.Content)
+	}
+	said := "taken"
+	if strings.HasPrefix(e.UUID, messageID) {
+		said += " " + strings.TrimPrefix(e.UUID, messageID)
+	}
+	for _, block := range blocks {
+		said += fmt.Sprintf(" %q", block.Text)
+	}
+	return said
 }
 
 func number(status *int) string {

@@ -11,8 +11,9 @@ import (
 // nothing more to do.
 type turn struct {
 	*run
-	tally tally
-	abort bool // a denial ended it
+	opening *prompt // the message, until it was told of
+	tally   tally
+	abort   bool // a denial ended it
 }
 
 // main returns the exit code, if this is the last message. An error ends the
@@ -55,6 +56,7 @@ func (t *turn) show(block, opening object) error {
 	if err := t.talk.add("assistant", block); err != nil {
 		return err
 	}
+	t.open()
 	message := maps.Clone(opening)
 	message["content"] = []object{block}
 	t.out.event("assistant", object{"message": message, "parent_tool_use_id": nil})
@@ -82,30 +84,36 @@ func (t *turn) user(block object) error {
 		return err
 	}
 	t.tally.turns++
+	t.open()
 	t.out.event("user", object{"message": message{"user", []object{block}}, "parent_tool_use_id": nil})
 	return nil
 }
 
+// open tells that the message was taken: before the first line about it, and not
+// earlier.
+func (t *turn) open() {
+	if t.opening != nil {
+		t.inbox.taken(*t.opening)
+		t.opening = nil
+	}
+}
+
 // overhear puts messages that came meanwhile into the conversation.
 func (t *turn) overhear() error {
-	for {
-		select {
-		case came, open := <-t.inbox:
-			if !open {
-				return nil
-			}
-			if came.err != nil {
-				return came.err
-			}
-			for _, block := range came.blocks {
-				if err := t.talk.add("system", textBlock("The user sent a new message while you were working:\n"+text(block, "text"))); err != nil {
-					return err
-				}
-			}
-		default:
-			return nil
+	for _, came := range t.inbox.waiting() {
+		if came.err != nil {
+			return came.err
 		}
+		said := "The user sent a new message while you were working:"
+		for _, block := range came.blocks {
+			said += "\n" + text(block, "text")
+		}
+		if err := t.talk.add("system", textBlock(said)); err != nil {
+			return err
+		}
+		t.inbox.taken(came)
 	}
+	return nil
 }
 
 func (t *turn) interrupted(said, reason string, code int) (int, error) {
@@ -131,6 +139,7 @@ func (t *turn) apiFailed(failed *apiError) (int, error) {
 	if failed.started { // what was cut off is paid for, but not counted
 		t.cost += price(t.api.model, failed.used)
 	}
+	t.open()
 	t.out.event("assistant", object{
 		"message": object{
 			"id": newUUID(), "model": "<synthetic>", "role": "assistant", "type": "message", "content": []object{said},

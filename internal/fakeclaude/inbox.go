@@ -1,0 +1,86 @@
+package fakeclaude
+
+// inbox is what is said to the CLI while it runs.
+type inbox struct {
+	from <-chan prompt
+	tell bool // --replay-user-messages
+	out  *output
+	seen map[string]bool // uuids
+}
+
+func newInbox(tell bool, out *output, came func()) *inbox {
+	return &inbox{from: readInput(came), tell: tell, out: out, seen: map[string]bool{}}
+}
+
+// first waits for one message, or the end of the input.
+func (i *inbox) first() (prompt, bool) {
+	for came := range i.from {
+		if i.isNew(came) {
+			return came, true
+		}
+	}
+	return prompt{}, false
+}
+
+// next returns what to work on after a result: all that waits as one message,
+// or the next message to come. Of messages that become one, each but the last
+// is told of here, if it has an id.
+func (i *inbox) next() (prompt, bool) {
+	all := i.waiting()
+	if len(all) == 0 {
+		return i.first()
+	}
+	last := all[len(all)-1]
+	if last.err != nil {
+		return last, true
+	}
+	joined := prompt{uuid: last.uuid}
+	for n, one := range all {
+		joined.blocks = append(joined.blocks, one.blocks...)
+		if one.uuid != "" && n < len(all)-1 {
+			i.taken(one)
+		}
+	}
+	return joined, true
+}
+
+// waiting returns the messages that have come and were not taken.
+func (i *inbox) waiting() []prompt {
+	var all []prompt
+	for {
+		select {
+		case came, open := <-i.from:
+			if !open {
+				return all
+			}
+			if i.isNew(came) {
+				all = append(all, came)
+			}
+		default:
+			return all
+		}
+	}
+}
+
+// isNew reports whether the message was not seen before. The real CLI tells of
+// one that it knows at once, and does nothing else about it.
+func (i *inbox) isNew(came prompt) bool {
+	if came.uuid == "" {
+		return true
+	}
+	if i.seen[came.uuid] {
+		i.taken(came)
+		return false
+	}
+	i.seen[came.uuid] = true
+	return true
+}
+
+// taken tells that a message is in the conversation.
+func (i *inbox) taken(p prompt) {
+	if i.tell {
+		i.out.event("user", object{
+			"message": message{"user", p.blocks}, "parent_tool_use_id": nil, "uuid": p.uuid, "isReplay": true,
+		})
+	}
+}
