@@ -53,7 +53,7 @@ func holderOf(path string) (Holder, bool) {
 // sign writes into a lock's file who holds it. That is for people to read: a
 // failure changes nothing about the lock.
 func (l *lock) sign(what string) {
-	host, _ := os.Hostname() //nolint:errcheck // an empty name will do
+	host, _ := os.Hostname() // an empty name will do
 	raw, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what})
 	if err != nil {
 		return

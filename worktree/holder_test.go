@@ -76,7 +76,7 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	in, err := child.StdinPipe()
 	must(t, err)
 	must(t, child.Start())
-	must(t, l.file.File.Close()) //nolint:staticcheck // as a kill does: the lock is not given back
+	must(t, l.file.File.Close()) // as a kill does: the lock is not given back
 	holder, held := r.LandingLock(target.Ref)
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "land T")

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/google/renameio/v2"
@@ -28,18 +29,27 @@ type index struct {
 	git  git.Repo
 	dir  string // holds the copy and git's lock for it
 	kept string
+	held *os.File // dir, locked
 }
+
+// operationPrefix begins the names of the directories of indexes.
+const operationPrefix = "op-"
 
 // openIndex copies the kept index with this name, or begins an empty one.
 func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 	if err := os.MkdirAll(w.ours(), 0o755); err != nil {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
-	dir, err := os.MkdirTemp(w.ours(), "op-")
+	dir, err := os.MkdirTemp(w.ours(), operationPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
 	ix := &index{w: w, git: g, dir: dir, kept: w.ours(name)}
+	// The lock says that the directory is in use. Where there are no such locks
+	// its age must do.
+	if ix.held, err = os.Open(dir); err == nil {
+		_ = syscall.Flock(int(ix.held.Fd()), syscall.LOCK_EX)
+	}
 	ix.git.Index = filepath.Join(dir, "index")
 	// A link will do: git never changes an index in place. It also keeps the
 	// time stamp, by which git knows which entries to look at again.
@@ -59,7 +69,10 @@ func (ix *index) keep() error {
 }
 
 // drop forgets the copy. What cannot be deleted goes with the worktree.
-func (ix *index) drop() { _ = os.RemoveAll(ix.dir) }
+func (ix *index) drop() {
+	_ = os.RemoveAll(ix.dir)
+	_ = ix.held.Close() // nil is an error, and none of ours
+}
 
 // publish also gives the index to W's own git, so that `git status` there is
 // clean, and keeps it. Nothing is published when the agent has made away

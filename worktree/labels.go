@@ -169,15 +169,20 @@ func (m *labelledMerge) parse(fields []string) error {
 		}
 		m.stages = append(m.stages, s)
 	}
-	for rest = rest[min(1, len(rest)):]; len(rest) > 0; {
+	m.parseNotes(rest[min(1, len(rest)):])
+	return nil
+}
+
+// parseNotes stops where git prints free text, as it does about submodules.
+func (m *labelledMerge) parseNotes(rest []string) {
+	for len(rest) > 0 {
 		n, err := strconv.Atoi(rest[0])
 		if err != nil || n < 0 || len(rest) < n+3 {
-			break // about submodules git prints free text
+			return
 		}
 		m.note(rest[1:n+1], rest[n+1], rest[n+2])
 		rest = rest[n+3:]
 	}
-	return nil
 }
 
 func (m *labelledMerge) note(paths []string, kind, text string) {

@@ -224,6 +224,14 @@ func actor(args []string) int {
 		if journal, ok := strings.CutPrefix(request.Intent, "crowd."); ok {
 			return crowd(ctx, r, request.Task, journal)
 		}
+		if strings.HasPrefix(request.Intent, "clear.") {
+			all, err := r.Stale(ctx, func(string) bool { return false })
+			for _, s := range all {
+				_, clearErr := r.Clear(ctx, s)
+				err = errors.Join(err, clearErr)
+			}
+			return err
+		}
 		if strings.HasPrefix(request.Intent, "recreate.") {
 			_, _, err := r.Recreate(ctx, request.Task, "s")
 			return err

@@ -114,7 +114,7 @@ func (c checkout) entries(ctx context.Context, g git.Repo) (map[string]git.Entry
 
 // actual returns the entries that the files of some changes would have now.
 func (c checkout) actual(ctx context.Context, changes []git.Change) (map[string]git.Entry, error) {
-	scratch := &Worktree{repo: c.repo, name: ".scratch", Path: c.path}
+	scratch := &Worktree{repo: c.repo, name: scratchName, Path: c.path}
 	g := c.git
 	g.Settings = []git.Setting{{Key: "core.splitIndex", Value: "false"}}
 	ix, err := scratch.openIndex(g, "none")

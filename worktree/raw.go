@@ -96,7 +96,7 @@ func keepFile(path, content string) error {
 // Repositories in W, submodules too, are plain files in it. extra are paths
 // taken although they are ignored.
 func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (string, error) {
-	tip, err := w.Tip(ctx)
+	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -118,6 +118,9 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 // trackedIgnored lists the files that the branch tracks and the index did not
 // hold: those that are new to it, and those that only look ignored.
 func (w *Worktree) trackedIgnored(ctx context.Context, tip string, l listing) ([]string, error) {
+	if tip == "" {
+		return nil, nil
+	}
 	entries, err := w.repo.git().Entries(ctx, tip)
 	if err != nil {
 		return nil, err

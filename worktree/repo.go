@@ -1,11 +1,14 @@
 // Package worktree gives every task its own git worktree and brings what was
 // made there back: add, snapshot, revert, commit, diff, integrate, land,
-// rescue, remove.
+// rescue, remove. What a person deletes is made again (Recreate), what a kill
+// leaves is found and cleared (Stale, Clear).
 //
 // Rules:
 //   - Nothing is lost: what is about to be overwritten or removed is stored
 //     under refs/coven/ first, and when that fails nothing is removed.
 //   - A person's checkout is never switched, stashed or overwritten.
+//   - A W that is gone is ErrNoWorktree, never a W whose files were deleted;
+//     an operation looks before and after it has read W.
 //   - The agent owns its worktree W, also W/.git and the worktree's git
 //     directory. git never runs with those: always with the repository's git
 //     directory, W as work tree and an index of our own. Nothing is read from
@@ -15,11 +18,18 @@
 //     half-written state. What an operation moves is written down first.
 //   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees;
 //     landing takes only that of its target. git children inherit the lock
-//     of their operation, so it lasts as long as they do.
+//     of their operation, so it lasts as long as they do. A lock's file says
+//     who holds it; whether it is held only the lock says.
+//   - A lock file of git's belongs to the git that made it. It is waited for,
+//     then named (*BusyError, *CheckoutError), and never removed.
+//   - A worktree, registration or checkout that coven did not make is never
+//     changed, except that a checkout of the target follows a landing.
 //
 // On disk, in the repository's git directory: coven/tasks/<name>/ (task.json,
-// the indexes, integrate.json while an integration runs), coven/locks,
-// coven/raw (settings for snapshots), coven/moves; refs/heads/coven/<name>,
+// the indexes, op-* with the index of each running operation, integrate.json
+// while an integration runs, conflicted.json while W holds a conflicted merge),
+// coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots),
+// coven/moves; refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
 package worktree
 

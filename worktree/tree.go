@@ -110,6 +110,9 @@ func replacing(present, want []git.Entry) []git.Entry {
 	return edits
 }
 
+// scratchName stands for a task where an index is needed and no task is.
+const scratchName = ".scratch"
+
 // withReserved returns a tree that is like one commit or tree, with the
 // reserved paths of another.
 func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, error) {
@@ -125,7 +128,7 @@ func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, 
 	if len(edits) == 0 {
 		return r.git().Line(ctx, "rev-parse", "--verify", treeish+"^{tree}")
 	}
-	scratch := &Worktree{repo: r, name: ".scratch", Path: r.Root}
+	scratch := &Worktree{repo: r, name: scratchName, Path: r.Root}
 	ix, err := scratch.openIndex(scratch.git(), "none")
 	if err != nil {
 		return "", err

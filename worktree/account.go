@@ -1,0 +1,92 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A RefAccount is what coven's refs of one kind cost.
+type RefAccount struct {
+	Kind  string // claims, snapshots, rescue, in, branches
+	Count int    // refs
+	// Bytes on disk of the objects that only refs of this kind lead to, packed
+	// as they are now.
+	Bytes int64
+}
+
+const branchesKind = "branches"
+
+// Account lists coven's refs by kind, the five kinds always, in that order;
+// after them what else is below refs/coven/.
+func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
+	refs, err := r.git().Refs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("account for coven's refs: %w", err)
+	}
+	kinds := []string{"claims", "snapshots", "rescue", "in", branchesKind}
+	counts := map[string]int{}
+	for _, ref := range refs {
+		kind := kindOf(ref.Name)
+		if kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+		counts[kind]++
+	}
+	var all []RefAccount
+	for _, kind := range kinds {
+		account := RefAccount{Kind: kind, Count: counts[kind]}
+		if account.Count > 0 {
+			if account.Bytes, err = r.onlyFrom(ctx, kind, refs); err != nil {
+				return nil, fmt.Errorf("account for coven's %s: %w", kind, err)
+			}
+		}
+		all = append(all, account)
+	}
+	return all, nil
+}
+
+// kindOf is empty for a ref that is not coven's.
+func kindOf(ref string) string {
+	if rest, ours := strings.CutPrefix(ref, "refs/coven/"); ours {
+		kind, _, _ := strings.Cut(rest, "/")
+		return kind
+	}
+	if strings.HasPrefix(ref, headsPrefix+branchPrefix) {
+		return branchesKind
+	}
+	return ""
+}
+
+// onlyFrom adds up the objects that only refs of a kind lead to. A detached
+// HEAD of the checkout counts as another ref.
+func (r *Repo) onlyFrom(ctx context.Context, kind string, refs []git.Ref) (int64, error) {
+	var lines []string
+	for _, ref := range refs {
+		if kindOf(ref.Name) == kind {
+			lines = append(lines, ref.Oid)
+		} else {
+			lines = append(lines, "^"+ref.Oid)
+		}
+	}
+	if head, err := r.head(ctx); err == nil {
+		lines = append(lines, "^"+head)
+	}
+	// Aggressive: the trees of all excluded tips are looked at, not only those
+	// of commits that the history of this kind touches. A snapshot has none.
+	stdin := []byte(strings.Join(lines, "\n") + "\n")
+	out, err := r.git().Feed(ctx, stdin, "rev-list", "--disk-usage", "--objects-edge-aggressive", "--stdin")
+	if err != nil {
+		return 0, err
+	}
+	words := strings.Fields(string(out)) // where histories part, "-oid", then the sum
+	if len(words) == 0 {
+		return 0, errors.New("git rev-list printed no sum")
+	}
+	return strconv.ParseInt(words[len(words)-1], 10, 64)
+}

@@ -1,0 +1,139 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/coven-run/coven/internal/crash"
+)
+
+// clearNote is the note of what Clear rescues.
+const clearNote = "left over, cleared away"
+
+// Clear removes exactly what s names, if it is still left over (ErrNotStale),
+// and first stores under refs/coven/rescue what exists nowhere else. It returns
+// that ref, or "". When storing fails nothing is removed; ignored files above
+// 10 MB are an *IgnoredError.
+func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error) {
+	l, err := r.lock(ctx, taskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
+	if err != nil {
+		return "", err
+	}
+	defer l.release()
+	trees, err := r.lock(ctx, worktreesLock, "clear "+s.Kind+" of "+s.Task)
+	if err != nil {
+		return "", err
+	}
+	defer trees.release()
+	rescueRef, err = r.clear(ctx, s, l)
+	if err != nil {
+		return rescueRef, fmt.Errorf("clear %s%s: %w", s.Path, s.Ref, err)
+	}
+	return rescueRef, nil
+}
+
+// name is the name of the task.
+func (s Stale) name() string { return SafeName(s.Task) }
+
+func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
+	now, err := r.stale(ctx) // again: the caller has the task's lock now
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(now, func(other Stale) bool {
+		return other.Kind == s.Kind && other.Task == s.Task && other.Path == s.Path && other.Ref == s.Ref
+	}) {
+		return "", ErrNotStale
+	}
+	w := r.worktree(s.Task, record{})
+	switch s.Kind {
+	case StaleRegistration:
+		w.admin, w.name = s.Path, scratchName // no record comes of it
+		return r.storeAnd(ctx, w, func() error { return w.keepAdmin(ctx, clearNote) }, func() error { return removeAll(s.Path) })
+	case StaleDirectory:
+		w.Path, w.name = s.Path, scratchName
+		return r.storeAnd(ctx, w, func() error { return w.keepDirectory(ctx) }, func() error { return r.trashNow(w) })
+	case StaleBranch:
+		return r.clearBranch(ctx, w, s.Ref)
+	case StaleIntegration:
+		if w, err = r.Leftover(ctx, s.Task); err != nil {
+			return "", err
+		}
+		return "", w.clearIntegration(ctx, l)
+	default: // nothing that is not elsewhere
+		return "", removeAll(s.Path)
+	}
+}
+
+// storeAnd stores, then removes, and returns the ref that storing made.
+func (r *Repo) storeAnd(ctx context.Context, w *Worktree, store, remove func() error) (string, error) {
+	before, err := r.Rescues(ctx, w.TaskID)
+	if err != nil {
+		return "", err
+	}
+	if err := store(); err != nil {
+		return "", err
+	}
+	after, err := r.Rescues(ctx, w.TaskID)
+	if err != nil {
+		return "", err
+	}
+	ref := ""
+	if len(after) > len(before) {
+		ref = after[len(after)-1].Ref
+	}
+	crash.Point("clear.stored")
+	return ref, remove()
+}
+
+// keepDirectory stores all files of a directory that nobody knows.
+func (w *Worktree) keepDirectory(ctx context.Context) error {
+	if vacant, err := w.vacant(); err != nil || vacant {
+		return err
+	}
+	_, err := w.rescue(ctx, clearNote, capIgnored)
+	return err
+}
+
+// trashNow takes a directory away at once, and deletes it.
+func (r *Repo) trashNow(w *Worktree) error {
+	if err := r.trash(w.Path, w.name); err != nil {
+		return err
+	}
+	crash.Point("clear.trashed")
+	return r.emptyTrash()
+}
+
+// clearBranch keeps the commits of the branch, unless another ref does.
+func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string, error) {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return "", err
+	}
+	kept, err := r.reachableElsewhere(ctx, tip, ref)
+	if err != nil {
+		return "", err
+	}
+	store := func() error {
+		if kept {
+			return nil
+		}
+		_, err := w.rescueBranch(ctx, clearNote)
+		return err
+	}
+	return r.storeAnd(ctx, w, store, func() error { return r.deleteRef(ctx, ref, tip) })
+}
+
+// clearIntegration settles it where there is still something to settle.
+func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return err
+	}
+	if tip != "" && w.here() == nil {
+		return w.settle(ctx, l)
+	}
+	return os.Remove(w.movePath())
+}

@@ -1,0 +1,288 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// The kinds of what is left over.
+const (
+	StaleRegistration = "registration" // in GitDir/worktrees, its directory is gone
+	StaleDirectory    = "directory"    // in .coven/worktrees, nobody knows it
+	StaleRecord       = "record"       // in coven/tasks, without worktree and branch
+	StaleBranch       = "branch"       // without worktree and record
+	StaleTemporary    = "temporary"    // files of an operation that was killed
+	StaleTrash        = "trash"        // what a killed removal had still to delete
+	StaleIntegration  = "integration"  // an integration was killed and not settled
+)
+
+// staleAge is how long a file of an operation must have been left alone. What
+// is in use is locked, but between making and locking there is a moment.
+const staleAge = time.Minute
+
+// A Stale is one thing that is left over. Path or Ref says which.
+type Stale struct {
+	Kind string
+	Task string // its id; where no record says, the name in Path or Ref
+	Path string // absolute
+	Ref  string // full name
+	Text string // one line for a person
+}
+
+// ErrNotStale is returned for what is not left over, or not any more.
+var ErrNotStale = errors.New("it is not left over any more")
+
+// Stale lists what is left over, sorted by kind and name. owned says for which
+// tasks somebody is responsible: nothing of theirs is listed, nor what an
+// operation is at work on. A branch with its record is never listed, whether
+// its worktree is there or not: that is work which Recreate or Leftover finds.
+func (r *Repo) Stale(ctx context.Context, owned func(taskID string) bool) ([]Stale, error) {
+	all, err := r.stale(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for what is left over: %w", err)
+	}
+	return slices.DeleteFunc(all, func(s Stale) bool {
+		return s.Task != "" && (owned(s.Task) || r.working(s.Task))
+	}), nil
+}
+
+func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
+	look, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stale
+	for _, find := range []func(context.Context, *survey) ([]Stale, error){
+		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles,
+	} {
+		found, err := find(ctx, look)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(a, b Stale) int {
+		return strings.Compare(a.Kind+"\x00"+a.Path+a.Ref, b.Kind+"\x00"+b.Path+b.Ref)
+	})
+	return all, nil
+}
+
+// A survey is what there is of tasks, by name.
+type survey struct {
+	tasks   map[string]string // name -> id, where it is known
+	records []string          // names in coven/tasks
+	tips    map[string]string // task branches
+	admins  map[string]string // registration -> its checkout
+}
+
+func (r *Repo) look(ctx context.Context) (*survey, error) {
+	s := &survey{tasks: map[string]string{}, tips: map[string]string{}, admins: map[string]string{}}
+	claims, err := r.Claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range claims {
+		s.tasks[SafeName(claim.Task)] = claim.Task
+	}
+	if s.records, err = r.taskNames(); err != nil {
+		return nil, err
+	}
+	for _, name := range s.records {
+		if rec, err := r.readRecord(name); err == nil {
+			s.tasks[name] = rec.Task
+		}
+	}
+	refs, err := r.git().Refs(ctx, headsPrefix+branchPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		s.tips[strings.TrimPrefix(ref.Name, headsPrefix+branchPrefix)] = ref.Oid
+	}
+	admins, err := r.admins()
+	for _, admin := range admins {
+		s.admins[admin] = r.adminPath(admin)
+	}
+	return s, err
+}
+
+// task is the id that belongs to a name.
+func (s *survey) task(name string) string {
+	if id := s.tasks[name]; id != "" {
+		return id
+	}
+	return name
+}
+
+func (s *survey) recorded(name string) bool { return slices.Contains(s.records, name) }
+
+// staleRegistrations are those below .coven/worktrees, and not locked by a
+// person, whose directory is gone.
+func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error) {
+	var found []Stale
+	for admin, path := range s.admins {
+		dir := filepath.Join(r.GitDir, "worktrees", admin)
+		below := filepath.Dir(path) == filepath.Join(r.Root, worktreesDir)
+		if !below || isThere(path) || isThere(filepath.Join(dir, "locked")) {
+			continue
+		}
+		found = append(found, Stale{
+			Kind: StaleRegistration, Task: s.task(filepath.Base(path)), Path: dir,
+			Text: "git still has a worktree registered at " + path + ", which is gone",
+		})
+	}
+	return found, nil
+}
+
+func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
+	top := filepath.Join(r.Root, worktreesDir)
+	entries, err := os.ReadDir(top)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, path := range s.admins {
+		known[path] = true
+	}
+	var found []Stale
+	for _, entry := range entries {
+		name, path := entry.Name(), filepath.Join(top, entry.Name())
+		switch {
+		case strings.HasPrefix(name, trashPrefix):
+			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "what is left of a removed worktree: " + path})
+		case entry.IsDir() && !known[path] && !s.recorded(name):
+			found = append(found, Stale{
+				Kind: StaleDirectory, Task: s.task(name), Path: path,
+				Text: "no task and no worktree of git's is known for " + path,
+			})
+		}
+	}
+	return found, nil
+}
+
+func (r *Repo) staleRecords(_ context.Context, s *survey) ([]Stale, error) {
+	var found []Stale
+	for _, name := range s.records {
+		if s.tips[name] != "" || isThere(r.worktreePath(name)) {
+			continue
+		}
+		found = append(found, Stale{
+			Kind: StaleRecord, Task: s.task(name), Path: r.ours("tasks", name),
+			Text: "task " + s.task(name) + " has a record, and neither worktree nor branch",
+		})
+	}
+	return found, nil
+}
+
+// staleBranches leaves out those that a person has checked out.
+func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
+	var found []Stale
+	for name := range s.tips {
+		ref := headsPrefix + branchPrefix + name
+		if s.recorded(name) || isThere(r.worktreePath(name)) || name != SafeName(name) {
+			continue
+		}
+		if used, err := r.checkoutsOf(ctx, ref, nil); err != nil {
+			return nil, err
+		} else if len(used) > 0 {
+			continue
+		}
+		found = append(found, Stale{
+			Kind: StaleBranch, Task: s.task(name), Ref: ref,
+			Text: "branch " + branchPrefix + name + " has neither worktree nor record",
+		})
+	}
+	return found, nil
+}
+
+// staleFiles are what killed operations left in coven's own directories.
+func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
+	var found []Stale
+	tasks := map[string]string{r.ours("tasks", scratchName): "", r.ours("moves"): "", r.ours("raw"): ""}
+	for _, name := range s.records {
+		tasks[r.ours("tasks", name)] = s.task(name)
+	}
+	for dir, task := range tasks {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			switch {
+			case isOperation(entry) && !inUse(path), isUnfinished(entry) && isOld(path):
+				found = append(found, Stale{
+					Kind: StaleTemporary, Task: task, Path: path, Text: "an operation was killed and left " + path,
+				})
+			case entry.Name() == "integrate.json" && isOld(path):
+				found = append(found, Stale{
+					Kind: StaleIntegration, Task: task, Path: path, Text: "an integration of " + task + " was killed half way",
+				})
+			}
+		}
+	}
+	return found, nil
+}
+
+// isOperation reports whether an entry is the private directory of an index.
+func isOperation(entry fs.DirEntry) bool {
+	return entry.IsDir() && strings.HasPrefix(entry.Name(), operationPrefix)
+}
+
+// isUnfinished reports whether an entry is a file that was to replace another.
+func isUnfinished(entry fs.DirEntry) bool {
+	return entry.Type().IsRegular() && strings.HasPrefix(entry.Name(), ".")
+}
+
+// working reports whether an operation has the lock of a task.
+func (r *Repo) working(taskID string) bool {
+	_, held := holderOf(r.ours("locks", taskLock(SafeName(taskID))))
+	return held
+}
+
+// inUse reports whether an operation works in this directory. It holds a lock
+// on it, which a kill ends.
+func inUse(dir string) bool {
+	file, err := os.Open(dir)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = file.Close() }()
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
+		return true
+	}
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+	return !isOld(dir)
+}
+
+func isOld(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && age(info) >= staleAge
+}
+
+// reachableElsewhere reports whether another ref leads to a commit.
+func (r *Repo) reachableElsewhere(ctx context.Context, commit, ref string) (bool, error) {
+	out, err := r.git().Output(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", commit)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(strings.Fields(string(out)), func(name string) bool { return name != ref }), nil
+}
+
+// deleteRef removes a ref that holds what it held.
+func (r *Repo) deleteRef(ctx context.Context, ref, oid string) error {
+	return r.transact(ctx, r.git(), "coven: clear", git.Delete(ref, oid))
+}

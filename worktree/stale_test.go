@@ -1,0 +1,237 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func nobody(string) bool { return false }
+
+// stales lists what is left over as "kind name" lines.
+func stales(t *testing.T, r *Repo) string {
+	t.Helper()
+	var out []string
+	for _, s := range value[[]Stale](t)(r.Stale(t.Context(), nobody)) {
+		if s.Text == "" || (s.Path == "") == (s.Ref == "") {
+			t.Errorf("incomplete: %+v", s)
+		}
+		out = append(out, s.Kind+" "+filepath.Base(s.Path+s.Ref))
+	}
+	return strings.Join(out, "\n")
+}
+
+func backdate(t *testing.T, path string) {
+	t.Helper()
+	past := time.Now().Add(-2 * staleAge)
+	must(t, os.Chtimes(path, past, past))
+}
+
+// Each kind: how it comes about, that nothing else is called stale, what is
+// rescued, that only it is removed.
+func TestStaleKinds(t *testing.T) {
+	cases := map[string]struct {
+		leave   func(t *testing.T, r *Repo, w *Worktree) (path string)
+		rescued string // path:content in the rescue; "" for none
+	}{
+		StaleRegistration: {func(t *testing.T, r *Repo, w *Worktree) string {
+			write(t, filepath.Join(w.Path, "staged"), "only staged")
+			gitIn(t, w.Path, "add", "staged")
+			must(t, os.RemoveAll(w.Path))
+			return w.admin
+		}, "staged:only staged"},
+		StaleDirectory: {func(t *testing.T, r *Repo, w *Worktree) string {
+			stray := filepath.Join(r.Root, worktreesDir, "stray one")
+			write(t, filepath.Join(stray, "sub/only-here"), "x")
+			write(t, filepath.Join(stray, "y.log"), "ignored")
+			return stray
+		}, "y.log:ignored"},
+		StaleRecord: {func(t *testing.T, r *Repo, w *Worktree) string {
+			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
+			gitIn(t, r.Root, "branch", "-qD", w.Branch)
+			return w.ours()
+		}, ""},
+		StaleBranch: {func(t *testing.T, r *Repo, w *Worktree) string {
+			write(t, filepath.Join(w.Path, "work"), "w")
+			commitAll(t, w, "work")
+			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
+			must(t, os.RemoveAll(w.ours()))
+			return headsPrefix + w.Branch
+		}, "work:w"},
+		StaleTemporary: {func(t *testing.T, r *Repo, w *Worktree) string {
+			dir := w.ours("op-123")
+			write(t, filepath.Join(dir, "index.lock"), "")
+			backdate(t, dir)
+			return dir
+		}, ""},
+		StaleTrash: {func(t *testing.T, r *Repo, w *Worktree) string {
+			dir := filepath.Join(r.Root, worktreesDir, trashPrefix+"T-1")
+			write(t, filepath.Join(dir, "a"), "a")
+			return dir
+		}, ""},
+		StaleIntegration: {func(t *testing.T, r *Repo, w *Worktree) string {
+			write(t, filepath.Join(w.Path, "a"), "a")
+			commitAll(t, w, "a")
+			claimFor(t, r, "T")
+			onMain(t, r, "b", "b")
+			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), "integrate.worktree")
+			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(w.ours())) {
+				if strings.HasPrefix(entry.Name(), operationPrefix) {
+					must(t, os.RemoveAll(w.ours(entry.Name())))
+				}
+			}
+			backdate(t, w.movePath())
+			return w.movePath()
+		}, ""},
+	}
+	for kind, c := range cases {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ctx := t.Context()
+			other := add(t, r, "other")
+			write(t, filepath.Join(other.Path, "a"), "a")
+			w := add(t, r, "T")
+			equal(t, "before", stales(t, r), "")
+			path := c.leave(t, r, w)
+			equal(t, "left over", stales(t, r), kind+" "+filepath.Base(path))
+			s := value[[]Stale](t)(r.Stale(ctx, nobody))[0]
+			equal(t, "where", s.Path+s.Ref, path)
+			if s.Task != "" {
+				owned := value[[]Stale](t)(r.Stale(ctx, func(task string) bool { return task == s.Task }))
+				equal(t, "owned", len(owned), 0)
+			}
+			before := contents(t, other.Path) + status(t, r.Root)
+			ref := value[string](t)(r.Clear(ctx, s))
+			equal(t, "after", stales(t, r), "")
+			equal(t, "gone", exists(path), false)
+			equal(t, "the rest", contents(t, other.Path)+status(t, r.Root), before)
+			if name, content, found := strings.Cut(c.rescued, ":"); found {
+				equal(t, "rescued", gitIn(t, r.Root, "show", ref+":"+name), content)
+			} else {
+				equal(t, "rescue", ref, "")
+			}
+			_, err := r.Clear(ctx, s)
+			wantIs(t, err, ErrNotStale)
+			value[*Worktree](t)(r.Find(ctx, "other"))
+		})
+	}
+}
+
+// A branch that somebody else has, too, needs no rescue.
+func TestClearBranchThatIsMerged(t *testing.T) {
+	r := sample(t)
+	gitIn(t, r.Root, "branch", "coven/T")
+	s := value[[]Stale](t)(r.Stale(t.Context(), nobody))
+	equal(t, "ref", s[0].Ref, "refs/heads/coven/T")
+	equal(t, "rescue", value[string](t)(r.Clear(t.Context(), s[0])), "")
+	equal(t, "left", gitIn(t, r.Root, "branch", "--list", "coven/*"), "")
+}
+
+// What is not coven's, or of use, is never stale, and Clear takes no one's
+// word for it.
+func TestStaleSpares(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	elsewhere := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "gone")
+	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "person", elsewhere)
+	must(t, os.RemoveAll(elsewhere)) // on a disk that is not there
+	inside := filepath.Join(r.Root, worktreesDir, "mine")
+	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "inside", inside)
+	gitIn(t, r.Root, "branch", "coven/looked-at")
+	look := filepath.Join(t.TempDir(), "look")
+	gitIn(t, r.Root, "worktree", "add", "-q", look, "coven/looked-at")
+	gitIn(t, r.Root, "branch", "coven/not/ours")
+	parked := add(t, r, "parked")
+	gitIn(t, r.Root, "worktree", "remove", "--force", parked.Path) // Recreate brings it back
+	w := add(t, r, "busy")
+	ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+	defer ix.drop()
+	backdate(t, ix.dir)
+	write(t, w.ours(".fresh123"), "")
+	equal(t, "stale", stales(t, r), "")
+	for _, s := range []Stale{
+		{Kind: StaleDirectory, Task: "mine", Path: inside},
+		{Kind: StaleDirectory, Task: "busy", Path: w.Path},
+		{Kind: StaleTrash, Path: r.Root},
+		{Kind: StaleBranch, Task: "x", Ref: "refs/heads/main"},
+		{Kind: StaleBranch, Task: "looked-at", Ref: "refs/heads/coven/looked-at"},
+		{Kind: StaleRegistration, Task: "gone", Path: filepath.Join(r.GitDir, "worktrees", "gone")},
+		{Kind: StaleIntegration, Task: "busy", Path: w.ours("task.json")},
+	} {
+		_, err := r.Clear(ctx, s)
+		wantIs(t, err, ErrNotStale)
+	}
+	equal(t, "registered", exists(filepath.Join(r.GitDir, "worktrees", "gone")), true)
+	_, _, err := r.Recreate(ctx, "parked", "s")
+	must(t, err)
+}
+
+// The id of a claim is known for a name that no record explains.
+func TestStaleKnowsClaims(t *testing.T) {
+	r := sample(t)
+	claimFor(t, r, "a / b")
+	gitIn(t, r.Root, "branch", Branch("a / b"))
+	asked := ""
+	all := value[[]Stale](t)(r.Stale(t.Context(), func(task string) bool { asked = task; return true }))
+	equal(t, "stale", len(all), 0)
+	equal(t, "asked for", asked, "a / b")
+}
+
+// Nothing is listed that an operation is at work on.
+func TestStaleWhileAdding(t *testing.T) {
+	r := sample(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			w, err := r.Add(context.Background(), AddRequest{TaskID: fmt.Sprint("t", i%2), Base: "main"})
+			if err == nil {
+				_, err = w.Remove(context.Background(), RemoveRequest{})
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	for range 40 {
+		for _, s := range value[[]Stale](t)(r.Stale(t.Context(), nobody)) {
+			if _, err := r.Clear(t.Context(), s); err != nil && s.Kind != StaleTrash {
+				wantIs(t, err, ErrNotStale)
+			}
+		}
+	}
+	stop()
+	must(t, <-ended)
+	equal(t, "left", stales(t, r), "")
+}
+
+// Killed between storing and removing, it can be cleared again.
+func TestClearSurvivesKill(t *testing.T) {
+	for _, point := range []string{"clear.stored", "clear.trashed"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ctx := t.Context()
+			stray := filepath.Join(r.Root, worktreesDir, "stray")
+			write(t, filepath.Join(stray, "only-here"), "x")
+			killAt(t, actorCommand(r.Root, "", point, ""), point)
+			rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "stray"))
+			equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":only-here"), "x")
+			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.ours("tasks", scratchName))) {
+				backdate(t, r.ours("tasks", scratchName, entry.Name()))
+			}
+			for _, s := range value[[]Stale](t)(r.Stale(ctx, nobody)) {
+				value[string](t)(r.Clear(ctx, s))
+			}
+			equal(t, "left", stales(t, r), "")
+			equal(t, "gone", exists(stray), false)
+		})
+	}
+}
