@@ -34,11 +34,11 @@ func TestClock(t *testing.T) {
 			t.Fatal("the step had a second left")
 		}
 		wait(2 * time.Second)
-		if context.Cause(inner) != step || outer.Err() != nil {
+		if !errors.Is(context.Cause(inner), step) || outer.Err() != nil {
 			t.Fatalf("the step's time is up: %v, %v", context.Cause(inner), outer.Err())
 		}
 		wait(50 * time.Minute)
-		if context.Cause(outer) != run {
+		if !errors.Is(context.Cause(outer), run) {
 			t.Errorf("the run's time is up: %v", context.Cause(outer))
 		}
 	})

@@ -34,9 +34,19 @@ func (w *Workshop) resolved(ctx context.Context, c Call, b beginning) (Result, e
 		})
 	}
 	if err == nil && result.Error != "" {
-		err = w.Stage.Restore(context.WithoutCancel(ctx), b.Snapshot)
+		err = w.unmerge(context.WithoutCancel(ctx), b.Snapshot)
 	}
 	return result, err
+}
+
+// unmerge takes a conflict out of the worktree.
+func (w *Workshop) unmerge(ctx context.Context, before string) error {
+	if err := w.Stage.Restore(ctx, before); err != nil {
+		return err
+	}
+	// There is nothing to commit, but the worktree's own git forgets the conflict.
+	_, err := w.Branch.Commit(ctx, "Nothing")
+	return err
 }
 
 // conflict puts the conflict into the worktree, or finds that it is there: of a

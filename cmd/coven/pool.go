@@ -51,7 +51,8 @@ func (p *namedPool) over(j job) { delete(p.open, j.task.ID) }
 func (p *namedPool) left() int { return len(p.todo) }
 
 // readyPool are the tasks that the tracker says are ready, and before them those
-// whose coven was killed. Each is run once, and again after somebody changed it.
+// whose coven was killed. Each is run once; a watching coven runs those again
+// whose change a person rejected: the next attempt is told why.
 type readyPool struct {
 	house *house
 	watch bool                 // go on with sessions that wait, too
@@ -70,12 +71,22 @@ func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, erro
 	}
 	ready, readyErr := tracker.Ready(ctx)
 	for _, t := range ready {
-		if at, ok := p.tried[t.ID]; busy[t.ID] || ok && !t.UpdatedAt.After(at) {
+		if busy[t.ID] || !p.again(t.ID) {
 			continue
 		}
 		jobs = append(jobs, job{task: t, tracker: tracker})
 	}
 	return jobs, errors.Join(err, readyErr)
+}
+
+// again says whether a task may be run: for the first time, or anew.
+func (p *readyPool) again(id string) bool {
+	at, tried := p.tried[id]
+	if !tried || !p.watch {
+		return !tried
+	}
+	v, err := session.OfTask(p.house.repo.Root, id)
+	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
 // parked are the tasks whose session could go on without a person.

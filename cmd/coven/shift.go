@@ -40,7 +40,7 @@ type shift struct {
 // pool is where a shift's tasks come from.
 type pool interface {
 	// next returns tasks that could be run now, in order; busy are those that
-	// run. A task is returned once, or again after a person has changed it.
+	// run.
 	next(ctx context.Context, busy map[string]bool) ([]job, error)
 	// begun and over say that a task is run, and how far it is.
 	begun(j job)
