@@ -56,7 +56,7 @@ func (f fault) before(r *run) (code int, over bool) {
 	case "fail-stdout":
 		return r.failStdout("the fault that was asked for"), true
 	case "fail-stderr":
-		fmt.Fprintln(r.errs, "Warning: beads.role not configured")
+		r.warn("Warning: beads.role not configured\n")
 		return r.complain("the fault that was asked for"), true
 	case "flood":
 		left, _ := strconv.Atoi(f.value)
@@ -88,7 +88,7 @@ func (f fault) after(r *run, code int) int {
 	case "garbage":
 		fmt.Println("panic: not the JSON that you are looking for")
 	case "noise":
-		fmt.Fprintln(r.errs, "Warning: .beads has permissions 0755 (recommended: 0700)\nbeads.role not configured {\"error\":\"no error\"}")
+		r.warn("Warning: .beads has permissions 0755 (recommended: 0700)\nbeads.role not configured {\"error\":\"no error\"}\n")
 	}
 	return code
 }
