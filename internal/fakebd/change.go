@@ -27,21 +27,21 @@ func (r *run) update() int {
 	for _, id := range f.args {
 		i, err := r.db.resolve(id)
 		if err != nil {
-			fmt.Fprintf(r.errs, "Error resolving %s: %v\n", id, err)
+			r.warn("Error resolving %s: %v\n", id, err)
 			continue
 		}
 		if i.Template {
-			fmt.Fprintf(r.errs, "cannot modify template %s: templates are read-only\n", id)
+			r.warn("cannot modify template %s: templates are read-only\n", id)
 			continue
 		}
 		if f.has("claim") {
 			if err := r.claim(i); err != nil {
-				fmt.Fprintf(r.errs, "Error claiming %s: %v\n", id, err)
+				r.warn("Error claiming %s: %v\n", id, err)
 				continue
 			}
 		}
 		if err := r.apply(i); err != nil {
-			fmt.Fprintf(r.errs, "Error updating %s: %v\n", id, err)
+			r.warn("Error updating %s: %v\n", id, err)
 			continue
 		}
 		changed = append(changed, i.alone())
@@ -135,7 +135,7 @@ func (r *run) close() int {
 	closed := []issue{}
 	for _, i := range found {
 		if why := r.unclosable(i); why != "" {
-			fmt.Fprintln(r.errs, why)
+			r.warn("%s\n", why)
 			continue
 		}
 		i.Status, i.CloseReason = "closed", reason
@@ -180,7 +180,7 @@ func (r *run) reopen() int {
 	for _, id := range r.flags.args {
 		i, err := r.db.resolve(id)
 		if err != nil {
-			fmt.Fprintf(r.errs, "Error resolving %s: %v\n", id, err)
+			r.warn("Error resolving %s: %v\n", id, err)
 			continue
 		}
 		i.Status = "open"

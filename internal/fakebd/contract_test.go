@@ -120,7 +120,7 @@ func TestCaptures(t *testing.T) {
 				t.Fatalf("init: %+v", r)
 			}
 		}
-		args := spaced[c.name]
+		args := slices.Clone(spaced[c.name])
 		if args == nil {
 			args = strings.Fields(c.line)
 		}

@@ -128,8 +128,8 @@ func (r *run) perform(cmd command) int {
 }
 
 func (r *run) noDatabase() int {
-	fmt.Fprint(r.errs, "Error: no beads database found\n"+
-		"Hint: run 'bd where' to inspect the resolved workspace, or 'bd init' to create a new database\n"+
+	r.warn("Error: no beads database found\n" +
+		"Hint: run 'bd where' to inspect the resolved workspace, or 'bd init' to create a new database\n" +
 		"      or set BEADS_DIR to point to your .beads directory\n")
 	return 1
 }

@@ -19,6 +19,7 @@ import (
 //
 //	hang         never ends, whatever signal but KILL comes
 //	slow=MS      waits before it does anything
+//	meet=N       waits until N of its processes have run at once, for a minute
 //	fail-stdout  does nothing, and fails with an error in JSON on standard output
 //	fail-stderr  does nothing, and fails with a line on standard error
 //	lost         does its work and then fails without a word
@@ -35,7 +36,7 @@ func faultOf(text, command string) (fault, error) {
 		return fault{}, nil
 	}
 	switch kind {
-	case "hang", "slow", "fail-stdout", "fail-stderr", "lost", "garbage", "noise", "flood", "old":
+	case "hang", "slow", "meet", "fail-stdout", "fail-stderr", "lost", "garbage", "noise", "flood", "old":
 		return fault{kind, value}, nil
 	}
 	return fault{}, fmt.Errorf("FAKEBD_FAULT: unknown fault %q", kind)
@@ -53,10 +54,13 @@ func (f fault) before(r *run) (code int, over bool) {
 	case "slow":
 		ms, _ := strconv.Atoi(f.value)
 		<-time.After(time.Duration(ms) * time.Millisecond)
+	case "meet":
+		n, _ := strconv.Atoi(f.value)
+		return 1, !r.met(n)
 	case "fail-stdout":
 		return r.failStdout("the fault that was asked for"), true
 	case "fail-stderr":
-		fmt.Fprintln(r.errs, "Warning: beads.role not configured")
+		r.warn("Warning: beads.role not configured\n")
 		return r.complain("the fault that was asked for"), true
 	case "flood":
 		left, _ := strconv.Atoi(f.value)
@@ -76,6 +80,23 @@ func (f fault) before(r *run) (code int, over bool) {
 	return 0, false
 }
 
+// met waits until n processes have run at once, and says whether they have.
+func (r *run) met(n int) bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(time.Minute); ; {
+		if c, err := readCrowd(r.beads); err == nil && c.Most >= n {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			r.warn("fewer than %d processes met\n", n)
+			return false
+		}
+	}
+}
+
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
@@ -88,7 +109,7 @@ func (f fault) after(r *run, code int) int {
 	case "garbage":
 		fmt.Println("panic: not the JSON that you are looking for")
 	case "noise":
-		fmt.Fprintln(r.errs, "Warning: .beads has permissions 0755 (recommended: 0700)\nbeads.role not configured {\"error\":\"no error\"}")
+		r.warn("Warning: .beads has permissions 0755 (recommended: 0700)\nbeads.role not configured {\"error\":\"no error\"}\n")
 	}
 	return code
 }

@@ -114,11 +114,11 @@ func match(known []string, word string, long bool) string {
 
 // usage refuses a command line.
 func (r *run) usage(name string, err error) int {
-	fmt.Fprintf(r.errs, "Error: %v\n", err)
+	r.warn("Error: %v\n", err)
 	if name == "" {
-		fmt.Fprint(r.errs, "Run 'bd --help' for usage.\n")
+		r.warn("Run 'bd --help' for usage.\n")
 	} else {
-		fmt.Fprintf(r.errs, "Usage:\n  bd %s [flags]\n", name)
+		r.warn("Usage:\n  bd %s [flags]\n", name)
 	}
 	return 1
 }

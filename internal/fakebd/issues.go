@@ -33,10 +33,10 @@ func Issues(n int) []byte {
 		lines++
 	}
 	for i := range n {
-		switch {
-		case i%40 == 20:
+		switch i % 40 {
+		case 20:
 			put("_type", "memory", "key", fmt.Sprintf("note-%d", i), "value", "kept, and no issue")
-		case i%40 == 30:
+		case 30:
 			put("id", fmt.Sprintf("rw-gone%d", i), "title", "deleted", "status", "tombstone", "priority", 2,
 				"created_at", moment(i), "updated_at", moment(i), "deleted_at", moment(i+1), "original_type", "task")
 		}
@@ -134,10 +134,24 @@ func odds(i int) []any {
 		m = append(m, "pinned", true)
 	case 18:
 		m = append(m, "is_template", true)
-	case 27:
+	}
+	if i%3 == 2 && lonely(i) {
 		m = append(m, "ephemeral", true)
 	}
 	return m
+}
+
+// lonely says whether an issue depends on nothing and nothing on it. Others are
+// not ephemeral: bd import drops dependencies between the two sorts.
+func lonely(i int) bool {
+	for j := i; j < i+2*family; j++ {
+		for _, e := range edges(j) {
+			if j == i || e["depends_on_id"] == id(i) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func status(i int) string {
@@ -157,10 +171,13 @@ func kind(i int) string {
 	return []string{"task", "bug", "feature", "task", "chore"}[i%5]
 }
 
-// edges are what the ith issue depends on: always earlier ones.
-func edges(i int) []any {
-	var all []any
+// edges are what the ith issue depends on: always earlier ones, each once.
+func edges(i int) []map[string]any {
+	var all []map[string]any
 	add := func(on int, kind string) {
+		if len(all) > 0 && all[0]["depends_on_id"] == id(on) {
+			return
+		}
 		e := map[string]any{"issue_id": id(i), "depends_on_id": id(on), "type": kind, "created_at": moment(i), "created_by": "Tester"}
 		if i%2 == 1 {
 			e["metadata"] = "{}"

@@ -25,11 +25,20 @@ func (r *run) encode(w io.Writer, answer any) {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(answer); err != nil {
-		fmt.Fprintln(r.errs, "Error: encoding JSON:", err)
+		r.warn("Error: encoding JSON: %v\n", err)
 	}
 }
 
 func (r *run) json() bool { return r.flags.has("json") || r.env("BD_JSON") == "1" }
+
+// say prints words on standard output, and warn on standard error. Nobody is
+// left to be told when that fails.
+func (r *run) say(format string, args ...any) int {
+	_, _ = fmt.Fprintf(r.out, format, args...)
+	return 0
+}
+
+func (r *run) warn(format string, args ...any) { _, _ = fmt.Fprintf(r.errs, format, args...) }
 
 // failStdout fails with JSON on standard output, where it was asked for.
 func (r *run) failStdout(format string, args ...any) int {
@@ -55,7 +64,7 @@ func (r *run) fail(w io.Writer, text string) int {
 
 // complain fails with words on standard error.
 func (r *run) complain(text string) int {
-	fmt.Fprintf(r.errs, "Error: %s\n", text)
+	r.warn("Error: %s\n", text)
 	return 1
 }
 

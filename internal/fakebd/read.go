@@ -11,8 +11,7 @@ import (
 
 func (r *run) version() int {
 	if !r.json() {
-		fmt.Fprintf(r.out, "bd version %s (dev)\n", Version)
-		return 0
+		return r.say("bd version %s (dev)\n", Version)
 	}
 	return r.print(map[string]any{"branch": "main", "build": "dev", "version": Version})
 }
@@ -30,13 +29,14 @@ func (r *run) context() int {
 	})
 }
 
-// list prints what is not closed, or all.
+// list prints what is not closed, or all; never templates.
 func (r *run) list() int {
 	wanted := strings.Split(r.flags.value("status"), ",")
 	found := []counted{}
 	for _, i := range r.db.sorted() {
 		switch {
-		case r.flags.has("status") && !slices.Contains(wanted, i.Status),
+		case i.Template,
+			r.flags.has("status") && !slices.Contains(wanted, i.Status),
 			!r.flags.has("status") && !r.flags.has("all") && i.Status == "closed",
 			r.flags.has("type") && i.Type != r.flags.value("type"),
 			r.flags.has("assignee") && i.Assignee != r.flags.value("assignee"):
@@ -48,7 +48,7 @@ func (r *run) list() int {
 		return r.usage("list", err)
 	} else if limit > 0 && len(found) > limit {
 		found = found[:limit]
-		fmt.Fprintf(r.errs, "Showing %d issues (limit reached); use --limit 0 for all\n", limit)
+		r.warn("Showing %d issues (limit reached); use --limit 0 for all\n", limit)
 	}
 	return r.print(found)
 }
@@ -76,7 +76,7 @@ func (r *run) show() int {
 	for _, id := range ids {
 		i, err := r.db.resolve(id)
 		if err != nil {
-			fmt.Fprintf(r.errs, "Error fetching %s: %v\n", id, err)
+			r.warn("Error fetching %s: %v\n", id, err)
 			continue
 		}
 		found = append(found, r.db.whole(i))
@@ -144,7 +144,7 @@ func (r *run) ready() int {
 	}
 	code := r.print(answer)
 	if len(found) < all {
-		fmt.Fprintf(r.errs, "Showing %d of %d ready issues. Use --limit 0 for all, or --limit N to raise the cap.\n", len(found), all)
+		r.warn("Showing %d of %d ready issues. Use --limit 0 for all, or --limit N to raise the cap.\n", len(found), all)
 	}
 	return code
 }

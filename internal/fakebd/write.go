@@ -30,8 +30,7 @@ func (r *run) create() int {
 	r.db.changed = true
 	r.wire(i)
 	if r.flags.has("silent") {
-		fmt.Fprintln(r.out, i.ID)
-		return 0
+		return r.say("%s\n", i.ID)
 	}
 	data, err := json.Marshal(exact)
 	answer := map[string]any{}
@@ -122,7 +121,7 @@ func (r *run) wire(i *issue) {
 	for _, id := range ids {
 		on := r.db.get(id)
 		if on == nil {
-			fmt.Fprintf(r.errs, "Warning: failed to add dependency %s -> %s: no such issue\n", i.ID, id)
+			r.warn("Warning: failed to add dependency %s -> %s: no such issue\n", i.ID, id)
 			continue
 		}
 		r.connect(i, on, "blocks")

@@ -231,7 +231,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 		return Task{}, err
 	}
 	out, err := c.run(ctx, args...)
-	if failed := (*ProgramError)(nil); errors.As(err, &failed) && strings.Contains(failed.Message, "invalid issue type") {
+	if failed := (*ProgramError)(nil); errors.As(err, &failed) && invalid.MatchString(failed.Message) {
 		return Task{}, fmt.Errorf("%w: %s", ErrInvalid, failed.Message)
 	}
 	if err != nil {

@@ -307,6 +307,7 @@ func TestClaimsOfProcessesAreDistinct(t *testing.T) {
 		fmt.Fprintf(&lines, `{"id":"t-%d","title":"T","status":"open","issue_type":"task","priority":%d,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}`+"\n", i, i%3)
 	}
 	s := bdSite(t, "", lines.Bytes())
+	s.env = append(s.env, fmt.Sprintf("FAKEBD_FAULT=meet=%d@ready", processes)) // they begin together
 	var all sync.WaitGroup
 	claimed := make([][]string, processes)
 	for i := range processes {
@@ -325,7 +326,7 @@ func TestClaimsOfProcessesAreDistinct(t *testing.T) {
 	if len(got) != tasks || len(slices.Compact(got)) != tasks {
 		t.Errorf("%d claims: %v", len(got), claimed)
 	}
-	if n, err := fakebd.MostAtOnce(filepath.Join(s.dir, directory)); err != nil || n < 2 {
-		t.Errorf("%d ran at once, %v: this was no race", n, err)
+	if n, err := fakebd.MostAtOnce(filepath.Join(s.dir, directory)); err != nil || n != processes {
+		t.Errorf("%d ran at once, %v; want %d", n, err, processes)
 	}
 }

@@ -28,6 +28,7 @@ var (
 	missing   = regexp.MustCompile(`(?i)no issues? found|issue\b.*\bnot found|ISSUE_NOT_FOUND`)
 	unknown   = regexp.MustCompile(`(?i)unknown (shorthand )?flag|unexpected argument|unrecognized option`)
 	claimed   = regexp.MustCompile(`already claimed by (.+)`)
+	invalid   = regexp.MustCompile(`(?i)validation failed|invalid (issue )?type`)
 	forceable = regexp.MustCompile(`--force|blocked by open issues`)
 )
 
