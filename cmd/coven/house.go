@@ -133,6 +133,8 @@ func classify(err error) int {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.As(err, new(*worktree.BusyError)):
+		return exitPerson
 	case errors.As(err, &backend), errors.As(err, &conflict), errors.As(err, &corrupt):
 		return exitUsage
 	case errors.Is(err, worktree.ErrNotRepository), errors.Is(err, worktree.ErrNoCommits), errors.Is(err, worktree.ErrBare),

@@ -7,14 +7,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/coven-run/coven/internal/fakebd"
 	"github.com/coven-run/coven/internal/fakeclaude"
 )
 
-// TestMain makes the test binary coven, and the fake agent CLI.
+// TestMain makes the test binary coven, the fake agent CLI and the fake bd.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"coven":  main,
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
+		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },
 	})
 }
 

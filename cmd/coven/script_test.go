@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fakebd"
 )
 
 // patience bounds how long a script waits for something that must come. It is
@@ -65,6 +67,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"same":      cmdSame,
 		"gated":     cmdGated,
 		"idle":      cmdIdle,
+		"beads":     cmdBeads,
+		"crowd":     cmdCrowd,
 	}
 }
 
@@ -315,6 +319,29 @@ func cmdIdle(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("still at work: %v", left)
 		}
+	}
+}
+
+// beads N FILE writes N tasks as they are found in repositories that have used
+// beads for long.
+func cmdBeads(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "beads N FILE")
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(os.MkdirAll(filepath.Dir(ts.MkAbs(args[1])), 0o755))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), fakebd.Issues(n), 0o644))
+}
+
+// crowd DIR MOST says that no more than MOST processes of the fake bd ran at
+// once on the beads in DIR, and that there were some.
+func cmdCrowd(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "crowd DIR MOST")
+	limit, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	most, err := fakebd.MostAtOnce(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if most < 1 || most > limit {
+		ts.Fatalf("%d processes of bd ran at once", most)
 	}
 }
 

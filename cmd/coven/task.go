@@ -14,8 +14,9 @@ func newTask(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
 		Short: "Work with the repository's tasks",
-		Long: `Work with the tasks in .beads/issues.jsonl, the file format of beads. The file
-is made when the first task is added; nothing else has to be installed.`,
+		Long: `Work with the tasks of beads: those that bd keeps, where the repository uses it,
+else those in .beads/issues.jsonl. That file is made when the first task is
+added; nothing else has to be installed.`,
 		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newTaskAdd(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +19,10 @@ func newWhy(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why TASK",
 		Short: "Say why a task is where it is, and the one command that goes on",
-		Args:  cobra.ExactArgs(1),
+		Long: `Say in one line why a task is where it is, and the one command that goes on. It
+reads the disk and the tracker: coven need not run.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(all),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -37,7 +42,7 @@ func newWhy(a *app) *cobra.Command {
 	return cmd
 }
 
-// reason is why a task is where it is.
+// reason is why a task is where it is: one reason, and one command.
 type reason struct {
 	Task   string `json:"task"`
 	State  string `json:"state"`
@@ -64,7 +69,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	r := reason{Task: id, State: stateText(v), Reason: oneLine(v.Detail), Next: nextOf(v)}
 	switch v.Status {
 	case session.Running:
-		r.Reason, r.Next = "at work: "+v.At(), "coven logs -f "+shellWord(id)
+		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed: "+oneLine(v.Summary), "coven run "+shellWord(id)
 		if v.Commit != "" {
@@ -72,8 +77,42 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 		}
 	case session.Failed, session.Cancelled:
 		r.Next = "coven run " + shellWord(id)
+	case session.Interrupted:
+		r.Reason = h.interrupted(v)
 	}
 	return r, nil
+}
+
+// atWork says what a session that runs does, in which coven, and since when; of
+// one that waits for its turn to land, who has it.
+func (h *house) atWork(v session.View) string {
+	now := h.app.now()
+	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), pidOf(v.Holder), age(now, v.Since))
+	last := v.Steps
+	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {
+		return text
+	}
+	holder, held := h.repo.TurnHolder(v.Info.Target)
+	if held && holder.What != "land "+v.Task {
+		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
+			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
+	}
+	return text
+}
+
+func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }
+
+// fullDisk is how many bytes are too few to write a journal and a snapshot.
+const fullDisk = 1 << 20
+
+// interrupted says why a session was interrupted. One that could not write it
+// down ended when the disk was full.
+func (h *house) interrupted(v session.View) string {
+	var disk syscall.Statfs_t
+	if v.Crashed && syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
+		return "coven ended while the session ran, and the disk is full: make room first"
+	}
+	return oneLine(v.Detail)
 }
 
 // whyTask explains a task that was never run.
@@ -90,29 +129,56 @@ func (h *house) whyTask(ctx context.Context, id string) (reason, error) {
 	if err != nil {
 		return reason{}, err
 	}
-	r := reason{Task: id, State: t.Status}
 	for _, other := range ready {
 		if other.ID == id {
-			r.State, r.Reason, r.Next = "queued", "ready: nothing holds it back", "coven run "+shellWord(id)
-			return r, nil
+			return reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellWord(id)}, nil
 		}
 	}
-	r.Reason, r.Next = h.holdup(ctx, tracker, t)
-	return r, nil
+	r, err := h.holdup(ctx, tracker, t)
+	r.Task = id
+	return r, err
 }
 
 // holdup says what keeps a task from being ready.
-func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (why, next string) {
+func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (reason, error) {
+	show, run := "coven task show "+shellWord(t.ID), "coven run "+shellWord(t.ID)
+	switch {
+	case t.Status == task.StatusClosed:
+		return reason{State: "closed", Reason: cmpReason(t.CloseReason), Next: show}, nil
+	case !t.Work():
+		return reason{State: "no work", Reason: "it is a " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
+	}
 	blockers, err := tracker.Blockers(ctx, t.ID)
 	switch {
-	case t.Status == "closed":
-		return "closed: " + oneLine(t.CloseReason), "coven task show " + shellWord(t.ID)
-	case err == nil && len(blockers) > 0:
-		return "depends on " + strings.Join(blockers, ", "), "coven run " + shellWord(blockers[0])
+	case err != nil:
+		return reason{}, err
+	case len(blockers) > 0:
+		return reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellWord(blockers[0])}, nil
 	case h.abandoned(t.Assignee):
-		return "claimed by a run that was cut off", "coven run " + shellWord(t.ID)
+		return reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
 	case t.Assignee != "":
-		return "assigned to " + t.Assignee, "coven task show " + shellWord(t.ID)
+		return reason{State: "assigned", Reason: "it belongs to " + t.Assignee, Next: show}, nil
+	case t.DeferUntil.After(h.app.now()):
+		return reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
+	case t.Status == task.StatusBlocked:
+		return reason{State: "blocked", Reason: "the tracker says blocked" + lastNote(t.Notes), Next: run}, nil
 	}
-	return "the tracker says " + t.Status, "coven task show " + shellWord(t.ID)
+	return reason{State: t.Status, Reason: "the tracker says " + t.Status, Next: show}, nil
+}
+
+// cmpReason is why a task was closed, in one line.
+func cmpReason(text string) string {
+	if text = oneLine(text); text == "" {
+		return "nobody said why"
+	}
+	return text
+}
+
+// lastNote is the last line of a task's notes.
+func lastNote(notes string) string {
+	lines := strings.Split(strings.TrimSpace(notes), "\n")
+	if last := oneLine(lines[len(lines)-1]); last != "" {
+		return ": " + last
+	}
+	return ""
 }

@@ -66,7 +66,7 @@ func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 	}
 	var able, far []Task
 	for _, t := range found {
-		if t.Status != StatusOpen || t.Assignee != "" || !t.work() || t.DeferUntil.After(c.now()) {
+		if t.Status != StatusOpen || t.Assignee != "" || !t.Work() || t.DeferUntil.After(c.now()) {
 			continue
 		}
 		able = append(able, t)

@@ -18,9 +18,9 @@ func (d Dependency) blocks() bool {
 	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
 }
 
-// work says whether an agent can be given the task. Containers are no work, nor
+// Work says whether an agent can be given the task. Containers are no work, nor
 // are the records that other programs keep in beads.
-func (t Task) work() bool {
+func (t Task) Work() bool {
 	switch t.Type {
 	case "epic", "molecule", "gate", "message", "merge-request", "agent", "role", "rig":
 		return false
@@ -36,7 +36,7 @@ type graph struct {
 
 // ready says whether a task could be worked on now, by anybody.
 func (g graph) ready(t Task) bool {
-	return t.Status == StatusOpen && t.Assignee == "" && t.work() &&
+	return t.Status == StatusOpen && t.Assignee == "" && t.Work() &&
 		!t.DeferUntil.After(g.now) && len(g.blockers(t)) == 0
 }
 
