@@ -88,7 +88,7 @@ func TestCrowd(t *testing.T) {
 	runs.Wait()
 	over()
 	people.Wait()
-	log := strings.Fields(gitIn(t, r.Root, "log", "--format=", "--name-only", "--diff-filter=A", "--first-parent", "main~24..main"))
+	log := strings.Fields(gitIn(t, r.Root, "log", "--format=", "--name-only", "--diff-filter=A", "--first-parent", "main", "--", "by-*"))
 	landings := map[string]int{}
 	for _, name := range log {
 		landings[name]++

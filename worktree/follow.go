@@ -28,34 +28,38 @@ func (c checkout) follow(ctx context.Context, from, to string) error {
 	if len(files) > 0 {
 		return c.refused(files, nil)
 	}
+	err = c.patiently(ctx, func() error { return c.git.Run(ctx, "update-index", "-q", "--refresh") })
+	if err != nil && git.ExitCode(err) != 1 {
+		return err // 1: some files are changed
+	}
+	return c.readTree(ctx, from, to, changes)
+}
+
+// indexTries is how often a checkout's index is asked for that other gits keep
+// taking: an editor's `git status` holds it for a moment, again and again.
+const indexTries = 20
+
+// patiently runs a git that changes the index, again when it could not: the
+// exit code does not say whether the index was taken just then. The git must
+// change nothing when it fails, or the same thing again.
+func (c checkout) patiently(ctx context.Context, run func() error) error {
 	for try := 1; ; try++ {
-		err := c.move(ctx, from, to, changes)
-		refused, isRefusal := errors.AsType[*CheckoutError](err)
-		if err == nil || try == followTries || isRefusal && len(refused.Files) > 0 {
+		err := run()
+		if git.ExitCode(err) != 128 || try == indexTries {
 			return err
 		}
-		// No file is in the way: maybe another git took the index just then.
 		if busy := c.awaitIndex(ctx); busy != nil {
 			return busy
 		}
 	}
 }
 
-// followTries is how often a checkout is moved that another git keeps busy.
-const followTries = 4
-
-func (c checkout) move(ctx context.Context, from, to string, changes []git.Change) error {
-	if err := c.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return err // 1: some files are changed
-	}
-	return c.readTree(ctx, from, to, changes)
-}
-
 func (c checkout) readTree(ctx context.Context, from, to string, changes []git.Change) error {
 	if err := c.mark(from, to); err != nil {
 		return err
 	}
-	if err := c.git.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
+	err := c.patiently(ctx, func() error { return c.git.Run(ctx, "read-tree", "-m", "-u", from, to) })
+	if err != nil {
 		files, listErr := c.staged(ctx, from, changes)
 		// git refuses before it touches anything, but a full disk stops it
 		// half way.
@@ -68,6 +72,9 @@ func (c checkout) refused(files []string, cause error) error {
 	e := &CheckoutError{
 		Path: c.path, Reason: "files there are in the way", Files: files,
 		Next: "commit them or move them out of the way in " + c.path,
+	}
+	if busy, ok := errors.AsType[*CheckoutError](cause); ok {
+		return busy
 	}
 	if cause != nil && len(files) == 0 {
 		e.Reason = cause.Error()

@@ -52,9 +52,9 @@ func (c checkout) mend(ctx context.Context, from, to string) error {
 		return fmt.Errorf("bring %s back: %w", c.path, err)
 	}
 	if len(moved) > 0 {
-		err = c.repo.take(ctx, c.git, moved)
+		err = c.patiently(ctx, func() error { return c.repo.take(ctx, c.git, moved) })
 		if err == nil {
-			err = c.git.Run(ctx, "read-tree", "-m", "-u", to, from)
+			err = c.patiently(ctx, func() error { return c.git.Run(ctx, "read-tree", "-m", "-u", to, from) })
 		}
 		if err != nil {
 			return fmt.Errorf("bring %s back: %w", c.path, err)
