@@ -33,13 +33,10 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 		})
 	}
 	tip := r.target(t).Tip
-	from, to := tip, ""
 	for range 6 {
 		landed := value[Landed](t)(land(t, w, c, Squash))
-		to = landed.Commit
-		checkout := r.checkout(r.GitDir, r.Root)
-		must(t, checkout.follow(t.Context(), to, from))
-		gitIn(t, r.Root, "update-ref", "refs/heads/main", from)
+		must(t, r.checkout(r.GitDir, r.Root).follow(t.Context(), landed.Commit, tip))
+		gitIn(t, r.Root, "update-ref", "refs/heads/main", tip)
 	}
 	close(stop)
 	others.Wait()
