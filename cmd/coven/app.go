@@ -87,9 +87,10 @@ func (a *app) explain(err error) {
 	}
 }
 
-// interruptible returns a context that ends at the first Ctrl-C or TERM, with
-// a cause that says so. The second one ends the process at once: the kernel
-// then ends everything that it started.
+// interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
+// terminal is closed, with a cause that says so. A second Ctrl-C or TERM ends the
+// process at once: the kernel then ends everything that it started. A closed
+// terminal may be told of twice.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -105,10 +106,15 @@ func interruptible() (context.Context, func()) {
 		case <-signals:
 			cancel(errInterrupted)
 		}
-		select {
-		case <-done:
-		case <-signals:
-			os.Exit(exitInterrupted)
+		for {
+			select {
+			case <-done:
+				return
+			case again := <-signals:
+				if again != syscall.SIGHUP {
+					os.Exit(exitInterrupted)
+				}
+			}
 		}
 	}()
 	return ctx, func() { signal.Stop(signals); close(done); cancel(nil) }

@@ -69,6 +69,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"idle":      cmdIdle,
 		"beads":     cmdBeads,
 		"crowd":     cmdCrowd,
+		"checkout":  cmdCheckout,
+		"inventory": cmdInventory,
+		"signal":    cmdSignal,
 	}
 }
 
@@ -132,8 +135,8 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 func pause() { <-time.After(20 * time.Millisecond) }
 
 // pty [!] [WAIT=>TYPE ...] -- COMMAND runs a command on a terminal; each time
-// the screen shows WAIT it types TYPE and a newline; TYPE may be ^C, or
-// !COMMAND, which a shell runs elsewhere meanwhile. The screen goes to the file
+// the screen shows WAIT it types TYPE and a newline; TYPE may be ^C, hangup,
+// which closes the terminal, or !COMMAND, which a shell runs elsewhere meanwhile. The screen goes to the file
 // "screen". With ! the command must fail; the code goes to the file
 // "code".
 func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
@@ -151,6 +154,8 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = environment(ts)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
 	ts.Check(err)
+	master, err = unblocked(master)
+	ts.Check(err)
 	screen := &pane{}
 	go func() { _, _ = io.Copy(screen, master) }()
 	failed := ""
@@ -163,6 +168,10 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if command, ok := strings.CutPrefix(text, "!"); ok {
 			meanwhile(ts, command)
+			continue
+		}
+		if text == "hangup" { // the terminal is closed
+			_ = master.Close()
 			continue
 		}
 		if text, ok := strings.CutPrefix(text, "^"); ok { // a control character
@@ -183,6 +192,18 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	if failed != "" || (err != nil) != neg {
 		ts.Fatalf("%s (ended with %v); the screen:\n%s", failed, err, screen.text())
 	}
+}
+
+// unblocked is a terminal whose reader does not keep it open when it is closed.
+func unblocked(master *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(master.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "terminal"), master.Close()
 }
 
 // meanwhile runs a shell command while another command waits.

@@ -82,12 +82,30 @@ func (s *site) Enter(ctx context.Context) error {
 	tree, err := s.repo.Find(ctx, s.task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		if s.begun() {
-			return fmt.Errorf("%w any more: what its session made is gone; reject it: coven reject %s --reason TEXT", err, shellWord(s.task))
+			return s.again(ctx)
 		}
 		tree, err = s.repo.Add(ctx, worktree.AddRequest{TaskID: s.task, Base: s.base})
 	}
 	s.tree = tree
 	return err
+}
+
+// again makes the worktree anew that somebody deleted while the session was
+// parked, or under its agent.
+func (s *site) again(ctx context.Context) error {
+	tree, from, err := s.repo.Recreate(ctx, s.task, s.session.ID)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellWord(s.task))
+	}
+	if err != nil {
+		return err
+	}
+	s.tree = tree
+	text := "the worktree was deleted; it was made again from its branch (ignored files are gone)"
+	if from.N > 0 {
+		text = fmt.Sprintf("the worktree was deleted; it was made again from snapshot %d (ignored files are gone)", from.N)
+	}
+	return s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 }
 
 // begun says whether a step of the session has begun: then its worktree exists,
@@ -270,12 +288,11 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy})
 		}),
 	})
-	checkout := (*worktree.CheckoutError)(nil)
-	switch {
+	switch wait := waitFor(err); {
 	case errors.Is(err, worktree.ErrTargetMoved):
 		return event.Landing{}, runner.ErrMoved
-	case errors.As(err, &checkout):
-		return event.Landing{}, &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	case wait != nil:
+		return event.Landing{}, wait
 	case errors.Is(err, worktree.ErrCannotRebase):
 		return event.Landing{}, &runner.RefusedError{Reason: err.Error()}
 	case err != nil:
@@ -287,10 +304,23 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 // Recover finishes or undoes a landing that was cut off.
 func (s *site) Recover(ctx context.Context, l event.Landing) (bool, error) {
 	landed, err := s.repo.RecoverLanding(ctx, worktree.Intent{Task: s.task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
-	if checkout := (*worktree.CheckoutError)(nil); errors.As(err, &checkout) {
-		return false, &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	if wait := waitFor(err); wait != nil {
+		return false, wait
 	}
 	return landed, err
+}
+
+// waitFor is what a landing waits for that met a person's checkout in another
+// state than it needs, or another git at work; nil for other errors.
+func waitFor(err error) *runner.Wait {
+	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
+	switch {
+	case errors.As(err, &checkout):
+		return &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+	case errors.As(err, &busy):
+		return &runner.Wait{Reason: "checkout", Detail: busy.Error(), Next: "resume"}
+	}
+	return nil
 }
 
 type intentFunc func(worktree.Intent) error

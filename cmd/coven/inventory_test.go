@@ -1,0 +1,120 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// checkout REPO FILE writes down what a person has in a checkout, byte for byte:
+// each file with its mode and content, HEAD, the index, the stash.
+func cmdCheckout(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "checkout REPO FILE")
+	repo := ts.MkAbs(args[0])
+	var lines []string
+	ts.Check(filepath.WalkDir(repo, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == ".git" || name == ".coven" || name == ".beads") {
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, fmt.Sprintf("%s %v %x", strings.TrimPrefix(path, repo+"/"), info.Mode(), sha256.Sum256(data)))
+		return nil
+	}))
+	for _, argv := range [][]string{{"symbolic-ref", "-q", "HEAD"}, {"rev-parse", "HEAD"}, {"ls-files", "-s"}, {"stash", "list"}} {
+		lines = append(lines, git(ts, repo, argv...))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")), 0o644))
+}
+
+// inventory REPO FILE writes down what is in and around a repository: processes
+// (waiting until those that end have), worktrees, refs, locks, sockets.
+func cmdInventory(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "inventory REPO FILE")
+	repo := ts.MkAbs(args[0])
+	var lines []string
+	for deadline := time.Now().Add(patience); ; pause() {
+		found := processes(repo)
+		if len(found) == 0 || time.Now().After(deadline) {
+			for _, p := range found {
+				lines = append(lines, fmt.Sprintf("process %q", p.argv))
+			}
+			break
+		}
+	}
+	for line := range strings.SplitSeq(git(ts, repo, "worktree", "list", "--porcelain"), "\n") {
+		if path, ok := strings.CutPrefix(line, "worktree "+repo+"/"); ok {
+			lines = append(lines, "worktree "+path)
+		}
+	}
+	for ref := range strings.FieldsSeq(git(ts, repo, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/coven", "refs/stash")) {
+		lines = append(lines, "ref "+ref)
+	}
+	for _, pattern := range []string{".git/*.lock", ".git/refs/*.lock", ".git/refs/heads/*.lock", ".git/refs/heads/*/*.lock", ".git/worktrees/*/*.lock"} {
+		found, err := filepath.Glob(filepath.Join(repo, pattern))
+		ts.Check(err)
+		for _, file := range found {
+			lines = append(lines, "lock "+strings.TrimPrefix(file, repo+"/"))
+		}
+	}
+	lines = append(lines, takenLocks(ts, repo)...)
+	sockets, err := filepath.Glob(filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "*"))
+	ts.Check(err)
+	for range sockets {
+		lines = append(lines, "sockets of a coven")
+	}
+	slices.Sort(lines)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+}
+
+// takenLocks are the locks of coven's own that some process holds.
+func takenLocks(ts *testscript.TestScript, repo string) []string {
+	files, err := filepath.Glob(filepath.Join(repo, ".git/coven/locks/*"))
+	ts.Check(err)
+	var taken []string
+	for _, file := range files {
+		f, err := os.Open(file)
+		ts.Check(err)
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
+			taken = append(taken, "taken "+strings.TrimPrefix(file, repo+"/"))
+		}
+		_ = f.Close()
+	}
+	return taken
+}
+
+// signal NAME REPO sends a signal to the covens that run tasks in a repository.
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "signal NAME REPO")
+	number := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+		"KILL": syscall.SIGKILL,
+	}[args[0]]
+	sent := 0
+	for _, p := range processes(ts.MkAbs(args[1])) {
+		if number != 0 && len(p.argv) > 1 && filepath.Base(p.argv[0]) == "coven" && (p.argv[1] == "run" || p.argv[1] == "resume") {
+			ts.Check(syscall.Kill(p.pid, number))
+			sent++
+		}
+	}
+	if sent == 0 {
+		ts.Fatalf("no coven got %s", args[0])
+	}
+}
