@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
@@ -239,4 +240,29 @@ conversations:
 			t.Errorf("used %+v", used)
 		}
 	})
+}
+
+// A CLI that never says that it heard a message does not hang the run: its idle
+// limit ends it.
+func TestMessageNeverHeard(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	check(t, err)
+	w := newWorld(t, self, "")
+	state := filepath.Join(w.home, ".fake-claude")
+	check(t, os.Mkdir(state, 0o700))
+	check(t, os.WriteFile(filepath.Join(state, "faults.yaml"), []byte(`faults: [{script: ['{"type":"result","is_error":false,"result":"done"}']}]`), 0o600))
+	w.job.Idle = 2 * time.Second
+	var once sync.Once
+	w.job.Say = func(e provider.Event) error {
+		if _, result := e.(provider.Result); result {
+			once.Do(func() { w.say("", "hello?") }) // before the run knows of the result
+		}
+		return nil
+	}
+	w.start()
+	report := w.end()
+	if report.Kind != agent.Timeout || report.Text != "done" || len(report.Heard) != 0 {
+		t.Errorf("report %+v", report)
+	}
 }
