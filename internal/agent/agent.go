@@ -68,7 +68,10 @@ type Job struct {
 // Message is what a person says to an agent at work. It may say anything: the
 // provider sees to it that the CLI takes nothing in it for a command or a file.
 type Message struct {
-	ID   string // a UUID, new in the conversation; empty: one is made
+	// ID is a UUID; empty: one is made. A second message with an ID that was
+	// taken in this run is dropped, and none may have one of an earlier run of
+	// the conversation.
+	ID   string
 	Text string // not blank
 	By   string // a person's name
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // A child gets what it needs to find programs and what was named, and no
@@ -31,6 +32,7 @@ func TestRecall(t *testing.T) {
 		done    = `{"type":"result","is_error":false,"result":"all done"}` + "\n"
 		limited = `{"type":"result","is_error":true,"api_error_status":529,"result":"overloaded"}` + "\n"
 		failed  = `{"type":"result","is_error":true,"result":"broken"}` + "\n"
+		heard   = `{"type":"user","isReplay":true,"uuid":"m1","message":{"content":[]}}` + "\n"
 	)
 	tests := []struct {
 		name, transcript  string
@@ -48,6 +50,8 @@ func TestRecall(t *testing.T) {
 		{"failed", started + failed, true, true, agent.Failed, "broken"},
 		{"limit", started + limited, true, true, agent.Limit, "overloaded"},
 		{"done, then at work again", started + done + started + said, true, false, agent.None, "hello"},
+		{"done, then a message was heard", started + done + heard, true, false, agent.None, "all done"},
+		{"a message, then done", started + heard + done, true, true, agent.None, "all done"},
 		{"limit, then done", started + limited + started + done, true, true, agent.None, "all done"},
 	}
 	for _, tt := range tests {
@@ -55,5 +59,19 @@ func TestRecall(t *testing.T) {
 		if err != nil || report.Started != tt.started || complete != tt.complete || report.Kind != tt.kind || report.Text != tt.text {
 			t.Errorf("%s: %+v, %v, %v", tt.name, report, complete, err)
 		}
+	}
+}
+
+// What a process used is the sum of its results; each tells the whole cost.
+func TestRecallUsage(t *testing.T) {
+	transcript := `{"type":"user","isReplay":true,"uuid":"m1","message":{"content":[]}}
+{"type":"result","is_error":true,"result":"no","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":1}}
+{"type":"user","isReplay":true,"uuid":"m2","message":{"content":[]}}
+{"type":"result","is_error":false,"result":"yes","num_turns":2,"total_cost_usd":0.75,"usage":{"input_tokens":20,"output_tokens":2}}
+`
+	report, complete, err := agent.Recall(t.Context(), claude.Provider{}, strings.NewReader(transcript))
+	want := provider.Result{OK: true, Text: "yes", Turns: 3, Usage: provider.Usage{InputTokens: 30, OutputTokens: 3, CostUSD: 0.75}}
+	if err != nil || !complete || report.Result != want || report.Kind != agent.None || !slices.Equal(report.Heard, []string{"m1", "m2"}) {
+		t.Errorf("%+v, %v, %v", report, complete, err)
 	}
 }

@@ -15,21 +15,30 @@ import (
 // until a result has come that answers its task and every message.
 type talk struct {
 	mu      sync.Mutex
-	unheard map[string]bool // messages that are not in the agent's conversation yet
+	said    map[string]bool // messages that were taken
+	unheard map[string]bool // those that are not in the agent's conversation yet
 	owed    bool            // a result must come: for the task, or for a message that was heard
 	closed  bool            // the input: nothing more is said to the agent
 	moved   chan struct{}   // holds one when a result came
 }
 
 func newTalk() *talk {
-	return &talk{unheard: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
+	return &talk{said: map[string]bool{}, unheard: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
 }
 
 // expect notes that a message is about to be said.
 func (t *talk) expect(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unheard[id] = true
+	t.said[id], t.unheard[id] = true, true
+}
+
+// knows says whether the message was said before: a CLI may give no result for
+// one that it is told twice.
+func (t *talk) knows(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.said[id]
 }
 
 // heard notes that a message is in the conversation: a result must follow.
@@ -114,6 +123,9 @@ func (r *run) pass(ctx context.Context, m Message) {
 	}
 	if m.ID == "" {
 		m.ID = uuid.NewString()
+	}
+	if r.talk.knows(m.ID) {
+		return
 	}
 	input, err := r.job.Provider.Message(ctx, provider.Message{ID: m.ID, Text: m.Text})
 	if err != nil {

@@ -1,0 +1,279 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// TestMain makes the test binary the launcher, the bridge to the gate, and the
+// fake agent CLI.
+func TestMain(m *testing.M) {
+	switch {
+	case filepath.Base(os.Args[0]) == "claude":
+		os.Exit(fakeclaude.Main(os.Args[1:]))
+	case len(os.Args) > 1 && os.Args[1] == "exec":
+		os.Exit(process.Main(os.Args[2:]))
+	case len(os.Args) == 2 && os.Args[1] == "gate":
+		if err := mcp.Bridge(os.Stdin, os.Stdout, os.Getenv); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait; nothing comes near it unless it is broken.
+const patience = 2 * time.Minute
+
+// recorded is one event that a run made durable.
+type recorded struct {
+	kind event.Type
+	data any
+}
+
+// world is where one agent works: a home, a directory, a model, a gate.
+type world struct {
+	t         *testing.T
+	api       *fakeapi.Server
+	runner    *agent.Runner
+	job       agent.Job
+	home, dir string
+	messages  chan agent.Message
+
+	mu      sync.Mutex
+	events  []recorded
+	decided map[string]bool
+	hold    chan struct{} // not nil: the gate waits for it to close
+
+	ended  chan struct{}
+	report agent.Report
+	err    error
+}
+
+// both runs a test with the fake CLI and, where it is, with the real one.
+func both(t *testing.T, scenario string, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("fake", func(t *testing.T) {
+		t.Parallel()
+		self, err := os.Executable()
+		check(t, err)
+		test(t, newWorld(t, self, scenario))
+	})
+	t.Run("real", func(t *testing.T) { test(t, newWorld(t, realCLI(t), scenario)) })
+}
+
+func realCLI(t *testing.T) string {
+	t.Helper()
+	cli := os.Getenv("COVEN_REAL_CLAUDE")
+	if _, err := os.Stat(cli); err != nil {
+		if os.Getenv("COVEN_REQUIRE_REAL_CLAUDE") != "" {
+			t.Fatalf("the real Claude Code CLI is required: %v", err)
+		}
+		t.Skip("the real Claude Code CLI is not here: run make test")
+	}
+	cli, err := filepath.Abs(cli)
+	check(t, err)
+	return cli
+}
+
+func newWorld(t *testing.T, cli, scenario string) *world {
+	t.Helper()
+	parsed, err := fakeapi.Parse([]byte(scenario))
+	check(t, err)
+	api, err := fakeapi.New(parsed)
+	check(t, err)
+	t.Cleanup(func() { check(t, api.Close()) })
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	sockets, err := os.MkdirTemp("", "cv") // their paths are short
+	check(t, err)
+	t.Cleanup(func() { check(t, os.RemoveAll(sockets)) })
+	w := &world{
+		t: t, api: api, home: filepath.Join(root, "home"), dir: filepath.Join(root, "work"),
+		messages: make(chan agent.Message), decided: map[string]bool{}, ended: make(chan struct{}),
+	}
+	bin := filepath.Join(root, "bin")
+	for _, dir := range []string{w.home, w.dir, bin} {
+		check(t, os.Mkdir(dir, 0o700))
+	}
+	check(t, os.Symlink(cli, filepath.Join(bin, "claude")))
+	self, err := os.Executable()
+	check(t, err)
+	launcher, err := process.NewLauncher(self, "exec")
+	check(t, err)
+	w.runner = &agent.Runner{
+		Launcher: launcher, Self: []string{self}, Version: "test", Sockets: sockets,
+		Environ: func() []string {
+			return []string{
+				"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + w.home, "TERM=dumb", "LANG=C.UTF-8",
+				"ANTHROPIC_BASE_URL=" + api.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+			}
+		},
+	}
+	w.job = agent.Job{
+		Provider: claude.Provider{}, Conversation: "11111111-1111-4111-8111-111111111111", Prompt: "the task", Model: "sonnet",
+		Tools: []string{provider.ToolBash, provider.ToolWrite}, Dir: w.dir, Idle: patience, Gate: w, Messages: w.messages,
+		Emit: w.emit, Say: func(provider.Event) error { return nil },
+	}
+	return w
+}
+
+// Decide allows every call, when the hold is over.
+func (w *world) Decide(_ context.Context, call gate.Call) gate.Verdict {
+	w.mu.Lock()
+	w.decided[call.ID] = true
+	hold := w.hold
+	w.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	return gate.Verdict{Allow: true}
+}
+
+func (w *world) Decided(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.decided[id]
+}
+
+func (w *world) emit(kind event.Type, data any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, recorded{kind, data})
+	return nil
+}
+
+// emitted returns the data of all events of a type.
+func emitted[T any](w *world, kind event.Type) []T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []T
+	for _, e := range w.events {
+		if e.kind == kind {
+			all = append(all, e.data.(T))
+		}
+	}
+	return all
+}
+
+// start runs the agent; end waits for it.
+func (w *world) start() {
+	ctx, cancel := context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("the run did not end"))
+	go func() {
+		defer close(w.ended)
+		defer cancel()
+		w.report, w.err = w.runner.Run(ctx, w.job)
+	}()
+	w.t.Cleanup(func() { <-w.ended })
+}
+
+func (w *world) end() agent.Report {
+	w.t.Helper()
+	<-w.ended
+	check(w.t, w.err)
+	return w.report
+}
+
+// say hands over a message, and reports whether the run read it.
+func (w *world) say(id, text string) bool {
+	select {
+	case w.messages <- agent.Message{ID: id, Text: text, By: "Ada"}:
+		return true
+	case <-w.ended:
+		return false
+	}
+}
+
+// reached waits until the CLI has read so many messages, the task included.
+func (w *world) reached(count int) {
+	w.t.Helper()
+	w.eventually(func() bool {
+		files, err := filepath.Glob(filepath.Join(w.home, ".claude", "projects", "*", w.job.Conversation+".jsonl"))
+		if err != nil || len(files) != 1 {
+			return false
+		}
+		text, err := os.ReadFile(files[0])
+		return err == nil && strings.Count(string(text), `"operation":"enqueue"`) >= count
+	})
+}
+
+func (w *world) held(name string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	check(w.t, w.api.WaitHeld(ctx, name))
+}
+
+func (w *world) eventually(done func() bool) {
+	w.t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(patience)
+	for !done() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			w.t.Fatal("waited in vain")
+		}
+	}
+}
+
+// told is what the last request to the model says in the names of users and of
+// the CLI itself.
+func (w *world) told() string {
+	var said []string
+	for _, request := range w.api.Requests() {
+		if request.Kind != fakeapi.KindTurn {
+			continue
+		}
+		said = nil
+		for _, message := range request.Messages {
+			if message.Role != "assistant" {
+				said = append(said, message.Text())
+			}
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// succeeded checks a run in which every message was taken, and heard.
+func (w *world) succeeded(text string, messages ...string) {
+	w.t.Helper()
+	report := w.end()
+	if report.Kind != agent.None || report.Text != text {
+		w.t.Errorf("%q (%s: %s), want %q", report.Text, report.Kind, report.Error, text)
+	}
+	taken := emitted[event.Message](w, event.AgentMessage)
+	if len(taken) != len(messages) {
+		w.t.Fatalf("%d messages are taken, want %d: %+v", len(taken), len(messages), taken)
+	}
+	for _, m := range taken {
+		if !slices.Contains(messages, m.Text) || m.By != "Ada" || !slices.Contains(report.Heard, m.ID) || !strings.Contains(w.told(), m.Text) {
+			w.t.Errorf("message %+v; heard: %q; the model was told:\n%s", m, report.Heard, w.told())
+		}
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

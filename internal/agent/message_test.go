@@ -1,0 +1,268 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+const answering = `
+conversations:
+- turns: [{chunks: [{text: one}, {text: two, hold: model}]}, {text: second}, {text: third}, {text: fourth}]
+`
+
+const calling = `
+conversations:
+- turns: [{text: one, tools: [{name: Bash, input: {command: touch made}}]}, {text: second}]
+`
+
+// What is said while the model gives its last answer is answered in a turn of
+// its own, and both count.
+func TestMessageWhileTheModelAnswers(t *testing.T) {
+	both(t, answering, func(t *testing.T, w *world) {
+		w.start()
+		w.held("model")
+		w.say("", "and the docs?")
+		w.reached(2)
+		w.api.Release("model")
+		w.succeeded("second", "and the docs?")
+		used := w.report.Result.Usage
+		if used.InputTokens != 20 || used.OutputTokens != 10 || used.CostUSD < 0.0002 || used.CostUSD > 0.00022 || w.report.Result.Turns != 2 {
+			t.Errorf("result %+v", w.report.Result)
+		}
+	})
+}
+
+// What is said while a tool call waits at the gate is in the agent's next
+// request, and one result answers both.
+func TestMessageWhileAToolRuns(t *testing.T) {
+	both(t, calling, func(t *testing.T, w *world) {
+		w.hold = make(chan struct{})
+		w.start()
+		w.eventually(func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.decided) == 1
+		})
+		w.say("", "be quick")
+		w.reached(2)
+		close(w.hold)
+		w.succeeded("second", "be quick")
+		if used := w.report.Result.Usage; used.InputTokens != 20 || used.OutputTokens != 10 {
+			t.Errorf("used %+v", used)
+		}
+	})
+}
+
+// What is said when the result is out is either taken and answered, or not
+// taken at all.
+func TestMessageAtTheResult(t *testing.T) {
+	for range 3 {
+		both(t, answering, func(t *testing.T, w *world) {
+			var said sync.WaitGroup
+			var once sync.Once
+			w.job.Say = func(e provider.Event) error {
+				if _, result := e.(provider.Result); result {
+					once.Do(func() { said.Go(func() { w.say("", "one more thing") }) })
+				}
+				return nil
+			}
+			w.api.Release("model")
+			w.start()
+			w.end()
+			said.Wait()
+			if len(emitted[event.Message](w, event.AgentMessage)) == 1 {
+				w.succeeded("second", "one more thing")
+			} else {
+				w.succeeded("two")
+			}
+		})
+	}
+}
+
+// After the run nobody reads what is said.
+func TestMessageAfterTheRun(t *testing.T) {
+	both(t, calling, func(t *testing.T, w *world) {
+		w.start()
+		w.succeeded("second")
+		if w.say("", "too late") || len(emitted[event.Message](w, event.AgentMessage)) != 0 {
+			t.Error("a message was taken when the agent was gone")
+		}
+	})
+}
+
+func TestManyMessages(t *testing.T) {
+	both(t, answering, func(_ *testing.T, w *world) {
+		w.start()
+		w.held("model")
+		var all []string
+		var said sync.WaitGroup
+		for n := range 20 {
+			text := fmt.Sprintf("point %d. %s", n, strings.Repeat("x", 10_000)) // more than a pipe holds
+			all = append(all, text)
+			said.Go(func() { w.say("", text) })
+		}
+		said.Wait()
+		w.reached(21)
+		w.api.Release("model")
+		w.succeeded("second", all...)
+	})
+}
+
+// Nothing in a message is a command or a file to the CLI, whichever way it
+// takes the message.
+func TestMessageIsText(t *testing.T) {
+	dangerous := []string{"/compact", "@/etc/passwd", "/clear @/etc/passwd\n/exit", "!touch owned", "#note\u2028\x1b[0m"}
+	check := func(t *testing.T, w *world) {
+		t.Helper()
+		if strings.Contains(w.told(), "root:") {
+			t.Errorf("a file was read:\n%s", w.told())
+		}
+		if _, err := os.Stat(filepath.Join(w.dir, "owned")); err == nil {
+			t.Error("a command ran")
+		}
+	}
+	both(t, answering, func(t *testing.T, w *world) {
+		w.start()
+		w.held("model")
+		for _, text := range dangerous {
+			w.say("", text)
+		}
+		w.reached(1 + len(dangerous))
+		w.api.Release("model")
+		w.succeeded(w.end().Text, dangerous...) // the real CLI gives texts like commands turns of their own
+		check(t, w)
+	})
+	both(t, calling, func(t *testing.T, w *world) {
+		w.hold = make(chan struct{})
+		w.start()
+		for _, text := range dangerous {
+			w.say("", text)
+		}
+		w.reached(1 + len(dangerous))
+		close(w.hold)
+		w.succeeded("second", dangerous...)
+		check(t, w)
+	})
+}
+
+// A message with a known id is one message; one without text is none.
+func TestMessageOnce(t *testing.T) {
+	both(t, answering, func(t *testing.T, w *world) {
+		w.start()
+		w.held("model")
+		const id = "22222222-2222-4222-8222-222222222222"
+		w.say(id, "hello")
+		w.say(id, "hello")
+		w.say("", " ")
+		w.reached(2)
+		close(w.messages) // nobody listens any more
+		w.api.Release("model")
+		w.succeeded("second", "hello")
+		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "Ada") {
+			t.Errorf("warnings: %+v", warnings)
+		}
+	})
+}
+
+// An agent that dies with a message in its input fails, and the message is on
+// record as not heard.
+func TestAgentDiesWithAMessage(t *testing.T) {
+	both(t, `
+conversations:
+- turns: [{tools: [{name: Bash, input: {command: "until test -e go; do sleep 0.01; done; kill -9 $PPID; sleep 60"}}]}]
+`, func(t *testing.T, w *world) {
+		w.start()
+		w.eventually(func() bool { return len(emitted[event.Tool](w, event.AgentTool)) == 1 })
+		w.say("", "still there?")
+		w.reached(2)
+		check(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
+		report := w.end()
+		taken := emitted[event.Message](w, event.AgentMessage)
+		gone := report.Kind == agent.ProcessExit || report.Kind == agent.GateLost // whichever is seen first
+		if !gone || len(taken) != 1 || slices.Contains(report.Heard, taken[0].ID) {
+			t.Errorf("report %+v, taken %+v", report, taken)
+		}
+		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "1 of the messages") {
+			t.Errorf("warnings: %+v", warnings)
+		}
+	})
+}
+
+// What the CLI says after a command in the background has ended is the run's
+// last word, and counts; a message in between is answered, too.
+func TestBackgroundCommand(t *testing.T) {
+	w := newWorld(t, realCLI(t), `
+conversations:
+- turns: [{tools: [{name: Bash, input: {command: "until test -e go; do sleep 0.01; done", run_in_background: true}}]},
+  {text: second, hold: model}, {text: third}, {text: fourth}]
+`)
+	w.start()
+	w.held("model")
+	w.say("", "and then?")
+	w.reached(2)
+	w.api.Release("model")
+	w.eventually(func() bool { return len(emitted[event.Text](w, event.AgentText)) == 2 })
+	check(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
+	w.succeeded("fourth", "and then?")
+	if used := w.report.Result.Usage; used.InputTokens != 40 || used.OutputTokens != 20 {
+		t.Errorf("used %+v", used)
+	}
+}
+
+// Whoever watches sees once per answer of the model what was used until then.
+func TestUsage(t *testing.T) {
+	both(t, `
+conversations:
+- turns:
+  - {chunks: [{text: one}, {text: two}], tools: [{name: Bash, input: {command: touch made}}], usage: {input: 100, output: 7}}
+  - {text: second, usage: {input: 200, output: 8}}
+`, func(t *testing.T, w *world) {
+		w.start()
+		w.succeeded("second")
+		var inputs []int64
+		for _, used := range emitted[event.Usage](w, event.AgentUsage) {
+			inputs = append(inputs, used.Input)
+		}
+		if !slices.Equal(inputs, []int64{100, 300}) {
+			t.Errorf("input tokens so far: %v", inputs)
+		}
+		if used := w.report.Result.Usage; used.InputTokens != 300 || used.OutputTokens != 15 {
+			t.Errorf("used %+v", used)
+		}
+	})
+}
+
+// A CLI that never says that it heard a message does not hang the run: its idle
+// limit ends it.
+func TestMessageNeverHeard(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	check(t, err)
+	w := newWorld(t, self, "")
+	state := filepath.Join(w.home, ".fake-claude")
+	check(t, os.Mkdir(state, 0o700))
+	check(t, os.WriteFile(filepath.Join(state, "faults.yaml"), []byte(`faults: [{script: ['{"type":"result","is_error":false,"result":"done"}']}]`), 0o600))
+	w.job.Idle = 2 * time.Second
+	var once sync.Once
+	w.job.Say = func(e provider.Event) error {
+		if _, result := e.(provider.Result); result {
+			once.Do(func() { w.say("", "hello?") }) // before the run knows of the result
+		}
+		return nil
+	}
+	w.start()
+	report := w.end()
+	if report.Kind != agent.Timeout || report.Text != "done" || len(report.Heard) != 0 {
+		t.Errorf("report %+v", report)
+	}
+}
