@@ -23,24 +23,28 @@ const fewCalls = 10
 // reminder is goOn with the agent's last calls, and with what a person said that
 // it did not hear. The CLI writes its conversation down a little later than it
 // goes on: the agent may not know what it just did.
-func (w *Workshop) reminder(path string, b beginning, heard []string) string {
-	var calls, said []string
+func (w *Workshop) reminder(path string, b beginning, said []string) string {
+	var calls []string
 	for _, e := range w.Journal.Events() {
 		var call event.Tool
-		var message event.Message
-		switch {
-		case e.Path != path || e.Seq <= b.since:
-		case e.Type == event.AgentTool && e.Decode(&call) == nil:
+		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
 			calls = append(calls, "- "+call.Summary)
-		case e.Type == event.AgentMessage && e.Decode(&message) == nil && !slices.Contains(heard, message.ID):
-			said = append(said, message.By+" says: "+message.Text)
 		}
 	}
-	text := goOn + calledBefore(calls)
-	if len(said) > 0 {
-		text += "\n\n" + strings.Join(said, "\n\n")
+	return strings.Join(append([]string{goOn + calledBefore(calls)}, said...), "\n\n")
+}
+
+// unheard is what a person said to the agent of a leaf that was cut off, and
+// that is not in its conversation.
+func (w *Workshop) unheard(path string, b beginning, heard []string) []string {
+	var said []string
+	for _, e := range w.Journal.Events() {
+		var m event.Message
+		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
+			said = append(said, m.By+" says: "+m.Text)
+		}
 	}
-	return text
+	return said
 }
 
 func calledBefore(calls []string) string {
@@ -163,18 +167,19 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 	if err != nil {
 		return agent.Report{}, err
 	}
-	if complete && report.Kind != agent.Limit {
-		return report, nil
-	}
 	before, _, err := w.recall(ctx, c.Path, starts[0].Log)
 	if err != nil {
 		return agent.Report{}, err
+	}
+	said := w.unheard(c.Path, b, before.Heard)
+	if complete && report.Kind != agent.Limit && len(said) == 0 {
+		return report, nil
 	}
 	if !before.Started {
 		return w.begunAnew(ctx, c, b)
 	}
 	report, err = w.speak(ctx, c, event.AgentStart{
-		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, before.Heard),
+		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, said),
 	})
 	if err == nil && !report.Started {
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
