@@ -38,7 +38,7 @@ func cmdCheckout(ts *testscript.TestScript, neg bool, args []string) {
 		lines = append(lines, fmt.Sprintf("%s %v %x", strings.TrimPrefix(path, repo+"/"), info.Mode(), sha256.Sum256(data)))
 		return nil
 	}))
-	for _, argv := range [][]string{{"symbolic-ref", "-q", "HEAD"}, {"rev-parse", "HEAD"}, {"ls-files", "-s"}, {"stash", "list"}} {
+	for _, argv := range [][]string{{"rev-parse", "--symbolic-full-name", "HEAD"}, {"rev-parse", "HEAD"}, {"ls-files", "-s"}, {"stash", "list"}} {
 		lines = append(lines, git(ts, repo, argv...))
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")), 0o644))

@@ -105,12 +105,12 @@ func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Rou
 // fullDisk is how many bytes are too few to write a journal and a snapshot.
 const fullDisk = 1 << 20
 
-// interrupted says why a session was interrupted. One that could not write it
-// down ended when the disk was full.
+// interrupted says why a session was interrupted. One that could not even write
+// that down was stopped by a full disk.
 func (h *house) interrupted(v session.View) string {
 	var disk syscall.Statfs_t
-	if v.Crashed && syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
-		return "coven ended while the session ran, and the disk is full: make room first"
+	if syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
+		return "the disk is full: make room first (" + oneLine(v.Detail) + ")"
 	}
 	return oneLine(v.Detail)
 }
