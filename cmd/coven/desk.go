@@ -259,9 +259,9 @@ func (d *desk) tell(j job, s *session.Session, e runner.Ending) {
 	}
 	switch {
 	case e.Status == runner.Completed && e.Commit != "":
-		fmt.Fprintf(&b, ": landed %.10s: %s", e.Commit, oneLine(e.Summary))
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
 	case e.Status == runner.Completed:
-		fmt.Fprintf(&b, ": nothing changed: %s", oneLine(e.Summary))
+		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))
 	}
@@ -269,6 +269,14 @@ func (d *desk) tell(j job, s *session.Session, e runner.Ending) {
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
 	}
 	d.say("%s\n  session: %s\n", printableLines(b.String()), session.Dir+"/"+s.ID)
+}
+
+// colon is a text after a colon, or nothing.
+func colon(text string) string {
+	if text = oneLine(text); text != "" {
+		return ": " + text
+	}
+	return ""
 }
 
 // exitOf is the exit code of an ending.

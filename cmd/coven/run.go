@@ -249,7 +249,10 @@ func (h *house) wordsOf(id string) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	t := task.Task{ID: id, Title: plan.Task.Title, Description: plan.Task.Description}
+	t := task.Task{
+		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
+		Labels: []string{grimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
+	}
 	return job{task: t}, nil
 }
 

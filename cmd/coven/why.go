@@ -71,9 +71,9 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	case session.Running:
 		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)
 	case session.Completed:
-		r.Reason, r.Next = "nothing changed: "+oneLine(v.Summary), "coven run "+shellWord(id)
+		r.Reason, r.Next = "nothing changed"+colon(v.Summary), "coven run "+shellWord(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+": "+oneLine(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Failed, session.Cancelled:
 		r.Next = "coven run " + shellWord(id)
@@ -146,7 +146,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 	case t.Status == task.StatusClosed:
 		return reason{State: "closed", Reason: cmpReason(t.CloseReason), Next: show}, nil
 	case !t.Work():
-		return reason{State: "no work", Reason: "it is a " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
+		return reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
 	}
 	blockers, err := tracker.Blockers(ctx, t.ID)
 	switch {
