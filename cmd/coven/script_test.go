@@ -134,8 +134,8 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 // pause lets others work between two looks at the same thing.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// pty [!] [WAIT=>TYPE ...] -- COMMAND runs a command on a terminal; each time
-// the screen shows WAIT it types TYPE and a newline; TYPE may be ^C, hangup,
+// pty [!] [WAIT[=>TYPE] ...] -- COMMAND runs a command on a terminal; each time
+// the screen shows WAIT it types TYPE, if given, and a newline; TYPE may be ^C, hangup,
 // which closes the terminal, or !COMMAND, which a shell runs elsewhere meanwhile. The screen goes to the file
 // "screen". With ! the command must fail; the code goes to the file
 // "code".
@@ -160,11 +160,14 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { _, _ = io.Copy(screen, master) }()
 	failed := ""
 	for _, step := range args[:at] {
-		wait, text, _ := strings.Cut(step, "=>")
+		wait, text, types := strings.Cut(step, "=>")
 		if !screen.await(wait) {
 			failed = "the screen never showed " + wait
 			_ = cmd.Process.Kill()
 			break
+		}
+		if !types {
+			continue
 		}
 		if command, ok := strings.CutPrefix(text, "!"); ok {
 			meanwhile(ts, command)

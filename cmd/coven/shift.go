@@ -51,9 +51,10 @@ type pool interface {
 
 // ended is how the run of one task ended.
 type ended struct {
-	job    job
-	ending runner.Ending
-	err    error
+	job      job
+	ending   runner.Ending
+	err      error
+	approved bool // it went on because a person approved it
 }
 
 // answered is a person's answer about one change.
@@ -125,7 +126,7 @@ func (s *shift) start(ctx context.Context, j job) {
 	s.running[j.task.ID] = true
 	go func() {
 		ending, err := s.one(ctx, j)
-		s.ended <- ended{j, ending, err}
+		s.ended <- ended{job: j, ending: ending, err: err}
 	}()
 }
 
@@ -182,7 +183,7 @@ func (s *shift) finish(e ended) {
 
 // lost says whether a task that nobody named was taken by somebody else.
 func (s *shift) lost(e ended) bool {
-	if _, named := s.pool.(*namedPool); named {
+	if _, named := s.pool.(*namedPool); named || e.approved {
 		return false
 	}
 	return errors.Is(e.err, worktree.ErrClaimed) || errors.Is(e.err, task.ErrClaimed) || errors.Is(e.err, task.ErrNotClaimable) ||
@@ -221,7 +222,7 @@ func (s *shift) answered(ctx context.Context, a answered) {
 		s.running[a.view.Task] = true
 		go func() {
 			ending, err := s.desk.approveNow(ctx, a.view)
-			s.ended <- ended{job{task: task.Task{ID: a.view.Task}}, ending, err}
+			s.ended <- ended{job: job{task: task.Task{ID: a.view.Task}}, ending: ending, err: err, approved: true}
 		}()
 	case a.decision.verdict == rejected:
 		if err := s.desk.reject(ctx, a.view, a.decision.reason, worktree.RemoveRequest{}); err != nil {

@@ -130,6 +130,7 @@ func (s *Session) Now() time.Time { return s.now() }
 // Close gives the session up.
 func (s *Session) Close() error {
 	s.emptyInbox()
+	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())
 }
 
@@ -207,6 +208,12 @@ func acquire(f *os.File) error {
 		return ErrBusy
 	}
 	return err
+}
+
+// release gives the lock back. Closing the file is not enough: a child that this
+// process is about to start has it open, too, until it runs its program.
+func release(f *os.File) {
+	_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK}) // closing gives it back later
 }
 
 // held says whether some process writes the session in dir.
