@@ -29,7 +29,7 @@ func approve(ctx context.Context, d *desk, id string) error {
 	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
 		return missing("coven why "+shellWord(id), "task %s does not wait for a review: it is %s", id, stateText(v))
 	}
-	return outcome(d.approveNow(ctx, v))
+	return outcome(d.approveNow(ctx, v, v.Review.Patch))
 }
 
 // outcome is the exit of a command that ran one session.

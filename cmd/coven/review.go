@@ -65,10 +65,10 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 	}
 }
 
-// approveNow records a person's approval of the change that v waits with, and
-// goes on with the session.
-func (d *desk) approveNow(ctx context.Context, v session.View) (runner.Ending, error) {
-	if err := d.answer(v, event.Review{Patch: v.Review.Patch, Approved: true, By: d.app().user()}); err != nil {
+// approveNow records a person's approval of a patch that v waits with, and goes on
+// with the session. Another patch than that is asked about again.
+func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
+	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user()}); err != nil {
 		return runner.Ending{}, err
 	}
 	return d.resume(ctx, v)

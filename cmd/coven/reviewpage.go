@@ -89,17 +89,18 @@ func (d *desk) reviewTask(ctx context.Context, id string, asJSON bool) error {
 	if !d.app().interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
 		return d.app().say("  next: %s\n", nextOf(p.View))
 	}
-	return d.askAndDo(ctx, p.View)
+	return d.askAndDo(ctx, p.View, p.Diff.PatchID)
 }
 
-// askAndDo asks about a change that waits, and does as it is told.
-func (d *desk) askAndDo(ctx context.Context, v session.View) error {
+// askAndDo asks about a change that waits, and does as it is told. patch is what
+// the person has seen.
+func (d *desk) askAndDo(ctx context.Context, v session.View, patch string) error {
 	answer, err := d.question(ctx, v)
 	switch {
 	case err != nil:
 		return err
 	case answer.verdict == approved:
-		return outcome(d.approveNow(ctx, v))
+		return outcome(d.approveNow(ctx, v, patch))
 	case answer.verdict == rejected:
 		return d.reject(ctx, v, answer.reason, worktree.RemoveRequest{})
 	}

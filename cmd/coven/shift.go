@@ -221,7 +221,7 @@ func (s *shift) answered(ctx context.Context, a answered) {
 	case a.decision.verdict == approved:
 		s.running[a.view.Task] = true
 		go func() {
-			ending, err := s.desk.approveNow(ctx, a.view)
+			ending, err := s.desk.approveNow(ctx, a.view, a.view.Review.Patch)
 			s.ended <- ended{job: job{task: task.Task{ID: a.view.Task}}, ending: ending, err: err, approved: true}
 		}()
 	case a.decision.verdict == rejected:
