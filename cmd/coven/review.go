@@ -71,6 +71,10 @@ func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (ru
 	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user()}); err != nil {
 		return runner.Ending{}, err
 	}
+	v, err := session.Load(v.Dir)
+	if err != nil {
+		return runner.Ending{}, err
+	}
 	return d.resume(ctx, v)
 }
 
