@@ -222,6 +222,8 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		d.screen.see(e)
 	}
 	s.Journal.Watch(d.screen.see)
+	ctx, drop := site.keep(ctx, renewTime)
+	defer drop()
 	ctx, stop := c.mail.open(ctx)
 	ending, err := r.Run(ctx)
 	stop()

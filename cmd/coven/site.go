@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
@@ -32,12 +33,11 @@ type site struct {
 	holder   string
 	attempt  int
 
-	tree  *worktree.Worktree
-	claim string // oid
-}
+	tree *worktree.Worktree
 
-// leaseTime is how long a claim holds for a session that runs.
-const leaseTime = 24 * time.Hour
+	mu   sync.Mutex // landing and renewing the claim exclude each other
+	held worktree.Held
+}
 
 // Claim takes the task for this session, or finds that the session has it. A
 // claim of a session that never began, or that is over, belongs to nobody.
@@ -54,7 +54,9 @@ func (s *site) Claim(ctx context.Context) (event.Claim, error) {
 	if err != nil {
 		return event.Claim{}, err
 	}
-	s.claim = held.Oid
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = held
 	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
 }
 
@@ -71,7 +73,9 @@ func (s *site) take(ctx context.Context, replaces string) (worktree.Held, error)
 
 // Release gives the claim up.
 func (s *site) Release(ctx context.Context) error {
-	if err := s.repo.Unclaim(ctx, s.task, s.claim); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.repo.Unclaim(ctx, s.task, s.held.Oid); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
 		return err
 	}
 	return nil
@@ -280,9 +284,11 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 
 // Land moves the target to the candidate.
 func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOptions) (event.Landing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	landed, err := s.tree.Land(ctx, worktree.LandRequest{
 		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
-		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.claim,
+		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.held.Oid,
 		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i worktree.Intent) error {
 			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy})
