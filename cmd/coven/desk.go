@@ -252,6 +252,13 @@ func (d *desk) say(format string, args ...any) {
 	}
 }
 
+// explain says what went wrong, between the lines of the tasks at work.
+func (d *desk) explain(err error) {
+	if err != nil {
+		d.screen.put(shown{alone: func() { d.app().explain(err) }})
+	}
+}
+
 // tell says how a session ended, in words.
 func (d *desk) tell(j job, s *session.Session, e runner.Ending) {
 	var b strings.Builder

@@ -40,7 +40,7 @@ func resume(ctx context.Context, d *desk, args []string) error {
 			continue
 		}
 		err := outcome(d.goOn(ctx, v))
-		d.screen.alone(func() { d.app().explain(err) })
+		d.explain(err)
 		code, count = worse(code, codeOf(err)), count+1
 		if ctx.Err() != nil {
 			break

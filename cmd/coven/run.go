@@ -111,9 +111,6 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	if err := o.preface(ctx, h, target); err != nil {
-		return err
-	}
 	return o.work(ctx, &desk{house: h, engine: e, json: o.json, approve: o.approver()}, from, len(todo), target)
 }
 
@@ -125,6 +122,9 @@ func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, ta
 	}
 	d.screen = o.app.screen(o.json, draw)
 	defer d.screen.close()
+	if err := d.preface(ctx, target); err != nil {
+		return err
+	}
 	s := &shift{
 		desk: d, pool: from, width: cmp.Or(o.width, d.house.config.Run.MaxTasks), max: o.max, watch: o.watch,
 		ask: o.app.interactive && !o.json, onto: target.Branch,
@@ -301,19 +301,16 @@ func (o *runOptions) list(todo []job, target worktree.Target) error {
 }
 
 // preface says what the user should know before agents work.
-func (o *runOptions) preface(ctx context.Context, h *house, target worktree.Target) error {
-	if o.json {
-		return nil
-	}
+func (d *desk) preface(ctx context.Context, target worktree.Target) error {
 	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
-	uncommitted, err := h.repo.Uncommitted(ctx)
+	uncommitted, err := d.house.repo.Uncommitted(ctx)
 	if err != nil {
 		return err
 	}
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	checks, found := h.checks()
+	checks, found := d.house.checks()
 	switch {
 	case len(checks) == 0:
 		lines = append(lines, "NO CHECKS: nothing says how to test this repository, so nothing is tested before it lands (set checks in .coven/config.yaml)")
@@ -322,9 +319,7 @@ func (o *runOptions) preface(ctx context.Context, h *house, target worktree.Targ
 	}
 	lines = append(lines, "landing on "+target.Branch)
 	for _, line := range lines {
-		if err := o.app.say("%s\n", printable(line)); err != nil {
-			return err
-		}
+		d.say("%s\n", printable(line))
 	}
 	return nil
 }

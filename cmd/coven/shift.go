@@ -193,7 +193,7 @@ func (s *shift) lost(e ended) bool {
 // fail shows an error between the lines of the tasks at work.
 func (s *shift) fail(err error) {
 	s.code = worse(s.code, codeOf(err))
-	s.desk.screen.alone(func() { s.desk.app().explain(err) })
+	s.desk.explain(err)
 }
 
 // question asks the person at the terminal about the next change that is ready.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// emitters is how many tasks speak at once.
+const emitters = 50
+
+// stalled is a reader that does not read until it is let.
+type stalled struct {
+	let  chan struct{}
+	seen bytes.Buffer
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	<-s.let
+	return s.seen.Write(p)
+}
+
+// Emitters are never held up, also when nobody reads; afterwards every line is
+// there once, in the order of each emitter. C-40
+func TestScreenIsNeverInTheWay(t *testing.T) {
+	const each = 200
+	out := &stalled{let: make(chan struct{})}
+	s := newScreen(out, func(e event.Event) string { return fmt.Sprintf("%s %s\n", e.Task, e.Path) }, nil)
+	var all sync.WaitGroup
+	for task := range emitters {
+		all.Go(func() {
+			for n := range each {
+				s.see(event.Event{Type: event.Warning, Task: fmt.Sprint(task), Path: fmt.Sprint(n)})
+			}
+		})
+	}
+	all.Wait() // with nobody reading
+	close(out.let)
+	s.close()
+	lines := strings.Split(strings.TrimSpace(out.seen.String()), "\n")
+	if len(lines) != emitters*each {
+		t.Fatalf("%d lines, not %d", len(lines), emitters*each)
+	}
+	next := map[string]int{}
+	for _, line := range lines {
+		task, n, _ := strings.Cut(line, " ")
+		if n != fmt.Sprint(next[task]) {
+			t.Fatalf("task %s shows %s where %d belongs", task, n, next[task])
+		}
+		next[task]++
+	}
+}
+
+// A question has the screen for itself: what is said meanwhile comes after it.
+func TestScreenAlone(t *testing.T) {
+	var out bytes.Buffer
+	s := newScreen(&out, plainLines, nil)
+	s.say("before\n")
+	s.alone(func() {
+		s.say("after\n")
+		out.WriteString("question\n")
+	})
+	s.close()
+	if out.String() != "before\nquestion\nafter\n" {
+		t.Errorf("the screen shows %q", out.String())
+	}
+}
+
+// What a person sees is a summary's first 100 characters, whatever they are made
+// of, and a failure with its type and severity. C-38 C-39
+func TestStepEnd(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"ok":true,"agent":"build","summary":"` + strings.Repeat("日本", 150) + `"}`:               "work: done\n  " + strings.Repeat("日本", 50),
+		`{"ok":true,"agent":"build","summary":"two\nlines"}`:                                      "work: done\n  two lines",
+		`{"ok":false,"agent":"build","error":"too\nlate","error_type":"timeout"}`:                 "  ✗ build failed: timeout: too late (error)",
+		`{"ok":false,"agent":"build","error":"too late","error_type":"timeout","tolerated":true}`: "  ✗ build failed: timeout: too late (warning)",
+		`{"ok":false,"error":"the command ended with exit code 1","error_type":"process_exit"}`:   "work: failed: the command ended with exit code 1",
+	} {
+		e := event.Event{Type: event.StepCompleted, Path: "work#1", Data: []byte(data)}
+		if got := story(e); got != want {
+			t.Errorf("%s\ngot  %q\nwant %q", data, got, want)
+		}
+	}
+}
+
+// BenchmarkScreen measures how long an event takes to the screen while 50 tasks
+// speak at once: the 99th percentile must be below 100 ms. Its floor is a call of
+// the writer itself.
+func BenchmarkScreen(b *testing.B) {
+	var mu sync.Mutex
+	var delays []time.Duration
+	s := newScreen(&bytes.Buffer{}, func(e event.Event) string {
+		mu.Lock()
+		defer mu.Unlock()
+		delays = append(delays, time.Since(e.Time))
+		return plainLines(e)
+	}, nil)
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for range emitters {
+		all.Go(func() {
+			for range b.N {
+				s.see(event.Event{Type: event.StepStarted, Task: "task", Path: "step#1", Time: time.Now()})
+			}
+		})
+	}
+	all.Wait()
+	s.close()
+	b.StopTimer()
+	slices.Sort(delays)
+	b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(delays[len(delays)/2].Microseconds())/1000, "p50-ms")
+}
