@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
 )
 
 // TestDocs holds the documents to the program: every command in a shell block
@@ -115,6 +118,61 @@ func links(t *testing.T, file, text string) {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(file), link)); err != nil {
 			t.Errorf("%s links to %s: %v", file, link, err)
 		}
+	}
+}
+
+// The YAML in guides is a grimoire or a user's configuration, and valid.
+func TestGuides(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no guides: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), "```yaml\n")[1:] {
+			block, _, _ := strings.Cut(part, "```")
+			if strings.Contains(block, "steps:") {
+				_, err = grimoires.Parse(file, []byte(block))
+			} else {
+				err = settings(t, block)
+			}
+			if err != nil {
+				t.Errorf("%v\nin\n%s", err, block)
+			}
+		}
+	}
+}
+
+// settings reads a text as a user's configuration.
+func settings(t *testing.T, text string) error {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "coven"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "coven", "config.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(t.TempDir(), func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
+	return err
+}
+
+// The example of a request is one that this coven reads.
+func TestRequestDoc(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "session.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```json\n{\"kind\"")
+	block, _, _ = strings.Cut(block, "```")
+	dec := json.NewDecoder(strings.NewReader("{\"kind\"" + block))
+	dec.DisallowUnknownFields()
+	var r session.Request
+	if err := dec.Decode(&r); err != nil || r.Kind != session.KindMessage || r.Text == "" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
