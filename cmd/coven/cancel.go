@@ -18,7 +18,7 @@ func newCancel(a *app) *cobra.Command {
 	var req worktree.RemoveRequest
 	cmd := &cobra.Command{
 		Use:   "cancel TASK",
-		Short: "Stop a task's session for good: its processes end, its work is stored, the task is free",
+		Short: "Stop a task's session for good, store its work and free the task",
 		Long: `Stop a task's session, also while another coven works on it: everything that
 the session started is ended first. Its worktree is stored under
 refs/coven/rescue before it is removed, and the task is open again.`,

@@ -116,9 +116,9 @@ func (o *runOptions) run(ctx context.Context) error {
 
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, target worktree.Target) error {
-	draw := plainLines
-	if count > 1 || o.watch {
-		draw = taskLines
+	draw := taskLines
+	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
+		draw = plainLines // there will not be another task
 	}
 	d.screen = o.app.screen(o.json, draw)
 	defer d.screen.close()
