@@ -71,9 +71,9 @@ func (v *visit) orphans(ctx context.Context, owned map[string]bool) ([]finding, 
 		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
 			continue // it has an owner, or Stale tells what it is
 		}
-		text := "of task %s, which nobody works on: %s"
+		text := "task %s, on which nobody works, has a worktree: %s"
 		if !t.Present {
-			text = "of task %s, which nobody works on: the directory %s is gone, its branch is not"
+			text = "task %s, on which nobody works, has a branch; its worktree %s is gone"
 		}
 		f := bad("coven doctor --fix", text, t.TaskID, t.Path)[0]
 		f.mend = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
@@ -152,7 +152,7 @@ func (v *visit) leftovers(context.Context) []finding {
 	var found []finding
 	parent := v.app.socketDir()
 	if dirs := scratch.Abandoned(parent); len(dirs) > 0 {
-		f := odd("coven doctor --fix", "%d directories of sockets in %s, of covens that were killed", len(dirs), parent)[0]
+		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
 		f.mend = func(context.Context) (string, error) {
 			scratch.Sweep(parent)
 			if left := scratch.Abandoned(parent); len(left) > 0 {

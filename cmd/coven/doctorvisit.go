@@ -258,7 +258,7 @@ func (v *visit) refs(ctx context.Context) []finding {
 	var parts []string
 	for _, a := range accounts {
 		if a.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s (%s)", a.Count, a.Kind, size(a.Bytes)))
+			parts = append(parts, fmt.Sprintf("%s: %d (%s)", a.Kind, a.Count, size(a.Bytes)))
 		}
 	}
 	if len(parts) == 0 {
