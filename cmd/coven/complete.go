@@ -29,7 +29,7 @@ const (
 )
 
 // completeTime bounds how long somebody waits who has pressed the tab key.
-const completeTime = 3 * time.Second
+const completeTime = 2 * time.Second
 
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
