@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,12 +70,19 @@ func TestSize(t *testing.T) {
 // A claim whose session is gone is not dead while something may work under it.
 func TestAtLarge(t *testing.T) {
 	now := time.Now()
+	coven := exec.CommandContext(t.Context(), "sleep", "600")
+	coven.Args[0] = "coven"
+	if err := coven.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
 	h := &house{app: &app{now: func() time.Time { return now }}}
 	for name, c := range map[string]struct {
 		holder  string
 		expires time.Time
 		atLarge bool
 	}{
+		"its coven runs":                 {fmt.Sprintf("%s%s/%d", actorPrefix, machine(), coven.Process.Pid), now, true},
 		"another program has the number": {holderName(), now, false}, // a test is no coven
 		"nobody has the number":          {actorPrefix + machine() + "/4194305", now.Add(time.Hour), false},
 		"no number":                      {actorPrefix + machine() + "/x", now.Add(time.Hour), false},
