@@ -9,7 +9,7 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
-.PHONY: build test e2e lint fmt proto tidy demo bench fuzz clean
+.PHONY: build test e2e lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -36,6 +36,9 @@ demo: build ## the main job, start to end, in a scratch repository: REAL=1 uses 
 	@if [ -n "$(REAL)" ]; then $(GO) run ./examples/demo -coven $(BIN)/coven -real; else \
 		.ci/claude $(TOOLS) || echo "No npm, or no registry: the demo plays the fake CLI instead of the real one."; \
 		$(GO) run ./examples/demo -coven $(BIN)/coven -claude $(TOOLS)/claude/node_modules/.bin/claude; fi
+
+man: build ## the man pages of all commands, in bin/man
+	$(BIN)/coven man $(BIN)/man
 
 bench: ## the numbers, each beside its floor
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...

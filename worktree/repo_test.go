@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -88,6 +89,7 @@ func TestTarget(t *testing.T) {
 	add(t, r, "T")
 	_, err := r.Target(ctx, "coven/T")
 	wantIs(t, err, ErrTaskBranch)
+	equal(t, "branches", strings.Join(value[[]string](t)(r.Branches(ctx)), " "), "main release/1")
 	gitIn(t, r.Root, "checkout", "-q", "--detach")
 	_, err = r.Target(ctx, "")
 	wantIs(t, err, ErrDetached)

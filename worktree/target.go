@@ -65,3 +65,19 @@ func headOf(ctx context.Context, gitDir string) (string, error) {
 	}
 	return ref, err
 }
+
+// Branches lists the local branches that a task could land on, by name: those
+// of tasks are left out.
+func (r *Repo) Branches(ctx context.Context) ([]string, error) {
+	refs, err := r.git().Refs(ctx, headsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the branches: %w", err)
+	}
+	var names []string
+	for _, ref := range refs {
+		if name := strings.TrimPrefix(ref.Name, headsPrefix); !strings.HasPrefix(name, branchPrefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

@@ -12,9 +12,10 @@ import (
 
 func newApprove(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "approve TASK",
-		Short: "Approve a change that waits for review, and land it",
-		Args:  cobra.ExactArgs(1),
+		Use:               "approve TASK",
+		Short:             "Approve a change that waits for review, and land it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.atDesk(cmd.Context(), func(d *desk) error { return approve(cmd.Context(), d, args[0]) })
 		},

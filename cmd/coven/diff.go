@@ -15,9 +15,10 @@ import (
 func newDiff(a *app) *cobra.Command {
 	var stat bool
 	cmd := &cobra.Command{
-		Use:   "diff TASK",
-		Short: "Show what a task's worktree changes: committed, uncommitted and untracked",
-		Args:  cobra.ExactArgs(1),
+		Use:               "diff TASK",
+		Short:             "Show what a task's worktree changes: committed, uncommitted and untracked",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

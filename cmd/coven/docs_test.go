@@ -197,3 +197,21 @@ func TestSessionDoc(t *testing.T) {
 		t.Errorf("%+v, %v", started, err)
 	}
 }
+
+// docs/commands.md is what the program's help says.
+func TestCommandsPage(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "commands.md")
+	page := commandsPage(newRoot(newApp()))
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	present, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(present) != page {
+		t.Errorf("%s is not what the program says: UPDATE=1 go test ./cmd/coven -run TestCommandsPage", file)
+	}
+}

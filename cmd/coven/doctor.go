@@ -1,136 +1,192 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/coven-run/coven/internal/session"
 )
 
+// checkup is one thing that doctor examines.
+type checkup struct {
+	name, about string
+	inside      bool // needs a repository
+	look        func(*visit, context.Context) []finding
+}
+
+// checkups are what doctor examines, in order. What clears worktrees comes after
+// what gives back the claims on them.
+func checkups() []checkup {
+	return []checkup{
+		{"git", "git is there, 2.38 or newer", false, (*visit).git},
+		{"claude", "the agent CLI is there, and not older than the one coven is tested with", false, (*visit).claude},
+		{"login", "the agent CLI has a credential; it is not tried out", false, (*visit).login},
+		{"processes", "how the children of an agent are held together", false, (*visit).processes},
+		{"sandbox", "what fences an agent's shell commands", false, (*visit).sandbox},
+		{"repository", "there is one, with a branch to land on and no lock of a git that died", false, (*visit).repository},
+		{"config", "the settings can be read, and from which files", true, (*visit).config},
+		{"tracker", "the tasks can be read, and from where", true, (*visit).tracker},
+		{"checks", "something is tested before a change lands", true, (*visit).checks},
+		{"disk", "there is room for worktrees and journals", true, (*visit).disk},
+		{"sessions", "all can be read, and none was cut off", true, (*visit).sessions},
+		{"claims", "no task is claimed by a session that is over or gone", true, (*visit).claims},
+		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*visit).worktrees},
+		{"leftovers", "no files of a coven that was killed", true, (*visit).leftovers},
+		{"refs", "how many refs coven keeps, and what they cost", true, (*visit).refs},
+	}
+}
+
+// The states of a finding.
+const (
+	stateOK   = "ok"
+	stateWarn = "warn"
+	stateFail = "fail"
+)
+
+// finding is what one look found.
+type finding struct {
+	Name  string `json:"name"`  // of the checkup
+	State string `json:"state"` // ok, warn or fail
+	Text  string `json:"text"`
+	Fixed string `json:"fixed,omitempty"` // what --fix did about it
+	Next  string `json:"next,omitempty"`  // the one command that helps
+
+	mend func(context.Context) (string, error) // nil: not for a program to do
+}
+
+func good(format string, args ...any) []finding {
+	return []finding{{State: stateOK, Text: fmt.Sprintf(format, args...)}}
+}
+
+func bad(next, format string, args ...any) []finding {
+	return []finding{{State: stateFail, Text: fmt.Sprintf(format, args...), Next: next}}
+}
+
+func odd(next, format string, args ...any) []finding {
+	return []finding{{State: stateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
+}
+
 func newDoctor(a *app) *cobra.Command {
-	return &cobra.Command{
+	var fix, asJSON bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what coven needs, and what it left",
+		Short: "Check what coven needs, and what a crash left; --fix clears that away",
+		Long:  doctorHelp(),
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			code := exitOK
-			for _, f := range a.examine(cmd.Context()) {
-				mark := "ok  "
-				if f.problem {
-					mark, code = "FAIL", exitFailed
-				}
-				if err := a.say("%s  %-10s %s\n", mark, f.name, printable(f.text)); err != nil {
-					return err
-				}
-				if f.next != "" {
-					if err := a.say("      next: %s\n", f.next); err != nil {
-						return err
-					}
-				}
+			v := a.visit(cmd.Context())
+			found, err := v.examine(cmd.Context(), fix)
+			if err != nil {
+				return err
 			}
-			return status(code)
+			if asJSON {
+				err = a.sayJSON(found)
+			} else {
+				err = a.sayFindings(found)
+			}
+			if err == nil && slices.ContainsFunc(found, func(f finding) bool { return f.State == stateFail }) {
+				err = status(exitFailed)
+			}
+			return err
 		},
 	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything, and say what was done")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
-// finding is what one check of doctor found.
-type finding struct {
-	name, text, next string
-	problem          bool
-}
+func doctorHelp() string {
+	var b strings.Builder
+	b.WriteString(`Check what coven needs and what it left behind. A line that begins with FAIL is
+in the way of a run, one with warn is good to know; each has the command that
+helps.
 
-func (a *app) examine(ctx context.Context) []finding {
-	found := []finding{
-		toolFound(ctx, "git", "install git 2.38 or newer", "git", "--version"),
-		toolFound(ctx, "claude", "npm install -g @anthropic-ai/claude-code", "claude", "--version"),
+--fix takes away what nobody needs: claims of sessions that are over or gone,
+whose tasks are free again, worktrees of such tasks, files of a coven that was
+killed. What is in a worktree is stored under refs/coven/rescue first. What
+belongs to a session that can go on is not touched, nor a lock of git's.
+
+`)
+	for _, c := range checkups() {
+		fmt.Fprintf(&b, "  %-10s  %s\n", c.name, c.about)
 	}
-	h, err := a.open(ctx)
-	if err != nil {
-		return append(found, finding{name: "repository", text: err.Error(), next: hint(err), problem: true})
-	}
-	found = append(found, finding{name: "repository", text: h.repo.Root}, h.containment(), h.trackerState(ctx), h.checkState())
-	return append(found, h.leftovers(ctx)...)
+	return strings.TrimRight(b.String(), "\n")
 }
 
-// toolTime bounds how long a program may take to say its version.
-const toolTime = 30 * time.Second
-
-func toolFound(ctx context.Context, name, next string, argv ...string) finding {
-	ctx, cancel := context.WithTimeout(ctx, toolTime)
-	defer cancel()
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.WaitDelay = &out, time.Second
-	if err := cmd.Run(); err != nil {
-		if errors.Is(err, exec.ErrNotFound) {
-			return finding{name: name, text: "not on PATH", next: next, problem: true}
+// sayFindings prints a line for each finding, and what to do about it.
+func (a *app) sayFindings(found []finding) error {
+	for _, f := range found {
+		mark := map[string]string{stateOK: "ok", stateWarn: "warn", stateFail: "FAIL"}[f.State]
+		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, printable(oneLine(f.Text)))
+		if f.Fixed != "" {
+			text += "      fixed: " + printable(oneLine(f.Fixed)) + "\n"
 		}
-		return finding{name: name, text: err.Error(), next: next, problem: true}
-	}
-	return finding{name: name, text: strings.TrimSpace(out.String())}
-}
-
-func (h *house) containment() finding {
-	e, err := h.start()
-	if err != nil {
-		return finding{name: "processes", text: err.Error(), problem: true}
-	}
-	defer e.close()
-	text := e.launcher.Containment().String()
-	if why := e.launcher.Refused(); why != nil {
-		text += fmt.Sprintf(" (no PID namespace: %v)", why)
-	}
-	return finding{name: "processes", text: "children are contained by a " + text + "; shell commands are not fenced yet"}
-}
-
-func (h *house) trackerState(ctx context.Context) finding {
-	if h.noTasks != nil {
-		return finding{name: "tasks", text: h.noTasks.Error(), problem: true}
-	}
-	ready, err := h.tracker.Ready(ctx)
-	if err != nil {
-		return finding{name: "tasks", text: err.Error(), problem: true}
-	}
-	return finding{name: "tasks", text: fmt.Sprintf("%d ready in %s", len(ready), h.tracker.Where())}
-}
-
-func (h *house) checkState() finding {
-	checks, _ := h.checks()
-	if len(checks) == 0 {
-		return finding{name: "checks", text: "none: nothing is tested before it lands", next: "list checks in .coven/config.yaml"}
-	}
-	return finding{name: "checks", text: strings.Join(checks, "; ")}
-}
-
-// leftovers are sessions that wait for somebody and worktrees that nobody has.
-func (h *house) leftovers(ctx context.Context) []finding {
-	var found []finding
-	views, err := session.List(h.repo.Root)
-	if err != nil {
-		found = append(found, finding{name: "sessions", text: err.Error(), problem: true})
-	}
-	owned := map[string]bool{}
-	for _, v := range views {
-		owned[v.Task] = owned[v.Task] || v.Ended.IsZero() || v.Status == session.Blocked
-		if v.Status == session.Interrupted {
-			found = append(found, finding{name: "session", text: v.Task + " was interrupted", next: nextOf(v)})
+		if f.Next != "" {
+			text += "      next: " + printable(f.Next) + "\n"
+		}
+		if err := a.say("%s", text); err != nil {
+			return err
 		}
 	}
-	trees, err := h.repo.Worktrees(ctx)
-	if err != nil {
-		return append(found, finding{name: "worktrees", text: err.Error(), problem: true})
-	}
-	for _, t := range trees {
-		if !owned[t.TaskID] {
-			found = append(found, finding{name: "worktree", text: t.Path + " belongs to no session that is under way", problem: true})
+	return nil
+}
+
+// examine goes through all checkups, and mends what it may.
+func (v *visit) examine(ctx context.Context, fix bool) ([]finding, error) {
+	defer v.leave()
+	all := []finding{}
+	for _, c := range checkups() {
+		if c.inside && v.house == nil {
+			continue
 		}
+		found := v.checked(ctx, c, fix)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		for i := range found {
+			found[i].Name = c.name
+		}
+		all = append(all, found...)
 	}
-	return found
+	return all, nil
+}
+
+// checked makes one checkup. When something was mended it looks again: what was
+// cleared away may have hidden more.
+func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
+	var mended []finding
+	tried := map[string]bool{}
+	for {
+		found, again := c.look(v, ctx), false
+		for i, f := range found {
+			if !fix || f.mend == nil || tried[f.Text] {
+				continue
+			}
+			tried[f.Text] = true
+			if found[i] = f.mendNow(ctx); found[i].Fixed != "" {
+				mended, again = append(mended, found[i]), true
+			}
+		}
+		if again && ctx.Err() == nil {
+			v.forget()
+			continue
+		}
+		if len(mended) > 0 { // then nobody needs to hear that the rest is fine
+			found = slices.DeleteFunc(found, func(f finding) bool { return f.State == stateOK })
+		}
+		return append(mended, found...)
+	}
+}
+
+// mendNow mends what was found, or says why it cannot.
+func (f finding) mendNow(ctx context.Context) finding {
+	fixed, err := f.mend(ctx)
+	if err != nil {
+		f.State, f.Text, f.Next = stateFail, f.Text+": "+err.Error(), remedy(err)
+		return f
+	}
+	f.State, f.Fixed, f.Next = stateOK, fixed, ""
+	return f
 }

@@ -26,7 +26,7 @@ argument of all sessions, one JSON object a line, the oldest first. The format
 is in docs/formats/session.md. With --follow, go on with those that still come:
 until the session stops, or without an argument until you stop it.`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.completeTasks(all),
+		ValidArgsFunction: a.completeTasks(recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

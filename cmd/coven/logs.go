@@ -25,9 +25,10 @@ type logsOptions struct {
 func newLogs(a *app) *cobra.Command {
 	o := &logsOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "logs TASK",
-		Short: "Show what happened in a task's newest session",
-		Args:  cobra.ExactArgs(1),
+		Use:               "logs TASK",
+		Short:             "Show what happened in a task's newest session",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

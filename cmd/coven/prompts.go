@@ -49,9 +49,10 @@ func newPromptsList(a *app) *cobra.Command {
 func newPromptsRender(a *app) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:   "render NAME --task ID",
-		Short: "Show what an agent would be told about a task, before any step has run",
-		Args:  cobra.ExactArgs(1),
+		Use:               "render NAME --task ID",
+		Short:             "Show what an agent would be told about a task, before any step has run",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeWords((*visit).promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

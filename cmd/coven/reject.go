@@ -21,7 +21,8 @@ func newReject(a *app) *cobra.Command {
 		Long: `Reject what a task's session made. Its worktree is stored under
 refs/coven/rescue before it is removed, the task is open again, and the next
 run of the task is told what was tried and why it was rejected.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return usage("", "--reason is needed: the next attempt is told")

@@ -17,7 +17,8 @@ func newResume(a *app) *cobra.Command {
 agent that was cut off goes on with its conversation, a step that blocked the
 task is run anew. Without TASK: every session that was interrupted, that met a
 limit, or that waited for the checkout.`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeTasks(resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.atDesk(cmd.Context(), func(d *desk) error { return resume(cmd.Context(), d, args) })
 		},

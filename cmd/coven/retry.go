@@ -22,7 +22,7 @@ func newRetry(a *app) *cobra.Command {
 With --from: that step and all after it run again; what they recorded counts no
 more. Nothing in the worktree is undone: the agent is told to look.`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTasks(underWay),
+		ValidArgsFunction: a.completeTasks(retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.atDesk(cmd.Context(), func(d *desk) error { return outcome(d.retry(cmd.Context(), args[0], from)) })
 		},

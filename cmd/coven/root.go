@@ -23,7 +23,7 @@ overwritten.
   coven run                              run what is ready
   coven status                           what is going on, and what is next`,
 		SilenceErrors: true, SilenceUsage: true, Args: noCommand, RunE: showHelp,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(cmd.CommandPath()+" --help", "%w", err)
@@ -31,10 +31,12 @@ overwritten.
 	root.AddCommand(
 		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newReview(a), newApprove(a), newReject(a),
 		newCancel(a), newRetry(a), newAttach(a), newEvents(a),
-		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newVersion(a),
-		newGate(a), newPlugin(),
+		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newCompletion(a), newVersion(a),
+		newMan(a), newGate(a), newPlugin(),
 	)
 	checkArgs(root)
+	a.completeFlags(root)
+	root.CompletionOptions.SetDefaultShellCompDirective(noFiles)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
 	return root
 }

@@ -107,7 +107,7 @@ func newTaskReady(a *app) *cobra.Command {
 func newTaskShow(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a task", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTasks(tracked),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tracker, err := a.tracker(cmd)
 			if err != nil {
@@ -130,7 +130,7 @@ func newTaskShow(a *app) *cobra.Command {
 func newTaskClose(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "close ID", Short: "Close a task", Args: cobra.ExactArgs(1),
+		Use: "close ID", Short: "Close a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTasks(tracked),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tracker, err := a.tracker(cmd)
 			if err != nil {

@@ -51,9 +51,10 @@ func newWorktreeList(a *app) *cobra.Command {
 func newWorktreeRemove(a *app) *cobra.Command {
 	req := worktree.RemoveRequest{Note: "coven worktree remove"}
 	cmd := &cobra.Command{
-		Use:   "remove TASK",
-		Short: "Store what is in a worktree and nowhere else, then remove it",
-		Args:  cobra.ExactArgs(1),
+		Use:               "remove TASK",
+		Short:             "Store what is in a worktree and nowhere else, then remove it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTasks(treed),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

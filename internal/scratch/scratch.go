@@ -27,7 +27,7 @@ type Dir struct {
 
 // New makes a directory in parent that only the user can enter.
 func New(parent string) (*Dir, error) {
-	sweep(parent)
+	Sweep(parent)
 	path, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a private directory: %w", err)
@@ -61,9 +61,20 @@ func hold(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes the directories of processes that are gone. What it cannot
-// remove stays: it is in nobody's way.
-func sweep(parent string) {
+// Sweep removes the directories in parent of processes that are gone. What it
+// cannot remove stays: it is in nobody's way.
+func Sweep(parent string) { abandoned(parent, func(dir string) { _ = os.RemoveAll(dir) }) }
+
+// Abandoned lists the directories in parent of processes that are gone.
+func Abandoned(parent string) []string {
+	var dirs []string
+	abandoned(parent, func(dir string) { dirs = append(dirs, dir) })
+	return dirs
+}
+
+// abandoned visits the directories of processes that are gone, with the lock of
+// each.
+func abandoned(parent string, visit func(dir string)) {
 	locks, err := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	if err != nil {
 		return
@@ -74,7 +85,7 @@ func sweep(parent string) {
 			continue // another user's, or gone
 		}
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(filepath.Dir(name))
+			visit(filepath.Dir(name))
 		}
 		_ = f.Close()
 	}

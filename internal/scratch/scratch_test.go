@@ -3,6 +3,7 @@ package scratch_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -38,6 +39,9 @@ func TestSweep(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dead, "lock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if found := scratch.Abandoned(parent); !slices.Equal(found, []string{dead}) {
+		t.Errorf("abandoned: %v", found)
+	}
 	var dirs []*scratch.Dir
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -61,6 +65,9 @@ func TestSweep(t *testing.T) {
 	}
 	if _, err := os.Stat(dead); err == nil {
 		t.Error("what a dead process left is still there")
+	}
+	if found := scratch.Abandoned(parent); len(found) > 0 {
+		t.Errorf("abandoned: %v", found)
 	}
 	for _, d := range dirs {
 		if err := d.Close(); err != nil {

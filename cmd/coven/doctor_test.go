@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/worktree"
+)
+
+func TestOlderThan(t *testing.T) {
+	for _, c := range []struct {
+		said, least  string
+		older, known bool
+	}{
+		{"git version 2.39.5", "2.38.0", false, true},
+		{"git version 2.38", "2.38.0", true, true},
+		{"git version 2.37.9.windows.1", "2.38.0", true, true},
+		{"git version 10.0.0", "2.38.0", false, true},
+		{"2.1.197 (Claude Code)", "2.1.197", false, true},
+		{"2.1.99 (Claude Code)", "2.1.197", true, true},
+		{"3.0.0", "2.1.197", false, true},
+		{"unknown", "2.1.197", true, false},
+		{"", "2.1.197", true, false},
+	} {
+		older, known := olderThan(c.said, c.least)
+		if older != c.older || known != c.known {
+			t.Errorf("olderThan(%q, %s) = %v, %v", c.said, c.least, older, known)
+		}
+	}
+}
+
+// The version that doctor compares with is the one that the tests install.
+func TestTestedClaude(t *testing.T) {
+	pins, err := os.ReadFile(filepath.Join("..", "..", ".ci", "pins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(pins), "CLAUDE_CODE="+testedClaude+"\n") {
+		t.Errorf("the tests install another version than %s", testedClaude)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for free, want := range map[uint64]string{
+		0: stateFail, fullDisk - 1: stateFail, fullDisk: stateWarn, littleDisk - 1: stateWarn, littleDisk: stateOK, 1<<64 - 1: stateOK,
+	} {
+		f := room("/x", free)
+		if f.State != want || (f.Next == "") != (want == stateOK) {
+			t.Errorf("%d bytes: %+v", free, f)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "1.0 kB", 9949: "9.9 kB", 9950: "10 kB", 999_499: "999 kB", 999_500: "1.0 MB",
+		1_234_567: "1.2 MB", 5_000_000_000: "5.0 GB", 1 << 62: "4.6 EB",
+	} {
+		if got := size(bytes); got != want {
+			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+}
+
+// A claim whose session is gone is not dead while something may work under it.
+func TestAtLarge(t *testing.T) {
+	now := time.Now()
+	coven := exec.CommandContext(t.Context(), "sleep", "600")
+	coven.Args[0] = "coven"
+	if err := coven.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
+	h := &house{app: &app{now: func() time.Time { return now }}}
+	for name, c := range map[string]struct {
+		holder  string
+		expires time.Time
+		atLarge bool
+	}{
+		"its coven runs":                 {fmt.Sprintf("%s%s/%d", actorPrefix, machine(), coven.Process.Pid), now, true},
+		"another program has the number": {holderName(), now, false}, // a test is no coven
+		"nobody has the number":          {actorPrefix + machine() + "/4194305", now.Add(time.Hour), false},
+		"no number":                      {actorPrefix + machine() + "/x", now.Add(time.Hour), false},
+		"another machine":                {actorPrefix + "elsewhere/1", now.Add(time.Hour), true},
+		"another machine, long ago":      {actorPrefix + "elsewhere/1", now.Add(-time.Hour), false},
+	} {
+		held := worktree.Held{Claim: worktree.Claim{Holder: c.holder, Expires: c.expires}}
+		if got := h.atLarge(held); (got != "") != c.atLarge {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// Every checkup has its line in the guide.
+func TestDoctorGuide(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range checkups() {
+		if !strings.Contains(string(guide), "\n| "+c.name+" |") {
+			t.Errorf("the guide says nothing of %s", c.name)
+		}
+	}
+}

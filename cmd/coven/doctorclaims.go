@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// live says whether a session can go on: what it has belongs to it.
+func live(v session.View) bool {
+	return slices.Contains([]string{session.Running, session.Waiting, session.Blocked, session.Interrupted}, v.Status)
+}
+
+// claims finds tasks that are claimed by a session that will not work on them,
+// here or in the tracker.
+func (v *visit) claims(ctx context.Context) []finding {
+	all, err := v.house.repo.Claims(ctx)
+	if err != nil {
+		return bad("git for-each-ref refs/coven/claims", "%v", err)
+	}
+	var found []finding
+	named := map[string]bool{}
+	for _, held := range all {
+		why, at := v.house.dead(ctx, held)
+		switch {
+		case at != "":
+			found = append(found, odd("coven status", "task %s is claimed by session %s, which is gone; %s", held.Task, held.Session, at)...)
+			named[held.Task] = true
+		case why != "":
+			f := bad("coven doctor --fix", "task %s is claimed, and %s", held.Task, why)[0]
+			f.mend = func(ctx context.Context) (string, error) {
+				return v.keeper.hold(ctx, held.Task, func() (string, error) { return v.giveBack(ctx, held.Task, ownerOf(held)) })
+			}
+			found = append(found, f)
+			named[held.Task] = true
+		}
+	}
+	found = append(found, v.assigned(ctx, named)...)
+	if len(found) == 0 {
+		return good("%d, each of a session that can go on", len(all))
+	}
+	return found
+}
+
+// assigned finds tasks of the tracker that belong to a session of this
+// repository which will not work on them; those in named are known already.
+func (v *visit) assigned(ctx context.Context, named map[string]bool) []finding {
+	tasks, err := v.allTasks(ctx)
+	if err != nil {
+		return nil // the tracker's checkup says so
+	}
+	var found []finding
+	for _, t := range tasks {
+		if t.Status == task.StatusClosed || named[t.ID] || !v.house.abandoned(t.Assignee) {
+			continue
+		}
+		f := bad("coven doctor --fix", "task %s belongs to %s, a session that is over", t.ID, t.Assignee)[0]
+		f.mend = func(ctx context.Context) (string, error) {
+			return v.keeper.hold(ctx, t.ID, func() (string, error) { return v.giveBack(ctx, t.ID, t.Assignee) })
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// dead says why nobody will work on a task under this claim; empty when somebody
+// may. at says of a session that is gone what may still work for it.
+func (h *house) dead(ctx context.Context, held worktree.Held) (why, at string) {
+	root, id := h.repo.Root, held.Session
+	switch {
+	case id == "" || !session.Exists(root, id):
+		if at := h.atLarge(held); at != "" {
+			return "", at
+		}
+		return fmt.Sprintf("its session %q is gone", id), ""
+	case session.NeverBegan(root, id):
+		return fmt.Sprintf("its session %s never began", id), ""
+	case session.IsOver(root, id) && !h.retryable(ctx, held.Task):
+		return fmt.Sprintf("its session %s is over", id), ""
+	}
+	return "", ""
+}
+
+// retryable says whether a task's last session has failed and left its worktree
+// for coven retry.
+func (h *house) retryable(ctx context.Context, id string) bool {
+	v, err := session.OfTask(h.repo.Root, id)
+	if err != nil || v.Status != session.Failed {
+		return false
+	}
+	_, err = h.repo.Find(ctx, id)
+	return err == nil
+}
+
+// atLarge says what may still work under a claim whose session is gone: the
+// coven that made it, or one on another machine.
+func (h *house) atLarge(held worktree.Held) string {
+	host, pid := hostOf(held.Holder), pidOf(held.Holder)
+	if host != machine() {
+		if h.app.now().Before(held.Expires) {
+			return fmt.Sprintf("%s may still work on it until %s", cmp.Or(host, "another machine"), held.Expires.Local().Format(time.DateTime))
+		}
+		return ""
+	}
+	n, err := strconv.Atoi(pid)
+	if err != nil || n <= 0 || errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
+		return ""
+	}
+	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+	program, _, _ := bytes.Cut(line, []byte{0})
+	if err == nil && filepath.Base(string(program)) != "coven" {
+		return "" // the number belongs to another program now
+	}
+	return "its coven (pid " + pid + ") still runs"
+}
+
+// hostOf is the machine of a holder or an actor: coven/<host>/...
+func hostOf(holder string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(holder, actorPrefix), "/")
+	return host
+}
+
+// ownerOf is who the tracker says has a task under this claim.
+func ownerOf(held worktree.Held) string {
+	return actorPrefix + hostOf(held.Holder) + "/" + held.Session
+}
+
+// giveBack takes a task in the tracker from a session that is over, if it still
+// has it: one that has landed is closed, any other is free again.
+func (v *visit) giveBack(ctx context.Context, id, owner string) (string, error) {
+	const removed = "the claim is removed"
+	_, name, _ := strings.Cut(strings.TrimPrefix(owner, actorPrefix), "/")
+	last, err := session.Load(filepath.Join(v.house.repo.Root, session.Dir, name))
+	known := err == nil && name != "" && !last.Started.IsZero()
+	if known && last.Info.Tracker == untrackedName {
+		return removed, nil
+	}
+	tasks, err := v.allTasks(ctx)
+	if err != nil {
+		return "", fmt.Errorf("give the task back: %w", err)
+	}
+	if !slices.ContainsFunc(tasks, func(t task.Task) bool {
+		return t.ID == id && t.Assignee == owner && t.Status != task.StatusClosed
+	}) {
+		return removed, nil
+	}
+	if known && last.Status == session.Completed && last.Commit != "" {
+		_, err := v.house.tracker.Close(ctx, id, owner, "Landed as "+last.Commit+".")
+		return "the task is closed: it has landed as " + last.Commit, err
+	}
+	_, err = v.house.tracker.Release(ctx, id, owner, "")
+	return removed + ", the task is open again", taken(err)
+}
+
+// keeper holds tasks while they are mended, like a session that works on them:
+// no coven begins on them meanwhile. Killed, it leaves a session that never
+// began, whose claims are nobody's.
+type keeper struct {
+	house   *house
+	session *session.Session // nil until something is held
+}
+
+// holdTime is how long a claim of the keeper's holds: longer than any repair.
+const holdTime = time.Hour
+
+func (k *keeper) begin() error {
+	if k.session != nil {
+		return nil
+	}
+	root := k.house.repo.Root
+	if err := worktree.EnsureCovenDir(root); err != nil {
+		return err
+	}
+	s, err := session.Create(root, "", "doctor", k.house.app.now)
+	k.session = s
+	return err
+}
+
+func (k *keeper) close() {
+	if k.session != nil {
+		_ = k.session.Discard() // the next doctor finds it
+	}
+}
+
+// hold claims a task for as long as do works on it, in place of a dead claim if
+// there is one. Nothing is done for a task whose session can go on.
+func (k *keeper) hold(ctx context.Context, id string, do func() (string, error)) (done string, err error) {
+	if err := k.begin(); err != nil {
+		return "", err
+	}
+	repo := k.house.repo
+	held, err := repo.ClaimOf(ctx, id)
+	switch {
+	case errors.Is(err, worktree.ErrNoClaim):
+	case err != nil:
+		return "", err
+	default:
+		if why, _ := k.house.dead(ctx, held); why == "" {
+			return "", &worktree.ClaimedError{Present: held}
+		}
+	}
+	mine, err := repo.Claim(ctx, worktree.Claim{
+		Task: id, Holder: holderName(), Session: k.session.ID, Expires: k.house.app.now().Add(holdTime),
+	}, held.Oid)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, repo.Unclaim(context.WithoutCancel(ctx), id, mine.Oid)) }()
+	// Nobody can begin now. What has begun meanwhile is not ours.
+	views, err := session.List(k.house.repo.Root)
+	if err != nil {
+		return "", err
+	}
+	for _, v := range views {
+		if worktree.SafeName(v.Task) == worktree.SafeName(id) && live(v) {
+			return "", person(nextOf(v), "task %s is %s: its session can go on", v.Task, stateText(v))
+		}
+	}
+	return do()
+}

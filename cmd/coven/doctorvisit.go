@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// visit is one look of the doctor's at everything. What is broken is a finding:
+// nothing of it ends the visit.
+type visit struct {
+	app       *app
+	house     *house // nil: there is no repository, says houseErr
+	houseErr  error
+	configErr error
+	keeper    *keeper
+
+	// What several checkups ask for, once it was read.
+	views    []session.View
+	viewsErr error // names sessions that cannot be read
+	viewed   bool
+	tasks    []task.Task
+	tasksErr error
+	listed   bool
+}
+
+// visit opens what is there. Wrong settings are passed over here.
+func (a *app) visit(ctx context.Context) *visit {
+	v := &visit{app: a}
+	dir, err := a.workdir()
+	if err != nil {
+		v.houseErr = fmt.Errorf("find the current directory: %w", err)
+		return v
+	}
+	repo, err := worktree.Open(ctx, dir)
+	if err != nil {
+		v.houseErr = err
+		return v
+	}
+	settings, err := config.Load(repo.Root, a.getenv)
+	if err != nil {
+		v.configErr, settings = err, config.Default()
+	}
+	v.house = &house{app: a, repo: repo, config: settings, library: grimoires.NewLibrary(repo.Root, a.userDir())}
+	v.house.findTracker(dir)
+	v.keeper = &keeper{house: v.house}
+	return v
+}
+
+// leave ends the visit.
+func (v *visit) leave() {
+	if v.keeper != nil {
+		v.keeper.close()
+	}
+}
+
+// forget drops what was read: something was mended.
+func (v *visit) forget() { v.viewed, v.listed = false, false }
+
+// sessionViews are the sessions that can be read; the error names the others.
+func (v *visit) sessionViews() ([]session.View, error) {
+	if !v.viewed {
+		v.views, v.viewsErr = session.List(v.house.repo.Root)
+		v.viewed = true
+	}
+	return v.views, v.viewsErr
+}
+
+// allTasks are the tasks of the tracker.
+func (v *visit) allTasks(ctx context.Context) ([]task.Task, error) {
+	if !v.listed {
+		v.tasks, v.tasksErr = nil, v.house.noTasks
+		if v.house.tracker != nil {
+			v.tasks, v.tasksErr = v.house.tracker.List(ctx)
+		}
+		v.listed = true
+	}
+	return v.tasks, v.tasksErr
+}
+
+func (v *visit) repository(ctx context.Context) []finding {
+	if v.house == nil {
+		return bad(remedy(v.houseErr), "%v", v.houseErr)
+	}
+	repo := v.house.repo
+	found := lockFiles(repo.GitDir, v.app.now())
+	target, err := repo.Target(ctx, "")
+	switch {
+	case err != nil:
+		return append(found, odd(remedy(err), "%s: %v", repo.Root, err)...)
+	case len(found) > 0:
+		return found
+	}
+	return good("%s, landing on %s", repo.Root, target.Branch)
+}
+
+// patience with a lock file: no git that is at work has one for so long.
+const lockAge = time.Minute
+
+// lockFiles finds locks that a git has left in a git directory when it died.
+func lockFiles(dir string, now time.Time) []finding {
+	var files []string
+	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "shallow.lock"} {
+		files = append(files, filepath.Join(dir, name))
+	}
+	_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(file string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(file, ".lock") {
+			files = append(files, file)
+		}
+		return nil // what cannot be read has no lock that we could name
+	})
+	var found []finding
+	for _, file := range files {
+		info, err := os.Lstat(file)
+		if err != nil || now.Sub(info.ModTime()) < lockAge {
+			continue
+		}
+		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}
+		found = append(found, bad(remedy(busy), "%v", busy)...)
+	}
+	return found
+}
+
+func (v *visit) config(context.Context) []finding {
+	if v.configErr != nil {
+		return bad(remedy(v.configErr), "%v", v.configErr)
+	}
+	var read []string
+	project := filepath.Join(".coven", "config.yaml")
+	user := filepath.Join(v.app.userDir(), "config.yaml")
+	for name, file := range map[string]string{project: filepath.Join(v.house.repo.Root, project), user: user} {
+		if _, err := os.Stat(file); err == nil {
+			read = append(read, name)
+		}
+	}
+	if len(read) == 0 {
+		return good("the defaults: neither %s nor %s is there", project, user)
+	}
+	if len(read) == 2 {
+		return good("%s over %s", project, user)
+	}
+	return good("%s", read[0])
+}
+
+func (v *visit) tracker(ctx context.Context) []finding {
+	h := v.house
+	if h.noTasks != nil {
+		return bad(remedy(h.noTasks), "%v", h.noTasks)
+	}
+	ready, err := h.tracker.Ready(ctx)
+	if err != nil {
+		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
+	}
+	return good("%d ready in %s (%s)", len(ready), h.tracker.Where(), h.tracker.Kind())
+}
+
+func (v *visit) checks(context.Context) []finding {
+	checks, found := v.house.checks()
+	switch {
+	case len(checks) > 0 && len(found) > 0:
+		return good("found: %s", strings.Join(found, "; "))
+	case len(checks) > 0:
+		return good("%s", strings.Join(checks, "; "))
+	}
+	next := "coven init"
+	if _, err := os.Stat(filepath.Join(v.house.repo.Root, ".coven", "config.yaml")); err == nil {
+		next = editorAt(".coven/config.yaml", 0)
+	}
+	return odd(next, "none: nothing is tested before it lands")
+}
+
+// littleDisk is how many bytes are few for worktrees and their builds.
+const littleDisk = 1 << 30
+
+func (v *visit) disk(context.Context) []finding {
+	dirs := []string{v.house.repo.GitDir}
+	var disks [2]syscall.Statfs_t
+	if err := syscall.Statfs(dirs[0], &disks[0]); err != nil {
+		return bad("df -h "+shellWord(dirs[0]), "%s: %v", dirs[0], err)
+	}
+	// .coven may be a link to a larger disk.
+	coven := filepath.Join(v.house.repo.Root, ".coven")
+	if err := syscall.Statfs(coven, &disks[1]); err == nil && disks[1].Fsid != disks[0].Fsid {
+		dirs = append(dirs, coven)
+	}
+	var found []finding
+	for i, dir := range dirs {
+		found = append(found, room(dir, disks[i].Bavail*uint64(disks[i].Bsize)))
+	}
+	return found
+}
+
+// room says what free bytes where dir is mean.
+func room(dir string, free uint64) finding {
+	f := finding{State: stateOK, Text: fmt.Sprintf("%s free where %s is", size(int64(min(free, 1<<62))), dir)}
+	if free < littleDisk {
+		f.State, f.Next = stateWarn, "df -h "+shellWord(dir)
+	}
+	if free < fullDisk {
+		f.State = stateFail
+	}
+	return f
+}
+
+// size writes bytes for people.
+func size(bytes int64) string {
+	if bytes < 1000 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	value, unit := float64(bytes), -1
+	for ; value >= 999.5 && unit < len("kMGTPE")-1; unit++ {
+		value /= 1000
+	}
+	if value < 9.95 {
+		return fmt.Sprintf("%.1f %cB", value, "kMGTPE"[unit])
+	}
+	return fmt.Sprintf("%.0f %cB", value, "kMGTPE"[unit])
+}
+
+func (v *visit) sessions(context.Context) []finding {
+	views, broken := v.sessionViews()
+	var found []finding
+	if broken != nil {
+		found = bad("ls -l "+session.Dir, "cannot be read: %v", broken)
+	}
+	onTheWay := 0
+	for _, s := range views {
+		if live(s) {
+			onTheWay++
+		}
+		if s.Status == session.Interrupted {
+			found = append(found, odd(nextOf(s), "task %s was interrupted: %s", s.Task, s.Detail)...)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	return good("%d, of which %d can go on", len(views), onTheWay)
+}
+
+func (v *visit) refs(ctx context.Context) []finding {
+	accounts, err := v.house.repo.Account(ctx)
+	if err != nil {
+		return bad("git fsck --connectivity-only", "%v", err)
+	}
+	var parts []string
+	for _, a := range accounts {
+		if a.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d (%s)", a.Kind, a.Count, size(a.Bytes)))
+		}
+	}
+	if len(parts) == 0 {
+		return good("coven keeps none")
+	}
+	return good("%s", strings.Join(parts, ", "))
+}
+
+// remedy is the one command that helps against an error; empty when there is no
+// such command.
+func remedy(err error) string {
+	busy, backend, redirect := (*worktree.BusyError)(nil), (*task.BackendError)(nil), (*task.RedirectError)(nil)
+	marked, corrupt, program := (*task.ConflictMarkersError)(nil), (*task.CorruptError)(nil), (*task.ProgramError)(nil)
+	wrong, exit := config.Errors(nil), (*exitError)(nil)
+	switch {
+	case errors.As(err, &exit):
+		return exit.next
+	case errors.Is(err, worktree.ErrNotRepository):
+		return "git init"
+	case errors.Is(err, worktree.ErrNoCommits):
+		return "git commit --allow-empty -m first"
+	case errors.Is(err, worktree.ErrBare):
+		return "git clone . ../checkout"
+	case errors.Is(err, worktree.ErrDetached), errors.Is(err, worktree.ErrTaskBranch):
+		return "git switch BRANCH"
+	case errors.As(err, &busy):
+		return "rm " + shellWord(busy.File)
+	case errors.As(err, &backend):
+		return "npm install -g @beads/bd"
+	case errors.As(err, &redirect):
+		return "export BEADS_DIR=" + shellWord(redirect.To)
+	case errors.As(err, &marked):
+		return editorAt(marked.File, marked.Line)
+	case errors.As(err, &corrupt):
+		return editorAt(corrupt.File, corrupt.Line)
+	case errors.As(err, &program):
+		return shellWord(program.Program) + " doctor"
+	case errors.As(err, &wrong) && len(wrong) > 0:
+		return editorAt(wrong[0].File, wrong[0].Line)
+	}
+	return hint(err)
+}
+
+// editorAt opens a file at a line, if one is given.
+func editorAt(file string, line int) string {
+	if line == 0 {
+		return "${EDITOR:-vi} " + shellWord(file)
+	}
+	return fmt.Sprintf("${EDITOR:-vi} +%d %s", line, shellWord(file))
+}

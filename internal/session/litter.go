@@ -1,0 +1,145 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// litterAge is how long a file must have been left alone to be litter: between
+// making a file and locking or naming it there is a moment.
+const litterAge = time.Minute
+
+// Litter is something that a process has left which was killed, and that no
+// session needs.
+type Litter struct {
+	Path string // absolute
+	Text string // what it is, for a person
+
+	root, id string // of the session it belongs to
+	alone    bool   // only this file, not all below Path
+}
+
+// temporary are the names of files that were to replace one of a session's.
+var temporary = regexp.MustCompile(`^\.(plan\.yaml|session\.md|metadata\.json)-?[0-9]+$`)
+
+// FindLitter lists the litter in a project: requests to sessions that are over
+// or gone, sessions that never began, files that were never finished.
+func FindLitter(root string, now time.Time) ([]Litter, error) {
+	var all []Litter
+	inboxes, err := names(filepath.Join(root, inboxDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range inboxes {
+		if !needsInbox(root, id) {
+			all = append(all, Litter{Path: filepath.Join(root, inboxDir, id), Text: "requests to a session that is over", root: root, id: id})
+		}
+	}
+	sessions, err := names(filepath.Join(root, Dir))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range sessions {
+		all = append(all, litterOf(root, id, now)...)
+	}
+	return all, nil
+}
+
+// litterOf is the litter in one session's directory.
+func litterOf(root, id string, now time.Time) []Litter {
+	dir := filepath.Join(root, Dir, id)
+	if held(dir) {
+		return nil
+	}
+	if NeverBegan(root, id) && old(dir, now) {
+		return []Litter{{Path: dir, Text: "a session that never began", root: root, id: id}}
+	}
+	files, err := names(dir)
+	if err != nil {
+		return nil // a file beside the sessions, or gone
+	}
+	var found []Litter
+	for _, name := range files {
+		file := filepath.Join(dir, name)
+		if temporary.MatchString(name) && old(file, now) {
+			found = append(found, Litter{Path: file, Text: "a file that was never finished", root: root, id: id, alone: true})
+		}
+	}
+	return found
+}
+
+// needsInbox says whether somebody may still read requests to a session.
+func needsInbox(root, id string) bool {
+	return Exists(root, id) && !IsOver(root, id) && !NeverBegan(root, id)
+}
+
+// Remove removes it, unless somebody has taken up the session since: ErrBusy.
+func (l Litter) Remove() error {
+	free, err := reserve(filepath.Join(l.root, Dir, l.id))
+	if err != nil {
+		return fmt.Errorf("session %s: %w", l.id, err)
+	}
+	defer free()
+	if l.needed() {
+		return fmt.Errorf("session %s: %w", l.id, ErrBusy)
+	}
+	remove := os.RemoveAll
+	if l.alone {
+		remove = os.Remove
+	}
+	if err := remove(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what is left of session %s: %w", l.id, err)
+	}
+	return nil
+}
+
+// needed says whether the session has begun since, or goes on, and this is more
+// than a file that nobody knows. Whoever asks holds the session's lock.
+func (l Litter) needed() bool {
+	dir := filepath.Join(l.root, Dir, l.id)
+	v, err := Load(dir)
+	if l.alone || err != nil || v.Started.IsZero() {
+		return false
+	}
+	return l.Path == dir || v.Status != Completed && v.Status != Failed && v.Status != Cancelled
+}
+
+// reserve keeps others from writing the session in dir. One that has no journal
+// nobody can write.
+func reserve(dir string) (free func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, eventsFile), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := acquire(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// old says whether a file was left alone for long enough.
+func old(file string, now time.Time) bool {
+	info, err := os.Lstat(file)
+	return err == nil && now.Sub(info.ModTime()) >= litterAge
+}
+
+// names are the entries of a directory; of one that is not there, none.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for what is left over: %w", err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all, nil
+}
