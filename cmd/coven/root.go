@@ -20,7 +20,7 @@ overwritten.
 
   coven run -p "add a --version flag"    a task of one sentence, no set-up
   coven task add "Fix the login bug"     a task in the repository's tracker
-  coven run                              run what is ready
+  coven run -j 4                         run what is ready, four at once
   coven status                           what is going on, and what is next`,
 		SilenceErrors: true, SilenceUsage: true, Args: noCommand, RunE: showHelp,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -28,17 +28,26 @@ overwritten.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(cmd.CommandPath()+" --help", "%w", err)
 	})
-	root.AddCommand(
-		newRun(a), newResume(a), newStatus(a), newWhy(a), newLogs(a), newDiff(a), newReview(a), newApprove(a), newReject(a),
-		newCancel(a), newRetry(a), newAttach(a), newEvents(a),
-		newTask(a), newWorktree(a), newPrompts(a), newInit(a), newDoctor(a), newCompletion(a), newVersion(a),
-		newMan(a), newGate(a), newPlugin(),
-	)
+	group(root, "Run:", newRun(a), newResume(a), newRetry(a), newCancel(a))
+	group(root, "Decide:", newReview(a), newApprove(a), newReject(a))
+	group(root, "Look:", newStatus(a), newWhy(a), newAttach(a), newLogs(a), newEvents(a), newDiff(a))
+	group(root, "What there is:", newTask(a), newWorktree(a), newPrompts(a))
+	group(root, "Set up:", newInit(a), newDoctor(a), newCompletion(a), newVersion(a))
+	root.AddCommand(newMan(a), newGate(a), newPlugin())
 	checkArgs(root)
 	a.completeFlags(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(noFiles)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
 	return root
+}
+
+// group adds commands to root, under a title in its help.
+func group(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // noCommand refuses what is not the name of a command.
