@@ -54,30 +54,31 @@ const followEvery = 200 * time.Millisecond
 
 // print shows the events, and with -f those that still come.
 func (o *logsOptions) print(ctx context.Context, v session.View) error {
-	seen := 0
+	tail := event.NewTail(filepath.Join(v.Dir, "events.jsonl"))
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
 	for {
 		// The state is read before the events: what ends the session is shown.
 		now, err := session.Load(v.Dir)
 		if err != nil {
 			return err
 		}
-		events, err := event.Read(filepath.Join(v.Dir, "events.jsonl"))
+		events, err := tail.Next()
 		if err != nil {
 			return err
 		}
-		for _, e := range events[seen:] {
+		for _, e := range events {
 			if err := o.app.say("%s", plainLines(e)); err != nil {
 				return err
 			}
 		}
-		seen = len(events)
 		if !o.follow || now.Status != session.Running {
 			return o.app.say("%s  %s\n", printable(v.Task), stateText(now))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(followEvery):
+		case <-ticker.C:
 		}
 	}
 }

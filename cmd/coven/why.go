@@ -79,6 +79,10 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 		r.Next = "coven run " + shellWord(id)
 	case session.Interrupted:
 		r.Reason = h.interrupted(v)
+	case session.Waiting:
+		if v.Reason == "limit" {
+			r.Reason += fmt.Sprintf(" (met at %s; the API has not said until when)", v.Updated.Local().Format("15:04"))
+		}
 	}
 	return r, nil
 }
