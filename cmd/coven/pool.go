@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -97,8 +98,8 @@ func (p *readyPool) parked(ctx context.Context, busy map[string]bool) ([]job, er
 		if busy[held.Task] {
 			continue
 		}
-		v, err := session.OfTask(p.house.repo.Root, held.Task)
-		if err != nil || v.ID != held.Session || !p.goesOn(v) {
+		v, err := session.Load(filepath.Join(p.house.repo.Root, session.Dir, held.Session))
+		if err != nil || v.Task != held.Task || !p.goesOn(v) {
 			continue
 		}
 		if j, err := (&desk{house: p.house}).jobOf(v); err == nil {

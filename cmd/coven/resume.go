@@ -60,7 +60,7 @@ func (d *desk) goOn(ctx context.Context, v session.View) (runner.Ending, error) 
 	case v.Status == session.Waiting && v.Reason == "review":
 		return runner.Ending{}, person("coven approve "+task, "task %s waits for a review", v.Task)
 	case v.Status == session.Running:
-		return runner.Ending{}, person("coven logs -f "+task, "task %s: another coven is working on it", v.Task)
+		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
 	case v.Status == session.Completed:
 		return runner.Ending{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:

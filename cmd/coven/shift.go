@@ -31,6 +31,7 @@ type shift struct {
 	started int
 	asking  []session.View // changes that wait for the person at this terminal
 	open    bool           // a question is open
+	idle    bool           // it was said that nothing is at work
 	code    int
 	counts  map[string]int
 	ended   chan ended
@@ -82,6 +83,10 @@ func (s *shift) run(ctx context.Context) int {
 		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch) {
 			return s.over(ctx)
 		}
+		if len(s.running) == 0 && !s.open && !s.idle {
+			s.desk.say("waiting for tasks (Ctrl-C ends it)\n")
+		}
+		s.idle = len(s.running) == 0
 		select {
 		case e := <-s.ended:
 			s.finish(e)
@@ -139,7 +144,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
 	case err != nil:
 		return runner.Ending{}, err
 	case prior.Status == session.Running:
-		return runner.Ending{}, person(d.command("status"), "task %s: another coven is working on it", j.task.ID)
+		return runner.Ending{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.resume(ctx, prior)
 	}
@@ -255,8 +260,11 @@ func (s *shift) over(ctx context.Context) int {
 		parts = append(parts, fmt.Sprintf("%d %s", n, word))
 	}
 	slices.Sort(parts)
-	if total > 1 {
+	switch {
+	case total > 1:
 		s.desk.say("%d tasks: %s\n", total, strings.Join(parts, ", "))
+	case total == 0 && ctx.Err() == nil:
+		s.desk.say("nothing was left to do: other covens have the tasks\n  next: coven status\n")
 	}
 	if n := s.pool.left(); n > 0 {
 		s.desk.say("%d more not started\n", n)

@@ -40,7 +40,7 @@ const (
 const Dir = ".coven/sessions"
 
 // ErrBusy says that another coven is writing the session.
-var ErrBusy = errors.New("another coven is working on this session")
+var ErrBusy = errors.New("another coven is working on it")
 
 // ErrNone says that there is no such session.
 var ErrNone = errors.New("no such session")
