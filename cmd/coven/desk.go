@@ -30,10 +30,6 @@ type desk struct {
 
 func (d *desk) app() *app { return d.house.app }
 
-func (d *desk) command(verb string, words ...string) string {
-	return strings.Join(append([]string{"coven", verb}, words...), " ")
-}
-
 // choices are what the command line says about a new session.
 type choices struct {
 	grimoire, provider, model string
