@@ -142,6 +142,9 @@ func (r *reader) merge(n yamldoc.Node, depth int) Step {
 	}
 	r.doc.OneOf(k.Strategy, "squash", "merge", "rebase")
 	r.doc.OneOf(k.OnConflict, string(Block), resolveByAgent)
+	if k.OnConflict.Value == resolveByAgent && k.Strategy.Value == "rebase" {
+		r.doc.Fail(k.OnConflict, "what an agent made of a conflict is a merge: it cannot be rebased", "strategy: squash or merge")
+	}
 	if k.Checks.Set() && len(k.Checks.Value) == 0 {
 		r.doc.Fail(k.Checks, "the list of checks is empty", "leave checks out to use those of the configuration")
 	}

@@ -25,7 +25,7 @@ const fewCalls = 10
 // goes on: the agent may not know what it just did.
 func (w *Workshop) reminder(path string, b beginning, said []string) string {
 	var calls []string
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		var call event.Tool
 		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
 			calls = append(calls, "- "+call.Summary)
@@ -38,7 +38,7 @@ func (w *Workshop) reminder(path string, b beginning, said []string) string {
 // that is not in its conversation.
 func (w *Workshop) unheard(path string, b beginning, heard []string) []string {
 	var said []string
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		var m event.Message
 		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
 			said = append(said, m.By+" says: "+m.Text)
@@ -218,7 +218,7 @@ func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (a
 // belong to its last conversation.
 func (w *Workshop) starts(path string, b beginning) []event.AgentStart {
 	var starts []event.AgentStart
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		var start event.AgentStart
 		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
 			continue

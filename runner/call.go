@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 )
@@ -44,34 +42,18 @@ type Recorded struct {
 // Record gives leaves the memory of a journal.
 func Record(j journal, leaves Leaves) *Recorded {
 	r := &Recorded{journal: j, leaves: leaves, results: map[string]event.Event{}}
-	for _, e := range j.Events() {
+	for _, e := range remembered(j.Events()) {
 		switch e.Type {
 		case event.StepCompleted:
 			r.results[e.Path] = e
 		case event.SessionResumed:
-			var resumed event.Resumed
-			if e.Decode(&resumed) == nil {
-				r.forget(resumed)
+			var again event.Resumed
+			if e.Decode(&again) == nil {
+				maps.DeleteFunc(r.results, func(path string, _ event.Event) bool { return meant(again.Retry, path) })
 			}
 		}
 	}
 	return r
-}
-
-// forget drops the result at the path to retry, or all results below it when it
-// ends in a slash: an iteration of a loop. From there on, if that is wanted,
-// everything that was recorded later goes too.
-func (r *Recorded) forget(again event.Resumed) {
-	path, first := again.Retry, int64(math.MaxInt64)
-	meant := func(recorded string) bool {
-		return recorded == path || strings.HasSuffix(path, "/") && strings.HasPrefix(recorded, path)
-	}
-	for recorded, e := range r.results {
-		if again.From && meant(recorded) {
-			first = min(first, e.Seq)
-		}
-	}
-	maps.DeleteFunc(r.results, func(recorded string, e event.Event) bool { return meant(recorded) || e.Seq >= first })
 }
 
 // Do implements Leaves.

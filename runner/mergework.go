@@ -15,9 +15,10 @@ type lander interface {
 	// Turn waits until nobody else lands on the target.
 	Turn(ctx context.Context) (release func(), err error)
 	// Conflict puts a conflict with the target into the worktree, for an agent
-	// to resolve, and returns the commit of the target that is merged: none when
-	// there is no conflict any more. A *RefusedError says that no agent can.
-	Conflict(ctx context.Context) (target string, err error)
+	// to resolve, and returns the commit of the target that is merged, none when
+	// there is no conflict any more, and the files in conflict. A *RefusedError
+	// says that no agent can.
+	Conflict(ctx context.Context) (target string, files []string, err error)
 	// Integrate brings the target's tip into the task branch and its worktree.
 	Integrate(ctx context.Context) (Candidate, error)
 	// Land moves the target to the candidate. intent is durable before anything
@@ -133,7 +134,7 @@ func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 // recovered ends a landing that was cut off between its intent and its record.
 func (w *Workshop) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
 	var last event.Event
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
 			last = e
 		}
@@ -178,7 +179,7 @@ func (w *Workshop) prove(ctx context.Context, c Call, candidate Candidate) (Resu
 // provenHere looks for the receipts of this step before it was cut off.
 func (w *Workshop) provenHere(c Call, tree string) bool {
 	var receipts []event.Receipt
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		var r event.Receipt
 		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
 			receipts = append(receipts, r)
@@ -206,7 +207,7 @@ func (w *Workshop) review(c Call, candidate Candidate) error {
 		return nil
 	}
 	asked := false
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		var r event.Review
 		if e.Path != c.Path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil || r.Patch != candidate.Patch {
 			continue

@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 )
@@ -29,6 +31,11 @@ func (w *Workshop) resolved(ctx context.Context, c Call, b beginning) (Result, e
 	}
 	result, err := w.outcome(c, report)
 	if err == nil && result.Error == "" {
+		result.Error, err = w.dropped(ctx, c.Path, b, merging)
+		result.ErrorType = "commit"
+	}
+	if err == nil && result.Error == "" {
+		result.ErrorType = ""
 		result, err = w.committed(c, b, result, func(message string) (Commit, error) {
 			return w.Branch.CommitMerge(ctx, message, merging.Target)
 		})
@@ -53,7 +60,7 @@ func (w *Workshop) unmerge(ctx context.Context, before string) error {
 // step that was cut off the journal knows which commit of the target it is with.
 func (w *Workshop) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
 	var m event.Merging
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		if b.cutOff && e.Type == event.MergeBegun && e.Path == path && e.Seq > b.since {
 			return m, e.Decode(&m)
 		}
@@ -63,7 +70,7 @@ func (w *Workshop) conflict(ctx context.Context, path string, b beginning) (even
 			return m, err
 		}
 	}
-	target, err := w.Lander.Conflict(ctx)
+	target, files, err := w.Lander.Conflict(ctx)
 	if err != nil || target == "" {
 		return m, err
 	}
@@ -71,6 +78,46 @@ func (w *Workshop) conflict(ctx context.Context, path string, b beginning) (even
 	if err != nil {
 		return m, err
 	}
-	m = event.Merging{Target: target, Snapshot: conflicted.Commit}
+	tree, err := w.Branch.Tree(ctx)
+	if err != nil {
+		return m, err
+	}
+	m = event.Merging{Target: target, Snapshot: conflicted.Commit, Tree: tree, Files: files}
 	return m, w.emit(event.MergeBegun, path, m)
+}
+
+// dropped says what the agent took away that the target had changed: a file
+// that is no conflict and is again as the task's branch has it. Its merge would
+// undo other people's work. A conflict that the task's side won as a whole is a
+// warning.
+func (w *Workshop) dropped(ctx context.Context, path string, b beginning, m event.Merging) (why string, err error) {
+	now, err := w.Branch.Tree(ctx)
+	if err != nil {
+		return "", err
+	}
+	touched, err := w.Stage.Changed(ctx, m.Tree, now)
+	if err != nil {
+		return "", err
+	}
+	differs, err := w.Stage.Changed(ctx, b.Tree, now)
+	if err != nil {
+		return "", err
+	}
+	var lost, won []string
+	for _, file := range touched {
+		switch {
+		case slices.Contains(differs, file):
+		case slices.Contains(m.Files, file):
+			won = append(won, file)
+		default:
+			lost = append(lost, file)
+		}
+	}
+	if len(lost) > 0 {
+		return "it dropped what the target had changed in " + strings.Join(lost, ", "), nil
+	}
+	if len(won) > 0 {
+		err = w.warn(path, "the agent took the task's side as a whole in "+strings.Join(won, ", "))
+	}
+	return "", err
 }

@@ -61,7 +61,8 @@ type claims interface {
 // finds the worktree, leaving one that is gone does nothing.
 type ground interface {
 	Enter(ctx context.Context) error
-	Leave(ctx context.Context, landed bool) (rescue string, err error)
+	// landed is the tip of the task's branch that has landed, or empty.
+	Leave(ctx context.Context, landed string) (rescue string, err error)
 }
 
 // Ending is how a run of a session ended.
@@ -79,7 +80,7 @@ type Ending struct {
 func (r *Runner) Run(ctx context.Context) (Ending, error) {
 	claim, err := r.Claims.Claim(ctx)
 	if err != nil {
-		return Ending{}, err
+		return Ending{}, r.broke(err)
 	}
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
 		return Ending{}, err
@@ -94,7 +95,10 @@ func (r *Runner) Run(ctx context.Context) (Ending, error) {
 	if err != nil {
 		return Ending{}, r.broke(err)
 	}
-	return ending, r.settle(context.WithoutCancel(ctx), ending)
+	if err := r.settle(context.WithoutCancel(ctx), ending); err != nil {
+		return Ending{}, r.broke(err)
+	}
+	return ending, nil
 }
 
 // steps runs the plan's tree, or what is left of it.
@@ -134,10 +138,13 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	case out.Verdict == Stopped:
 		ending.Status, ending.Detail = out.Status, out.Result.Error
 		ending.Next = r.command("resume")
+		if out.Status == StatusFail {
+			ending.Next = r.command("retry")
+		}
 	case out.Verdict == Failed:
 		ending.Status, ending.Detail, ending.Next = Blocked, out.Result.Error, r.command("resume")
 	default:
-		ending.Status, ending.Commit = Completed, r.landed()
+		ending.Status, ending.Commit = Completed, r.landing().New
 	}
 	return ending, nil
 }
@@ -153,16 +160,16 @@ func (r *Runner) settled() bool {
 	return false
 }
 
-// landed is the commit that this session put on its target, if it did.
-func (r *Runner) landed() string {
-	commit := ""
+// landing is what this session put on its target last, if it did.
+func (r *Runner) landing() event.Landing {
+	var last event.Landing
 	for _, e := range r.Journal.Events() {
 		var l event.Landing
 		if e.Type == event.LandDone && e.Decode(&l) == nil {
-			commit = l.New
+			last = l
 		}
 	}
-	return commit
+	return last
 }
 
 // settle tells the tracker, clears up and records the ending, in this order:
@@ -196,7 +203,7 @@ func (r *Runner) complete(ctx context.Context, e Ending) error {
 		return err
 	}
 	crash.Point("complete.closed")
-	rescue, err := r.Ground.Leave(ctx, e.Commit != "")
+	rescue, err := r.Ground.Leave(ctx, r.landing().Tip)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // script does a script leaf: one command, or the checks in order.
 func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, error) {
 	if b.cutOff {
-		if err := w.Stage.Restore(ctx, b.Snapshot); err != nil {
+		if err := w.putBack(ctx, c.Path, b.Snapshot); err != nil {
 			return Result{}, err
 		}
 	}
@@ -105,7 +105,7 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, before e
 // worktree since then is the check's.
 func (w *Workshop) litter(path string) string {
 	snapshot := ""
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		switch {
 		case e.Type == event.CheckStarted && e.Path == path:
 			var check event.Check

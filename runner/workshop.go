@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
@@ -122,6 +125,9 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // whatever was cut off, this is why
 	}
+	if c.Script != nil && errors.Is(err, ErrInterrupted) {
+		err = errors.Join(err, w.park(context.WithoutCancel(ctx), c, b))
+	}
 	return result, err
 }
 
@@ -134,6 +140,33 @@ func (w *Workshop) do(ctx context.Context, c Call, b beginning) (Result, error) 
 	default:
 		return w.merge(ctx, c)
 	}
+}
+
+// park puts the worktree back to where a script that was stopped found it: what
+// a person does there afterwards is not undone when it runs again.
+func (w *Workshop) park(ctx context.Context, c Call, b beginning) error {
+	if err := w.putBack(ctx, c.Path, b.Snapshot); err != nil {
+		return err
+	}
+	return w.emit(event.StepParked, c.Path, nil)
+}
+
+// putBack makes the worktree what it was at the start of a step, and names what
+// had come since.
+func (w *Workshop) putBack(ctx context.Context, path, before string) error {
+	now, err := w.Stage.Snapshot(ctx, "cut off in "+path)
+	if err != nil {
+		return err
+	}
+	files, err := w.Stage.Changed(ctx, before, now.Commit)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	if err := w.Stage.Restore(ctx, before); err != nil {
+		return err
+	}
+	return w.warn(path, fmt.Sprintf("the step was cut off and runs anew: the worktree went back to where it began; what came since is snapshot %d: %s",
+		now.N, strings.Join(files, " ")))
 }
 
 // beginning is how a leaf finds the worktree.
@@ -167,9 +200,12 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 	return b, w.emit(event.StepStarted, c.Path, start)
 }
 
+// remembered are the events of the session that still count.
+func (w *Workshop) remembered() []event.Event { return remembered(w.Journal.Events()) }
+
 // begun finds the start of a leaf that was cut off.
 func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
-	for _, e := range w.Journal.Events() {
+	for _, e := range w.remembered() {
 		switch {
 		case e.Type == event.StepStarted && e.Path == path:
 			if err := e.Decode(&b.StepStart); err != nil {
@@ -179,8 +215,10 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 			if b.origin == "" {
 				b.origin = b.Tree
 			}
-		case e.Type == event.StepCompleted && e.Path == path:
-			b, ok = beginning{origin: b.origin}, false // it ran, and runs again because a person said so
+		case (e.Type == event.StepCompleted || e.Type == event.StepParked) && e.Path == path:
+			// It ran, and runs again because a person said so; or it was stopped,
+			// and the worktree is as it was, but for what a person did since.
+			b, ok = beginning{origin: b.origin}, false
 		}
 	}
 	return b, ok, nil

@@ -35,7 +35,7 @@ func TestAddLeftover(t *testing.T) {
 	_, err := r.Find(ctx, "T")
 	wantIs(t, err, ErrNoWorktree)
 	rest := value[*Worktree](t)(r.Leftover(ctx, "T"))
-	value[string](t)(rest.Remove(ctx, RemoveRequest{Landed: true}))
+	value[string](t)(rest.Remove(ctx, RemoveRequest{Landed: landedTip(t, rest)}))
 	add(t, r, "T")
 	_, err = r.Leftover(ctx, "other")
 	wantIs(t, err, ErrNoWorktree)
@@ -96,7 +96,11 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 					_, err = w.Tree(ctx)
 				}
 				if err == nil {
-					_, err = w.Remove(ctx, RemoveRequest{Landed: round%2 == 0})
+					req := RemoveRequest{}
+					if round%2 == 0 {
+						req.Landed = landedTip(t, w)
+					}
+					_, err = w.Remove(ctx, req)
 				}
 				if err != nil {
 					t.Error(err)

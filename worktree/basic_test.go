@@ -48,7 +48,7 @@ func TestAddCommitDiffLand(t *testing.T) {
 			equal(t, "content", read(t, filepath.Join(r.Root, "file0.txt")), "changed\n")
 
 			must(t, os.Remove(filepath.Join(w.Path, "x.log")))
-			ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: true}))
+			ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 			equal(t, "rescue", ref, "")
 			equal(t, "gone", exists(w.Path), false)
 			equal(t, "refs", strings.TrimSpace(gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/heads/coven", "refs/coven/rescue")), "")

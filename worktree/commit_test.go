@@ -147,7 +147,7 @@ func TestSubmodules(t *testing.T) {
 	c = commitAll(t, w, "moved submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "sub")
 	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
-	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: true}))
+	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
 	}

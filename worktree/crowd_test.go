@@ -34,7 +34,11 @@ func wholeRun(ctx context.Context, r *Repo, task string, journal Journal) error 
 	if err := integrateAndLand(ctx, w, "", journal); err != nil {
 		return err
 	}
-	if _, err := w.Remove(ctx, RemoveRequest{Landed: true}); err != nil {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Remove(ctx, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
 	return r.Unclaim(ctx, task, held.Oid)

@@ -293,3 +293,13 @@ func addAndRemove(ctx context.Context, r *Repo, task string) error {
 	_, err = w.Remove(ctx, RemoveRequest{Note: "work"})
 	return err
 }
+
+// landedTip is the tip of a worktree's branch, as one says it that has landed.
+func landedTip(t testing.TB, w *Worktree) string {
+	t.Helper()
+	tip, err := w.tipIfAny(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tip
+}

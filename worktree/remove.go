@@ -23,9 +23,9 @@ type RemoveRequest struct {
 	// DropIgnored lets ignored files above the cap go: a person has seen the
 	// names in an *IgnoredError.
 	DropIgnored bool
-	// Landed says that the branch's tip has landed. Then nothing is stored
-	// when W holds nothing but that tip.
-	Landed bool
+	// Landed is the tip of the branch that has landed; empty: none has. While
+	// the branch is there and W holds nothing but it, nothing is stored.
+	Landed string
 }
 
 // Remove stores what exists nowhere else, then removes the worktree, its
@@ -119,11 +119,11 @@ func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, 
 	if tip == "" || begun && tip == rec.Base {
 		return false, nil
 	}
-	if !present {
-		return !req.Landed, nil
-	}
-	if !req.Landed {
+	if req.Landed != tip {
 		return true, nil
+	}
+	if !present {
+		return false, nil
 	}
 	tree, err := w.Tree(ctx)
 	if err != nil {

@@ -60,8 +60,8 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 	}{
 		"keep":          {RemoveRequest{KeepBig: true}, true},
 		"drop":          {RemoveRequest{DropIgnored: true}, false},
-		"keep, landed":  {RemoveRequest{KeepBig: true, Landed: true}, true},
-		"drop, landed":  {RemoveRequest{DropIgnored: true, Landed: true}, false},
+		"keep, landed":  {RemoveRequest{KeepBig: true, Landed: "x"}, true},
+		"drop, landed":  {RemoveRequest{DropIgnored: true, Landed: "x"}, false},
 		"keep and drop": {RemoveRequest{KeepBig: true, DropIgnored: true}, true},
 	}
 	for name, c := range cases {
@@ -91,7 +91,7 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	w, c := ready(t, r, "T")
 	value[Landed](t)(land(t, w, c, Squash))
 	write(t, filepath.Join(w.Path, "later"), "x")
-	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: true}))
+	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
 }
 
@@ -140,7 +140,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			}
 			w := add(t, r, "T")
 			equal(t, "tree", value[string](t)(w.Tree(ctx)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-			value[string](t)(w.Remove(ctx, RemoveRequest{Landed: true}))
+			value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 			equal(t, "worktrees left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
 			noLocks(t, r.GitDir)
 		})

@@ -22,7 +22,7 @@ func newAttach(a *app) *cobra.Command {
 		Long: `Watch what the agent at work says and does. Each line that you type is told to
 it: it hears it after its present step, and its work is not over before it has
 answered. A line that is typed while no agent works waits for the next one.
-Ctrl-C or the end of the input ends the watching, not the work.`,
+Ctrl-C ends the watching, not the work.`,
 		Example: `  coven attach bd-12
   coven attach bd-12 -m "use the existing parser"`,
 		Args:              cobra.ExactArgs(1),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -48,16 +47,15 @@ func (d *desk) cancel(ctx context.Context, id string, req worktree.RemoveRequest
 			return err
 		}
 	}
-	switch v.Status {
-	case session.Waiting, session.Blocked, session.Interrupted:
-	default:
-		return missing("coven why "+shellWord(id), "task %s cannot be cancelled: it is %s", id, stateText(v))
-	}
-	rescue, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.app().user(), req)
+	ended, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.app().user(), req)
 	if err != nil {
 		return err
 	}
-	d.say("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(rescue), printable(shellWord(id)))
+	if ended.Commit != "" {
+		d.say("%s  cancelled; its change had landed as %.10s, the task is closed\n", printable(id), ended.Commit)
+		return nil
+	}
+	d.say("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(ended.Rescue), printable(shellWord(id)))
 	return nil
 }
 
@@ -76,7 +74,7 @@ func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)
-		if err != nil || now.Status != session.Running {
+		if err != nil || now.Status != session.Running && !session.Busy(v.Dir) {
 			session.Withdraw(name)
 			return now, err
 		}
@@ -94,40 +92,3 @@ func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
 
 // pidOf is the process of a holder: coven/<host>/<pid>.
 func pidOf(holder string) string { return holder[strings.LastIndexByte(holder, '/')+1:] }
-
-// dismiss ends a session that is not over, without landing what it made: that is
-// stored, and the task is free. What is cut off here, the next run of the task
-// finishes.
-func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (rescue string, err error) {
-	j, err := d.jobOf(v)
-	if err != nil {
-		return "", err
-	}
-	s, err := d.take(v)
-	if err != nil {
-		return "", err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	if end == event.SessionFailed && v.Review != nil {
-		answer := event.Review{Patch: v.Review.Patch, By: d.app().user(), Reason: why}
-		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
-			return "", err
-		}
-	}
-	req.Note = "session " + v.ID
-	ended := event.Ended{Summary: v.Summary, Reason: why}
-	if err := s.Append(event.Event{Type: end}, ended); err != nil {
-		return "", err
-	}
-	if ended.Rescue, err = d.freed(ctx, j, v, "coven: "+why, req); err != nil {
-		return "", err
-	}
-	if err := s.Append(event.Event{Type: end}, ended); err != nil {
-		return "", err
-	}
-	d.tellOthers(ctx, news{
-		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
-		Next: fmt.Sprintf("coven run %s", shellWord(v.Task)),
-	})
-	return ended.Rescue, nil
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -61,6 +62,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
 		Attempt: prior.Info.Attempt + 1, Approve: d.approve, Holder: holderName(),
+		Actor: actorOf(s.ID),
 	}
 	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
 		return runner.Ending{}, err
@@ -158,8 +160,13 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if retry != (event.Resumed{}) {
 		active = 0 // a person wants it to go on: the run's time begins anew
 	}
+	// Taking the claim anew makes it a new one: whoever wants to take it over from
+	// a session that is over finds that it is not.
+	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {
+		return runner.Ending{}, err
+	}
 	if v.Status == session.Blocked || v.Status == session.Failed {
-		if err := d.claimTask(ctx, j, actorOf(s.ID)); err != nil {
+		if err := d.claimAgain(ctx, j, v); err != nil {
 			return runner.Ending{}, err
 		}
 	}
@@ -168,6 +175,15 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 		return runner.Ending{}, err
 	}
 	return d.work(ctx, s, j, plan, v.Info, active)
+}
+
+// claimAgain claims the task in its tracker for a session that was blocked.
+func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
+	err := d.claimTask(ctx, j, actorIn(v))
+	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
+		return person("coven cancel "+shellWord(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+	}
+	return err
 }
 
 // take opens a session that a person saw as v, to write it. What has changed
@@ -208,7 +224,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		mail: newMailbox(s),
 	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(actorOf(s.ID)), Claims: site, Ground: site, Active: active,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site, Active: active,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
 			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
@@ -223,7 +239,9 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	ctx, stop := c.mail.open(ctx)
 	ending, err := r.Run(ctx)
 	stop()
-	if err != nil {
+	drop()
+	// The session is given up before anybody is told: they may act on it at once.
+	if err := errors.Join(err, s.Close()); err != nil {
 		return ending, fmt.Errorf("task %s: %w", j.task.ID, err)
 	}
 	d.tell(j, s, ending)
@@ -243,7 +261,7 @@ func sinceStart(events []event.Event) []event.Event {
 
 // say shows lines to a person, between those of the tasks at work.
 func (d *desk) say(format string, args ...any) {
-	if !d.json {
+	if !d.json && d.screen != nil {
 		d.screen.say(fmt.Sprintf(format, args...))
 	}
 }

@@ -109,7 +109,7 @@ func (v *visit) remove(ctx context.Context, id string) (string, error) {
 			return "", err
 		}
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
-			Note: cmp.Or(last.ID, "no session") + ", cleared away by coven doctor", Landed: last.Status == session.Completed && last.Commit != "",
+			Note: cmp.Or(last.ID, "no session") + ", cleared away by coven doctor", Landed: last.Landed.Tip,
 		})
 		return removedAs(ref), dropFirst(id, err)
 	})

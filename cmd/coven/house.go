@@ -153,7 +153,16 @@ func classify(err error) int {
 
 // hint says what to do about an error, when the error does not say it itself.
 func hint(err error) string {
+	blocked := (*task.BlockedError)(nil)
 	switch {
+	case errors.As(err, &blocked):
+		return "coven why " + shellWord(blocked.ID)
+	case errors.Is(err, task.ErrNotFound):
+		return "coven task list"
+	case errors.Is(err, worktree.ErrNoCommits):
+		return "git commit"
+	case errors.Is(err, worktree.ErrUnknownBranch):
+		return "git branch"
 	case errors.Is(err, worktree.ErrNotRepository):
 		return "go to a git repository, or make one: git init"
 	case errors.Is(err, worktree.ErrClaimed):

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/coven-run/coven/internal/session"
@@ -87,10 +89,9 @@ func machine() string {
 	return strings.ReplaceAll(host, "/", "-")
 }
 
-// sessionOf is the session of this machine that an actor stands for.
-func sessionOf(actor string) (id string, ok bool) {
-	return strings.CutPrefix(actor, actorPrefix+machine()+"/")
-}
+// actorIn is the name under which a session claimed its task: the machine may
+// have had another name then.
+func actorIn(v session.View) string { return cmp.Or(v.Info.Actor, actorOf(v.ID)) }
 
 // claimTask claims a task in its tracker. A claim of a session that never began,
 // or is over, belongs to nobody: coven was killed before it could give it back.
@@ -111,9 +112,18 @@ func (d *desk) claimTask(ctx context.Context, j job, actor string) error {
 // abandoned says whether a task's owner is a session of this repository that
 // will not work on it.
 func (h *house) abandoned(owner string) bool {
-	id, ok := sessionOf(owner)
-	return ok && session.Exists(h.repo.Root, id) &&
-		(session.NeverBegan(h.repo.Root, id) || session.IsOver(h.repo.Root, id))
+	if !strings.HasPrefix(owner, actorPrefix) {
+		return false
+	}
+	id := owner[strings.LastIndexByte(owner, '/')+1:]
+	if !session.Exists(h.repo.Root, id) {
+		return false
+	}
+	if session.NeverBegan(h.repo.Root, id) {
+		return owner == actorOf(id)
+	}
+	v, err := session.Load(filepath.Join(h.repo.Root, session.Dir, id))
+	return err == nil && owner == actorIn(v) && session.IsOver(h.repo.Root, id)
 }
 
 // jobOf is the job of a session that exists.

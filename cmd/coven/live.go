@@ -181,6 +181,9 @@ func (l *liveLines) task(id string) *liveTask {
 }
 
 func (t *liveTask) take(e event.Event) {
+	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted) {
+		t.step, t.since = stepName(e.Path), e.Time // a step that was cut off goes on
+	}
 	switch e.Type {
 	case event.StepStarted:
 		t.step, t.doing, t.since, t.spending = stepName(e.Path), "", e.Time, provider.Usage{}

@@ -16,6 +16,7 @@ import (
 // A message stays there until it is in the journal.
 type mailbox struct {
 	session  *session.Session
+	since    time.Time
 	messages chan agent.Message // to the agent at work
 
 	mu      sync.Mutex
@@ -24,7 +25,7 @@ type mailbox struct {
 }
 
 func newMailbox(s *session.Session) *mailbox {
-	m := &mailbox{session: s, messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+	m := &mailbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Events() {
 		m.see(e)
 	}
@@ -98,6 +99,8 @@ func (m *mailbox) look(cancel context.CancelCauseFunc) *agent.Message {
 	defer m.mu.Unlock()
 	for _, r := range requests {
 		switch {
+		case r.Kind == session.KindCancel && r.Time.Before(m.since):
+			m.session.Take(r) // it was about an earlier run, whose end it did not see
 		case r.Kind == session.KindCancel && m.session.Take(r):
 			cancel(runner.ErrCancelled)
 		case r.Kind != session.KindMessage:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
 )
 
 // namedPool are tasks that a person named. One that depends on another of them
@@ -19,8 +20,11 @@ type namedPool struct {
 }
 
 func newNamedPool(jobs []job) *namedPool {
-	p := &namedPool{todo: jobs, open: map[string]bool{}}
+	p := &namedPool{open: map[string]bool{}}
 	for _, j := range jobs {
+		if !p.open[j.task.ID] {
+			p.todo = append(p.todo, j)
+		}
 		p.open[j.task.ID] = true
 	}
 	return p
@@ -56,12 +60,13 @@ func (p *namedPool) left() int { return len(p.todo) }
 // whose change a person rejected: the next attempt is told why.
 type readyPool struct {
 	house *house
+	desk  *desk
 	watch bool                 // go on with sessions that wait, too
 	tried map[string]time.Time // when the run of a task ended
 }
 
 func newReadyPool(h *house, watch bool) *readyPool {
-	return &readyPool{house: h, watch: watch, tried: map[string]time.Time{}}
+	return &readyPool{house: h, desk: &desk{house: h}, watch: watch, tried: map[string]time.Time{}}
 }
 
 func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, error) {
@@ -72,7 +77,8 @@ func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, erro
 	}
 	ready, readyErr := tracker.Ready(ctx)
 	for _, t := range ready {
-		if busy[t.ID] || !p.again(t.ID) {
+		known := func(j job) bool { return j.task.ID == t.ID }
+		if busy[t.ID] || !p.again(t.ID) || slices.ContainsFunc(jobs, known) {
 			continue
 		}
 		jobs = append(jobs, job{task: t, tracker: tracker})
@@ -90,7 +96,8 @@ func (p *readyPool) again(id string) bool {
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
-// parked are the tasks whose session could go on without a person.
+// parked are the tasks whose session could go on without a person. Claims that
+// nobody will use are given back on the way.
 func (p *readyPool) parked(ctx context.Context, busy map[string]bool) ([]job, error) {
 	claims, err := p.house.repo.Claims(ctx)
 	var jobs []job
@@ -98,15 +105,39 @@ func (p *readyPool) parked(ctx context.Context, busy map[string]bool) ([]job, er
 		if busy[held.Task] {
 			continue
 		}
-		v, err := session.Load(filepath.Join(p.house.repo.Root, session.Dir, held.Session))
-		if err != nil || v.Task != held.Task || !p.goesOn(v) {
+		if session.NeverBegan(p.house.repo.Root, held.Session) {
+			jobs = append(jobs, p.forgotten(ctx, held)...)
 			continue
 		}
-		if j, err := (&desk{house: p.house}).jobOf(v); err == nil {
+		v, err := session.Load(filepath.Join(p.house.repo.Root, session.Dir, held.Session))
+		if err != nil || v.Task != held.Task {
+			continue
+		}
+		if p.house.halfDismissed(ctx, v) {
+			p.desk.finishDismissal(ctx, v)
+			continue
+		}
+		if !p.goesOn(v) {
+			continue
+		}
+		if j, err := p.desk.jobOf(v); err == nil {
 			jobs = append(jobs, j)
 		}
 	}
 	return jobs, err
+}
+
+// forgotten is the task of a claim whose coven was killed before its session
+// began. One of the user's own words is forgotten indeed.
+func (p *readyPool) forgotten(ctx context.Context, held worktree.Held) []job {
+	if _, tried := p.tried[held.Task]; tried {
+		return nil
+	}
+	if j, err := p.house.tracked(ctx, held.Task); err == nil && j.task.Status != task.StatusClosed {
+		return []job{j}
+	}
+	_ = p.house.repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
+	return nil
 }
 
 // limitPause is how long a watching coven lets a rate limit be.

@@ -44,16 +44,11 @@ run of the task is told what was tried and why it was rejected.`,
 // reject ends a session that waits for somebody, because a person does not want
 // what it made.
 func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) error {
-	switch v.Status {
-	case session.Waiting, session.Blocked, session.Interrupted:
-	default:
-		return missing("coven why "+shellWord(v.Task), "task %s cannot be rejected: it is %s", v.Task, stateText(v))
-	}
-	rescue, err := d.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
+	ended, err := d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
 	if err != nil {
 		return err
 	}
-	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(rescue), printable(shellWord(v.Task)))
+	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
 	return nil
 }
 
@@ -72,10 +67,11 @@ func tooBig(err error) error {
 	return err
 }
 
-// freed stores and removes what the session made, and gives the task back. A
+// freed stores and removes what the session made, and gives the task back by
+// giveBack. A
 // session that does not hold the task any more has nothing to give. A worktree
 // with ignored files that are too large to store stays.
-func (d *desk) freed(ctx context.Context, j job, v session.View, why string, req worktree.RemoveRequest) (ref string, err error) {
+func (d *desk) freed(ctx context.Context, v session.View, giveBack func() error, req worktree.RemoveRequest) (ref string, err error) {
 	held, err := d.house.repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
@@ -83,6 +79,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, why string, req
 	if err != nil {
 		return "", err
 	}
+	req.Note = "session " + v.ID
 	tree, err := d.house.repo.Leftover(ctx, v.Task)
 	if err == nil {
 		ref, err = tree.Remove(ctx, req)
@@ -94,7 +91,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, why string, req
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := j.told(actorOf(v.ID)).Release(ctx, why); err != nil {
+	if err := giveBack(); err != nil {
 		return "", err
 	}
 	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)

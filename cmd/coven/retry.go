@@ -55,10 +55,30 @@ func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error
 		}
 		again = event.Resumed{Retry: path, From: true}
 	}
+	if from != "" {
+		if err := d.landedSince(ctx, v); err != nil {
+			return runner.Ending{}, err
+		}
+	}
 	if again.Retry == "" {
 		return runner.Ending{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
 	}
 	return d.resumeAt(ctx, v, again)
+}
+
+// landedSince is an error when the session's change is on its target: steps
+// before that cannot run again in this session.
+func (d *desk) landedSince(ctx context.Context, v session.View) error {
+	s, err := d.take(v)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	landing, err := d.landing(ctx, s, v)
+	if err == nil && landing.New != "" {
+		err = hasLanded(v, landing)
+	}
+	return err
 }
 
 // stepAt finds the path of a step that a person names: by its name, its path, or

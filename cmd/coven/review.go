@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
@@ -22,16 +23,25 @@ const (
 	later verdict = iota
 	approved
 	rejected
+	elsewhere // somebody has answered, or the session goes on
 )
 
 // question asks a person about a change, between the lines of the tasks at work.
 func (d *desk) question(ctx context.Context, v session.View) (decided decision, err error) {
-	d.screen.alone(func() { decided, err = d.askReview(ctx, v) })
+	if gaveUp := d.screen.alone(ctx, func() { decided, err = d.askReview(ctx, v) }); gaveUp != nil {
+		return decision{}, gaveUp
+	}
 	return decided, err
 }
 
 // askReview asks until there is an answer. It has the terminal for itself.
 func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) {
+	if now, err := session.Load(v.Dir); err != nil || !now.Same(v) {
+		return decision{verdict: elsewhere}, err
+	}
+	if err := d.introduce(ctx, v); err != nil {
+		return decision{}, err
+	}
 	for {
 		answer, err := d.app().ask(ctx, printable(v.Task)+"  [a]pprove [d]iff [r]eject [l]ater ")
 		if err != nil {
@@ -63,6 +73,26 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 			}
 		}
 	}
+}
+
+// fewFiles is how many files of a change a question names.
+const fewFiles = 6
+
+// introduce says what a question is about.
+func (d *desk) introduce(ctx context.Context, v session.View) error {
+	_, diff, err := d.changeOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	added, deleted, names := 0, 0, []string{}
+	for _, f := range diff.Files {
+		added, deleted, names = added+f.Added, deleted+f.Deleted, append(names, f.Path)
+	}
+	if more := len(names) - fewFiles; more > 0 {
+		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
+	}
+	return d.app().say("%s  %s%s\n  +%d -%d  %s\n", printable(v.Task), printable(oneLine(v.Info.Query)), printable(colon(v.Summary)), added, deleted,
+		printable(strings.Join(names, " ")))
 }
 
 // approveNow records a person's approval of a patch that v waits with, and goes on

@@ -242,10 +242,15 @@ func (a *app) page(ctx context.Context, text string) error {
 	if pager == "" {
 		pager = "less"
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
+	// A Ctrl-C in the pager is the pager's.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", pager)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader([]byte(text)), os.Stdout, a.err
 	cmd.Env = append(a.environ(), "LESS=FRX")
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if err != nil {
 		return a.say("%s", text) // no pager is no reason to show nothing
 	}
 	return nil

@@ -93,12 +93,20 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.grimoire != "" {
+		if _, err := h.library.Load(o.grimoire); err != nil {
+			return err // once, and not for each task
+		}
+	}
 	from, todo, err := o.choose(ctx, h)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return o.list(todo, target)
+	}
+	if len(todo) == 0 && !o.watch && o.json {
+		return nil
 	}
 	if len(todo) == 0 && !o.watch {
 		return o.app.say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
@@ -175,13 +183,13 @@ func (o *runOptions) choose(ctx context.Context, h *house) (pool, []job, error) 
 // given are the tasks that the command line gives.
 func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	if o.prompt != "" {
-		return o.ownWords(h)
+		return o.ownWords(ctx, h)
 	}
 	return h.named(ctx, o.tasks)
 }
 
 // ownWords makes a task of the user's own words.
-func (o *runOptions) ownWords(h *house) ([]job, error) {
+func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
 	if strings.TrimSpace(o.prompt) == "" {
 		return nil, usage("", "the prompt is empty")
 	}
@@ -190,10 +198,11 @@ func (o *runOptions) ownWords(h *house) ([]job, error) {
 	id := slug
 	for n := 2; ; n++ {
 		_, err := session.OfTask(h.repo.Root, id)
-		if errors.Is(err, session.ErrNone) {
+		_, claimed := h.repo.ClaimOf(ctx, id)
+		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
 			break
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, session.ErrNone) {
 			return nil, err
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -45,11 +46,23 @@ func (s *screen) see(e event.Event) { s.put(shown{event: e}) }
 func (s *screen) say(text string) { s.put(shown{text: text}) }
 
 // alone runs do when everything before it is shown, while nothing else is: a
-// question to a person. It returns when do has.
-func (s *screen) alone(do func()) {
+// question to a person. It returns when do has, or, if the screen is not free
+// before ctx ends, without do.
+func (s *screen) alone(ctx context.Context, do func()) error {
 	over := make(chan struct{})
-	s.put(shown{alone: func() { defer close(over); do() }})
-	<-over
+	var begin sync.Once // by the screen, or by who gives up
+	s.put(shown{alone: func() { begin.Do(func() { defer close(over); do() }) }})
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+	}
+	gaveUp := false
+	begin.Do(func() { gaveUp = true }) // waits for a do that has begun: it sees ctx, too
+	if gaveUp {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 func (s *screen) put(one shown) {

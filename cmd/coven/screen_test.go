@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,13 +64,34 @@ func TestScreenAlone(t *testing.T) {
 	var out bytes.Buffer
 	s := newScreen(&out, plainLines, nil)
 	s.say("before\n")
-	s.alone(func() {
+	if err := s.alone(t.Context(), func() {
 		s.say("after\n")
 		out.WriteString("question\n")
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	s.close()
 	if out.String() != "before\nquestion\nafter\n" {
 		t.Errorf("the screen shows %q", out.String())
+	}
+}
+
+// Nobody waits for ever to ask a question on a screen that is stuck, and the
+// question is not asked later.
+func TestScreenAloneGivesUp(t *testing.T) {
+	out := &stalled{let: make(chan struct{})}
+	s := newScreen(out, plainLines, nil)
+	s.say("stuck\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	asked := false
+	if err := s.alone(ctx, func() { asked = true }); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	close(out.let)
+	s.close()
+	if asked {
+		t.Error("the question was asked after all")
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *shift) run(ctx context.Context) int {
 			s.fill(ctx)
 			s.question(ctx)
 		}
-		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch) {
+		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch || s.max > 0 && s.started >= s.max) {
 			return s.over(ctx)
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
@@ -121,6 +121,9 @@ func (s *shift) fill(ctx context.Context) {
 		s.fail(err)
 	}
 	for _, j := range jobs[:min(room, len(jobs))] {
+		if s.running[j.task.ID] {
+			continue // it was there twice
+		}
 		s.started++
 		s.pool.begun(j)
 		s.start(ctx, j)
@@ -160,8 +163,8 @@ func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
 // finish takes in how a task ended.
 func (s *shift) finish(e ended) {
 	delete(s.running, e.job.task.ID)
-	s.pool.over(e.job)
 	if e.err != nil {
+		s.pool.over(e.job)
 		if s.lost(e) {
 			s.started--
 			return // somebody else was faster: the task is theirs
@@ -180,9 +183,10 @@ func (s *shift) finish(e ended) {
 	if s.ask && e.ending.Status == runner.Waiting && e.ending.Reason == "review" {
 		if v, err := s.desk.find(e.job.task.ID); err == nil {
 			s.asking = append(s.asking, v)
-			return // counted when it is answered
+			return // counted, and over, when it is answered
 		}
 	}
+	s.pool.over(e.job)
 	s.count(word, exitOf(e.ending))
 }
 
@@ -217,6 +221,9 @@ func (s *shift) question(ctx context.Context) {
 // answered does what a person said about a change.
 func (s *shift) answered(ctx context.Context, a answered) {
 	s.open = false
+	if a.err != nil || a.decision.verdict != approved {
+		s.pool.over(job{task: task.Task{ID: a.view.Task}})
+	}
 	switch {
 	case a.err != nil:
 		if !errors.Is(a.err, errInterrupted) {
@@ -229,6 +236,8 @@ func (s *shift) answered(ctx context.Context, a answered) {
 			ending, err := s.desk.approveNow(ctx, a.view, a.view.Review.Patch)
 			s.ended <- ended{job: job{task: task.Task{ID: a.view.Task}}, ending: ending, err: err, approved: true}
 		}()
+	case a.decision.verdict == elsewhere:
+		s.counts["answered elsewhere"]++
 	case a.decision.verdict == rejected:
 		if err := s.desk.reject(ctx, a.view, a.decision.reason, worktree.RemoveRequest{}); err != nil {
 			s.fail(err)

@@ -39,16 +39,15 @@ type site struct {
 	held worktree.Held
 }
 
-// Claim takes the task for this session, or finds that the session has it. A
-// claim of a session that never began, or that is over, belongs to nobody.
+// Claim takes the task for this session, also when the session has it. A claim of a session that never began, or that is over, belongs to nobody.
 func (s *site) Claim(ctx context.Context) (event.Claim, error) {
 	held, err := s.repo.ClaimOf(ctx, s.task)
 	switch {
 	case errors.Is(err, worktree.ErrNoClaim):
 		held, err = s.take(ctx, "")
-	case err == nil && held.Session != s.session.ID && s.free(held.Session):
+	case err == nil && (held.Session == s.session.ID || s.free(held.Session)):
 		held, err = s.take(ctx, held.Oid)
-	case err == nil && held.Session != s.session.ID:
+	case err == nil:
 		err = &worktree.ClaimedError{Present: held}
 	}
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *site) begun() bool {
 
 // Leave removes the worktree; what is in it and nowhere else is stored first.
 // Ignored files that are too large to store keep the worktree where it is.
-func (s *site) Leave(ctx context.Context, landed bool) (string, error) {
+func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 	tree, err := s.repo.Leftover(ctx, s.task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return "", nil
@@ -137,6 +136,10 @@ func (s *site) Leave(ctx context.Context, landed bool) (string, error) {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellWord(s.task))
 		return "", s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
+	}
+	if err == nil && ref != "" && landed != "" {
+		text := "what came into the worktree after the landing did not land: it is stored as " + ref
+		err = s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
 }
@@ -214,10 +217,10 @@ func (s *site) Turn(ctx context.Context) (func(), error) {
 }
 
 // Conflict puts a conflict with the target into the worktree.
-func (s *site) Conflict(ctx context.Context) (string, error) {
+func (s *site) Conflict(ctx context.Context) (string, []string, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	c, err := s.tree.IntegrateConflicted(ctx, target, s.session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
@@ -226,12 +229,12 @@ func (s *site) Conflict(ctx context.Context) (string, error) {
 		}
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
-		return "", &runner.RefusedError{Reason: err.Error()}
+		return "", nil, &runner.RefusedError{Reason: err.Error()}
 	}
 	if err != nil || len(c.Files) == 0 {
-		return "", err
+		return "", nil, err
 	}
-	return c.TargetTip, nil
+	return c.TargetTip, c.Files, nil
 }
 
 // byHand is what a commit of a person's changes in a worktree is called.
@@ -291,7 +294,7 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.held.Oid,
 		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i worktree.Intent) error {
-			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy})
+			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy, Tip: c.Tip})
 		}),
 	})
 	switch wait := waitFor(err); {
@@ -304,7 +307,7 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 	case err != nil:
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy}, nil
+	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy, Tip: c.Tip}, nil
 }
 
 // Recover finishes or undoes a landing that was cut off.

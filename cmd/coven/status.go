@@ -61,8 +61,14 @@ func (a *app) statusTable(views []session.View) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
-	for _, v := range views {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), printable(nextOf(v))) //nolint:errcheck // Flush reports it
+	seen := map[string]bool{}
+	for _, v := range views { // the newest first: only that of a task has a next command
+		next := nextOf(v)
+		if seen[v.Task] {
+			next = ""
+		}
+		seen[v.Task] = true
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -82,8 +88,13 @@ func clip(text string, n int) string {
 // nextOf is the one command that goes on with a session; empty when it is over
 // or at work.
 func nextOf(v session.View) string {
-	if v.Next == "" && v.Status == session.Interrupted {
+	switch {
+	case v.Next != "":
+		return v.Next
+	case v.Status == session.Interrupted:
 		return "coven resume " + shellWord(v.Task)
+	case v.Status == session.Failed, v.Status == session.Cancelled:
+		return "coven run " + shellWord(v.Task)
 	}
-	return v.Next
+	return ""
 }

@@ -76,7 +76,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Failed, session.Cancelled:
-		r.Next = "coven run " + shellWord(id)
+		r.Next = nextOf(v)
 	case session.Interrupted:
 		r.Reason = h.interrupted(v)
 	case session.Waiting:
@@ -97,7 +97,7 @@ func (h *house) atWork(v session.View) string {
 		return text
 	}
 	holder, held := h.repo.TurnHolder(v.Info.Target)
-	if held && holder.What != "land "+v.Task {
+	if held && holder.PID > 0 && holder.What != "land "+v.Task {
 		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
 			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
 	}

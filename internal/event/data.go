@@ -16,6 +16,7 @@ type Session struct {
 	Attempt  int    `json:"attempt"`           // 1 for the first session of a task
 	Approve  string `json:"approve,omitempty"` // who approves merge reviews unasked: --auto-approve
 	Holder   string `json:"holder"`            // the coven that runs it: coven/<host>/<pid>
+	Actor    string `json:"actor,omitempty"`   // under which the task is claimed in the tracker
 }
 
 // Resumed is the data of SessionResumed.
@@ -131,12 +132,15 @@ type Landing struct {
 	New      string `json:"new"`
 	Tree     string `json:"tree"`
 	Strategy string `json:"strategy"`
+	Tip      string `json:"tip,omitempty"` // of the task's branch: what is part of New
 }
 
 // Merging is the data of MergeBegun.
 type Merging struct {
-	Target   string `json:"target"`   // commit of the target that is merged
-	Snapshot string `json:"snapshot"` // commit of the worktree with the conflict
+	Target   string   `json:"target"`   // commit of the target that is merged
+	Snapshot string   `json:"snapshot"` // commit of the worktree with the conflict
+	Tree     string   `json:"tree"`     // that a commit of it would have
+	Files    []string `json:"files"`    // in conflict
 }
 
 // Review is the data of ReviewAsked and ReviewAnswered. It is bound to a

@@ -32,6 +32,7 @@ const (
 
 	StepStarted   Type = "step.started"   // StepStart
 	StepCompleted Type = "step.completed" // the result of a leaf (runner.Result)
+	StepParked    Type = "step.parked"    // none: it was stopped, and the worktree is again as the step found it
 
 	AgentStarted Type = "agent.started" // AgentStart: the conversation's id, before the process exists
 	AgentText    Type = "agent.text"    // Text

@@ -51,9 +51,10 @@ type Session struct {
 	Dir     string
 	Journal *event.Journal
 
-	task string
-	lock *os.File
-	now  func() time.Time
+	task   string
+	lock   *os.File
+	now    func() time.Time
+	closed bool
 }
 
 // Create makes the directory of a new session: the date and the query make its
@@ -127,8 +128,12 @@ func (s *Session) Append(e event.Event, data any) error {
 // Now is the session's clock.
 func (s *Session) Now() time.Time { return s.now() }
 
-// Close gives the session up.
+// Close gives the session up. Closing it again does nothing.
 func (s *Session) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	s.emptyInbox()
 	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())

@@ -50,6 +50,7 @@ type View struct {
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
 	ClaimOid string           `json:"-"`
+	Landed   event.Landing    `json:"landed,omitzero"`
 	Warnings []string         `json:"warnings,omitempty"`
 
 	// Crashed says that the process that ran the session is gone, and nobody
@@ -99,6 +100,10 @@ func Load(dir string) (View, error) {
 	}
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Status == Running && !held(dir) {
+		// It may have ended, and recorded that, since its events were read.
+		if again, err := event.Read(filepath.Join(dir, eventsFile)); err == nil && len(again) > len(events) {
+			return Load(dir)
+		}
 		v.Status, v.Detail, v.Crashed = Interrupted, "coven ended while the session ran", true
 	}
 	return v, nil
@@ -174,6 +179,9 @@ func IsOver(root, id string) bool {
 	v, err := Load(dir)
 	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
 }
+
+// Busy says whether somebody writes the session in dir.
+func Busy(dir string) bool { return held(dir) }
 
 // Exists says whether the project has a session of this id.
 func Exists(root, id string) bool {
@@ -308,6 +316,8 @@ func (v *View) work(e event.Event) error {
 	case event.ReviewAsked, event.ReviewAnswered:
 		v.Review = &Review{Path: e.Path}
 		return e.Decode(&v.Review.Review)
+	case event.LandDone:
+		return e.Decode(&v.Landed)
 	case event.TaskClaimed:
 		var c event.Claim
 		err := e.Decode(&c)

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// rejectedBecause begins the reason of a session that a person rejected.
+const rejectedBecause = "rejected: "
+
+// dismiss ends a session without landing what it made: that is stored, and the
+// task is free. It goes on with a dismissal that was cut off. A landing that was
+// cut off is finished or undone first: what has landed cannot be dismissed.
+func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
+	if !dismissible(v) && !d.house.halfDismissed(ctx, v) {
+		return ended, missing("coven why "+shellWord(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), stateText(v))
+	}
+	j, err := d.jobOf(v)
+	if err != nil {
+		return ended, err
+	}
+	s, err := d.take(v)
+	if err != nil {
+		return ended, err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	landing, err := d.landing(ctx, s, v)
+	if err != nil {
+		return ended, err
+	}
+	if landing.New != "" && end == event.SessionFailed {
+		return ended, hasLanded(v, landing)
+	}
+	if end == event.SessionFailed && v.Review != nil {
+		answer := event.Review{Patch: v.Review.Patch, By: d.app().user(), Reason: why}
+		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
+			return ended, err
+		}
+	}
+	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New}
+	if err := s.Append(event.Event{Type: end}, ended); err != nil {
+		return ended, err
+	}
+	// From here on a Ctrl-C would leave the task to nobody.
+	ctx = context.WithoutCancel(ctx)
+	req.Landed = landing.Tip
+	giveBack := func() error { return j.told(actorIn(v)).Release(ctx, "coven: "+why) }
+	if landing.New != "" { // the task is done, whatever else was to come
+		giveBack = func() error { return j.told(actorIn(v)).Close(ctx, v.Summary, landing.New) }
+	}
+	if ended.Rescue, err = d.freed(ctx, v, giveBack, req); err != nil {
+		return ended, err
+	}
+	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
+		return ended, err
+	}
+	d.tellOthers(ctx, news{
+		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
+		Next: "coven run " + shellWord(v.Task),
+	})
+	return ended, nil
+}
+
+func verbOf(end event.Type) string {
+	if end == event.SessionFailed {
+		return "rejected"
+	}
+	return "cancelled"
+}
+
+// dismissible says whether a session is not over, and nobody works on it.
+func dismissible(v session.View) bool {
+	switch v.Status {
+	case session.Waiting, session.Blocked, session.Interrupted:
+		return true
+	case session.Failed:
+		return v.Failing != "" // by its grimoire: its worktree is still there
+	}
+	return false
+}
+
+// halfDismissed says whether a session was rejected or cancelled, and still has
+// the task: coven was killed in the middle.
+func (h *house) halfDismissed(ctx context.Context, v session.View) bool {
+	if v.Status != session.Cancelled && (v.Status != session.Failed || !strings.HasPrefix(v.Detail, rejectedBecause)) {
+		return false
+	}
+	held, err := h.repo.ClaimOf(ctx, v.Task)
+	return err == nil && held.Session == v.ID
+}
+
+// hasLanded refuses what cannot be done to a session whose change is on its
+// target.
+func hasLanded(v session.View, l event.Landing) error {
+	return person("coven resume "+shellWord(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
+}
+
+// landing is what a session has put on its target; the zero Landing: nothing. One
+// that was cut off is finished or undone first.
+func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
+	var last event.Event
+	for _, e := range s.Events() {
+		if e.Type == event.LandIntended || e.Type == event.LandDone {
+			last = e
+		}
+	}
+	var landing event.Landing
+	if last.Seq == 0 {
+		return landing, nil
+	}
+	if err := last.Decode(&landing); err != nil || last.Type == event.LandDone {
+		return landing, err
+	}
+	landed, err := d.site(s, v.Task, v.Info).Recover(ctx, landing)
+	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
+		return landing, person("coven resume "+shellWord(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
+	}
+	if err != nil || !landed {
+		return event.Landing{}, err
+	}
+	return landing, s.Append(event.Event{Type: event.LandDone, Path: last.Path}, landing)
+}
+
+// finishDismissal frees a task whose dismissal was cut off. What cannot be done
+// now is tried again by the next coven.
+func (d *desk) finishDismissal(ctx context.Context, v session.View) {
+	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	if err != nil {
+		return // somebody is at it
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	j, err := d.jobOf(v)
+	if err != nil {
+		return
+	}
+	giveBack := func() error { return j.told(actorIn(v)).Release(ctx, "coven: "+v.Detail) }
+	if v.Landed.New != "" {
+		giveBack = func() error { return j.told(actorIn(v)).Close(ctx, v.Summary, v.Landed.New) }
+	}
+	if ref, err := d.freed(ctx, v, giveBack, worktree.RemoveRequest{Landed: v.Landed.Tip}); err == nil && ref != "" {
+		end := event.Type("session." + v.Status)
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref}) // it is stored
+	}
+}
