@@ -148,3 +148,33 @@ func (d *desk) finishDismissal(ctx context.Context, v session.View) {
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref}) // it is stored
 	}
 }
+
+// freed stores and removes what the session made, and gives the task back by
+// giveBack. A
+// session that does not hold the task any more has nothing to give. A worktree
+// with ignored files that are too large to store stays.
+func (d *desk) freed(ctx context.Context, v session.View, giveBack func() error, req worktree.RemoveRequest) (ref string, err error) {
+	held, err := d.house.repo.ClaimOf(ctx, v.Task)
+	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	req.Note = "session " + v.ID
+	tree, err := d.house.repo.Leftover(ctx, v.Task)
+	if err == nil {
+		ref, err = tree.Remove(ctx, req)
+	}
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		d.say("the worktree stays: %s\n  next: coven worktree remove --drop-ignored %s\n", printable(big.Error()), printable(shellWord(v.Task)))
+		err = nil
+	}
+	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
+		return "", err
+	}
+	if err := giveBack(); err != nil {
+		return "", err
+	}
+	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)
+}

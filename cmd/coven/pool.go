@@ -133,10 +133,13 @@ func (p *readyPool) forgotten(ctx context.Context, held worktree.Held) []job {
 	if _, tried := p.tried[held.Task]; tried {
 		return nil
 	}
-	if j, err := p.house.tracked(ctx, held.Task); err == nil && j.task.Status != task.StatusClosed {
+	j, err := p.house.tracked(ctx, held.Task)
+	switch {
+	case err == nil && j.task.Status != task.StatusClosed:
 		return []job{j}
+	case err == nil, errors.Is(err, task.ErrNotFound):
+		_ = p.house.repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
 	}
-	_ = p.house.repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
 	return nil
 }
 
