@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -108,8 +109,8 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		"KILL": syscall.SIGKILL,
 	}[args[0]]
 	sent := 0
-	for _, p := range processes(ts.MkAbs(args[1])) {
-		if number != 0 && len(p.argv) > 1 && filepath.Base(p.argv[0]) == "coven" && (p.argv[1] == "run" || p.argv[1] == "resume") {
+	for _, p := range covens(ts.MkAbs(args[1]), "run", "resume") {
+		if number != 0 {
 			ts.Check(syscall.Kill(p.pid, number))
 			sent++
 		}
@@ -117,4 +118,37 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if sent == 0 {
 		ts.Fatalf("no coven got %s", args[0])
 	}
+}
+
+// covens are the covens at work in a directory with one of some commands. A child
+// that has not begun its own program yet looks like its parent: it is none.
+func covens(dir string, commands ...string) []proc {
+	found := map[int]proc{}
+	for _, p := range processes(dir) {
+		if len(p.argv) > 1 && filepath.Base(p.argv[0]) == "coven" && slices.Contains(commands, p.argv[1]) {
+			found[p.pid] = p
+		}
+	}
+	var all []proc
+	for _, p := range found {
+		if _, child := found[parentOf(p.pid)]; !child {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// parentOf is the parent of a process, or 0.
+func parentOf(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+	line, _, _ := strings.Cut(rest, "\n")
+	parent, err := strconv.Atoi(line)
+	if err != nil {
+		return 0
+	}
+	return parent
 }

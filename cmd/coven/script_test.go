@@ -264,11 +264,9 @@ func (s *pane) await(text string) bool {
 // killcoven kills -9 the coven that writes the session of a task: killcoven REPO.
 func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "killcoven REPO")
-	for _, p := range processes(ts.MkAbs(args[0])) {
-		if len(p.argv) > 1 && filepath.Base(p.argv[0]) == "coven" && (p.argv[1] == "run" || p.argv[1] == "resume" || p.argv[1] == "approve") {
-			ts.Check(syscall.Kill(p.pid, syscall.SIGKILL))
-			return
-		}
+	for _, p := range covens(ts.MkAbs(args[0]), "run", "resume", "approve") {
+		ts.Check(syscall.Kill(p.pid, syscall.SIGKILL))
+		return
 	}
 	ts.Fatalf("no coven runs in %s", args[0])
 }
