@@ -97,7 +97,18 @@ func (w *Workshop) outcome(c Call, report agent.Report) (Result, error) {
 		result.Error, result.ErrorType = report.Error, string(report.Kind)
 		return result, nil
 	}
-	return result, w.claimed(c.Path, report.Text, &result)
+	return result, w.claimed(c.Path, word(report), &result)
+}
+
+// word is the agent's last message with a claim in it: what it answers to a
+// person afterwards takes nothing of that back. Without any it is the last message.
+func word(report agent.Report) string {
+	for _, said := range slices.Backward(report.Said) {
+		if _, found, err := ParseClaim(said); found || err != nil {
+			return said
+		}
+	}
+	return report.Text
 }
 
 // claimed reads what the agent claims to have done.

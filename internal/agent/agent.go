@@ -102,6 +102,7 @@ type Report struct {
 	Kind    Kind
 	Error   string          // one line, empty on success
 	Text    string          // the agent's final message
+	Said    []string        // the final message of each stretch of work: one more for each message of a person that was answered by itself
 	Started bool            // the CLI told of itself: its conversation exists
 	Heard   []string        // ids of messages that are in the conversation, and of others that coven did not send
 	Result  provider.Result // the last one, with the turns and the usage of all

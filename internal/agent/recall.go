@@ -56,6 +56,7 @@ func (r *Report) remember(e provider.Event) {
 	case provider.Result:
 		if e.Text != "" {
 			r.Text = e.Text
+			r.Said = append(r.Said, e.Text)
 		}
 		r.Result = sum(r.Result, e)
 		r.Kind, r.Error = verdict(e)
