@@ -21,7 +21,7 @@ const module = "github.com/coven-run/coven/"
 var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/agent", "internal/config", "internal/event", "internal/gate", "internal/mcp",
-		"internal/process", "internal/scratch", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
+		"internal/process", "internal/scratch", "internal/screen", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
@@ -48,6 +48,7 @@ var imports = map[string][]string{
 	"internal/permission": {},
 	"internal/process":    {},
 	"internal/scratch":    {},
+	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
 	"internal/session":    {"internal/event", "plugins/provider"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -32,14 +33,14 @@ type app struct {
 }
 
 // screen is where tasks at work are shown: as JSON lines, or as draw says.
-func (a *app) screen(asJSON bool, draw func(event.Event) string) *screen {
+func (a *app) screen(asJSON bool, draw func(event.Event) string) *screen.Screen {
 	switch {
 	case asJSON:
-		return newScreen(a.out, jsonLine, nil)
+		return screen.New(a.out, screen.JSONLine, nil)
 	case a.interactive:
-		return newScreen(a.out, draw, newLiveLines(a.out, a.size, a.now))
+		return screen.New(a.out, draw, screen.NewLive(a.out, a.size, a.now))
 	}
-	return newScreen(a.out, draw, nil)
+	return screen.New(a.out, draw, nil)
 }
 
 func newApp() *app {

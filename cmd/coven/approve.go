@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
@@ -53,8 +54,8 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 		return err
 	}
 	defer e.close()
-	d := &desk{house: h, engine: e, screen: a.screen(false, plainLines)}
-	defer d.screen.close()
+	d := &desk{house: h, engine: e, screen: a.screen(false, screen.Lines)}
+	defer d.screen.Close()
 	return do(d)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -102,7 +103,7 @@ func (w *visitor) stay(ctx context.Context) error {
 			return err
 		}
 		for _, e := range events {
-			if err := w.app.say("%s", plainLines(e)); err != nil {
+			if err := w.app.say("%s", screen.Lines(e)); err != nil {
 				return err
 			}
 		}

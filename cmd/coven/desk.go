@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
@@ -24,7 +25,7 @@ var errInterrupted = runner.ErrInterrupted
 type desk struct {
 	house   *house
 	engine  *engine
-	screen  *screen
+	screen  *screen.Screen
 	json    bool
 	approve string // who approves merge reviews by himself; empty: a person is asked
 }
@@ -231,9 +232,9 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		},
 	}
 	for _, e := range sinceStart(s.Events()) {
-		d.screen.see(e)
+		d.screen.See(e)
 	}
-	s.Journal.Watch(d.screen.see)
+	s.Journal.Watch(d.screen.See)
 	ctx, drop := site.keep(ctx, renewTime)
 	defer drop()
 	ctx, stop := c.mail.open(ctx)
@@ -262,14 +263,14 @@ func sinceStart(events []event.Event) []event.Event {
 // say shows lines to a person, between those of the tasks at work.
 func (d *desk) say(format string, args ...any) {
 	if !d.json && d.screen != nil {
-		d.screen.say(fmt.Sprintf(format, args...))
+		d.screen.Say(fmt.Sprintf(format, args...))
 	}
 }
 
 // explain says what went wrong, between the lines of the tasks at work.
 func (d *desk) explain(err error) {
 	if err != nil {
-		d.screen.put(shown{alone: func() { d.app().explain(err) }})
+		d.screen.Later(func() { d.app().explain(err) })
 	}
 }
 
@@ -318,14 +319,4 @@ func exitOf(e runner.Ending) int {
 		return exitPerson
 	}
 	return exitFailed
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func printableLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	return strings.Join(lines, "\n")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -117,7 +118,7 @@ func (w *watcher) print() error {
 		if e.Seq <= w.since {
 			continue
 		}
-		if err := w.app.say("%s", jsonLine(e)); err != nil {
+		if err := w.app.say("%s", screen.JSONLine(e)); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -68,7 +69,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 			return err
 		}
 		for _, e := range events {
-			if err := o.app.say("%s", plainLines(e)); err != nil {
+			if err := o.app.say("%s", screen.Lines(e)); err != nil {
 				return err
 			}
 		}

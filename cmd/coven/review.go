@@ -28,7 +28,7 @@ const (
 
 // question asks a person about a change, between the lines of the tasks at work.
 func (d *desk) question(ctx context.Context, v session.View) (decided decision, err error) {
-	if gaveUp := d.screen.alone(ctx, func() { decided, err = d.askReview(ctx, v) }); gaveUp != nil {
+	if gaveUp := d.screen.Alone(ctx, func() { decided, err = d.askReview(ctx, v) }); gaveUp != nil {
 		return decision{}, gaveUp
 	}
 	return decided, err

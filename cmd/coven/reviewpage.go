@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -175,7 +176,7 @@ func (p page) text(color bool) string {
 	}
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
-		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", tokenText(u.InputTokens+u.OutputTokens+u.CacheReadTokens+u.CacheWriteTokens), u.CostUSD, v.Active.Round(time.Second))
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", screen.Tokens(u.InputTokens+u.OutputTokens+u.CacheReadTokens+u.CacheWriteTokens), u.CostUSD, v.Active.Round(time.Second))
 	}
 	b.WriteString("\nChanges:\n" + p.stat() + "\n" + paint(safeDiff(p.Diff.Patch), color))
 	return b.String()
@@ -191,7 +192,7 @@ func (p page) proven() string {
 		if !c.Current {
 			about = "on an earlier tree: it runs again before it lands"
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), receiptText(c.Receipt), about)
+		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), screen.Receipt(c.Receipt), about)
 	}
 	return b.String()
 }

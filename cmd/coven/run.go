@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -124,12 +125,12 @@ func (o *runOptions) run(ctx context.Context) error {
 
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, target worktree.Target) error {
-	draw := taskLines
+	draw := screen.TaskLines
 	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
-		draw = plainLines // there will not be another task
+		draw = screen.Lines // there will not be another task
 	}
 	d.screen = o.app.screen(o.json, draw)
-	defer d.screen.close()
+	defer d.screen.Close()
 	if err := d.preface(ctx, target); err != nil {
 		return err
 	}

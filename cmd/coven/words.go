@@ -1,6 +1,18 @@
 package main
 
-import "github.com/coven-run/coven/runner"
+import (
+	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/runner"
+)
 
 // shellWord writes a word as a shell takes it.
 func shellWord(word string) string { return runner.ShellWord(word) }
+
+// printable makes a text safe for a terminal.
+func printable(text string) string { return screen.Printable(text) }
+
+// printableLines is printable for each line of a text.
+func printableLines(text string) string { return screen.PrintableLines(text) }
+
+// oneLine makes a text one line.
+func oneLine(text string) string { return screen.OneLine(text) }

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// jsonLine is an event as --json prints it.
-func jsonLine(e event.Event) string {
+// JSONLine is an event as --json prints it.
+func JSONLine(e event.Event) string {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return ""
@@ -19,11 +19,11 @@ func jsonLine(e event.Event) string {
 	return string(line) + "\n"
 }
 
-// plainLines is an event as people read it; empty for what they need not see.
-func plainLines(e event.Event) string { return lines(e, "") }
+// Lines is an event as people read it; empty for what they need not see.
+func Lines(e event.Event) string { return lines(e, "") }
 
-// taskLines is plainLines where several tasks speak: each line says of which.
-func taskLines(e event.Event) string { return lines(e, printable(e.Task)+"  ") }
+// TaskLines is Lines where several tasks speak: each line says of which.
+func TaskLines(e event.Event) string { return lines(e, Printable(e.Task)+"  ") }
 
 func lines(e event.Event, prefix string) string {
 	text := story(e)
@@ -32,7 +32,7 @@ func lines(e event.Event, prefix string) string {
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		b.WriteString(prefix + printable(line) + "\n")
+		b.WriteString(prefix + Printable(line) + "\n")
 	}
 	return b.String()
 }
@@ -41,40 +41,41 @@ func lines(e event.Event, prefix string) string {
 func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
-		return stepName(e.Path) + ": started"
+		return StepName(e.Path) + ": started"
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
-		if text := runner.WithoutClaim(decoded[event.Text](e).Text); text != "" {
+		if text := runner.WithoutClaim(Decoded[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:
-		return "  → " + decoded[event.Tool](e).Summary
+		return "  → " + Decoded[event.Tool](e).Summary
 	case event.AgentMessage:
-		m := decoded[event.Message](e)
+		m := Decoded[event.Message](e)
 		return indent(m.By+": "+m.Text, "  » ")
 	case event.AgentRetry:
-		return "  … " + decoded[event.Text](e).Text
+		return "  … " + Decoded[event.Text](e).Text
 	case event.GateDecided:
-		if d := decoded[event.Decision](e); !d.Allowed {
+		if d := Decoded[event.Decision](e); !d.Allowed {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason
 		}
 	case event.CheckStarted:
-		return "  $ " + decoded[event.Check](e).Text
+		return "  $ " + Decoded[event.Check](e).Text
 	case event.CheckEnded:
-		return "    " + receiptText(decoded[event.Receipt](e))
+		return "    " + Receipt(Decoded[event.Receipt](e))
 	case event.StepCompleted:
 		return stepEnd(e)
 	case event.LandDone:
-		l := decoded[event.Landing](e)
+		l := Decoded[event.Landing](e)
 		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
 	case event.Warning:
-		return "warning: " + decoded[event.Text](e).Text
+		return "warning: " + Decoded[event.Text](e).Text
 	}
 	return ""
 }
 
-func receiptText(r event.Receipt) string {
+// Receipt says how a command ended, and after which time.
+func Receipt(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	if r.ExitCode == 0 {
 		return fmt.Sprintf("ok (%s)", took)
@@ -83,22 +84,22 @@ func receiptText(r event.Receipt) string {
 }
 
 func stepEnd(e event.Event) string {
-	r := decoded[runner.Result](e)
+	r := Decoded[runner.Result](e)
 	switch {
 	case r.Agent != "" && r.OK:
-		return stepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
+		return StepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
 	case r.Agent != "":
 		severity := "error"
 		if r.Tolerated {
 			severity = "warning"
 		}
-		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, oneLine(r.Error), severity)
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, OneLine(r.Error), severity)
 	case r.OK:
-		return stepName(e.Path) + ": done"
+		return StepName(e.Path) + ": done"
 	}
-	text := stepName(e.Path) + ": failed: " + r.Error
+	text := StepName(e.Path) + ": failed: " + r.Error
 	if e.Path != "" && r.Output != "" && len(r.Receipts) > 0 {
-		text = indent(lastLines(r.Output), "    | ") + "\n" + text
+		text = indent(LastLines(r.Output), "    | ") + "\n" + text
 	}
 	return text
 }
@@ -108,22 +109,24 @@ const summaryRunes = 100
 
 // firstRunes is the beginning of a text, as one line.
 func firstRunes(text string) string {
-	runes := []rune(oneLine(text))
+	runes := []rune(OneLine(text))
 	return string(runes[:min(summaryRunes, len(runes))])
 }
 
 // fewLines is how much of a failed check's output is shown.
 const fewLines = 10
 
-func lastLines(text string) string {
+// LastLines is the end of a long text.
+func LastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-fewLines):], "\n")
 }
 
-// stepName is a step's path without the number of a first attempt.
-func stepName(path string) string { return strings.TrimSuffix(path, "#1") }
+// StepName is a step's path without the number of a first attempt.
+func StepName(path string) string { return strings.TrimSuffix(path, "#1") }
 
-func decoded[T any](e event.Event) T {
+// Decoded is the data of an event; of one that cannot be read the zero value.
+func Decoded[T any](e event.Event) T {
 	var data T
 	_ = e.Decode(&data) // a line that cannot be read shows its zero value
 	return data
@@ -133,9 +136,9 @@ func indent(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+prefix)
 }
 
-// printable makes a text safe for a terminal: what an agent says cannot move
+// Printable makes a text safe for a terminal: what an agent says cannot move
 // the cursor, set titles or colors.
-func printable(text string) string {
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -145,4 +148,16 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// OneLine makes a text one line.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// PrintableLines is Printable for each line of a text.
+func PrintableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }

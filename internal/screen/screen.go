@@ -1,4 +1,9 @@
-package main
+// Package screen is what a person sees while tasks run: a view of their events.
+//
+// Rules. Nothing here holds up a run: what is to be shown queues until the
+// terminal takes it. What agents and tasks say cannot steer the terminal. One
+// goroutine writes; a question has the terminal for itself.
+package screen
 
 import (
 	"context"
@@ -9,13 +14,12 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// screen is what a person sees while tasks run: what happens in any of them, as
-// lines, and below that on a terminal one live line for each. It never holds up
-// a run: what is to be shown queues until the terminal takes it.
-type screen struct {
+// Screen shows what happens in any task at work, as lines, and below that on a
+// terminal one live line for each.
+type Screen struct {
 	out  io.Writer
 	draw func(event.Event) string // the lines of an event, or ""
-	live *liveLines               // nil where there is no terminal
+	live *Live                    // nil where there is no terminal
 
 	mu     sync.Mutex
 	queue  []shown
@@ -31,24 +35,24 @@ type shown struct {
 	alone func()
 }
 
-// newScreen shows events with draw on out.
-func newScreen(out io.Writer, draw func(event.Event) string, live *liveLines) *screen {
-	s := &screen{out: out, draw: draw, live: live, done: make(chan struct{})}
+// New shows events with draw on out.
+func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
+	s := &Screen{out: out, draw: draw, live: live, done: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)
 	go s.show()
 	return s
 }
 
-// see takes an event. It does not block.
-func (s *screen) see(e event.Event) { s.put(shown{event: e}) }
+// See takes an event. It does not block.
+func (s *Screen) See(e event.Event) { s.put(shown{event: e}) }
 
-// say takes lines that belong to no event. It does not block.
-func (s *screen) say(text string) { s.put(shown{text: text}) }
+// Say takes lines that belong to no event. It does not block.
+func (s *Screen) Say(text string) { s.put(shown{text: text}) }
 
-// alone runs do when everything before it is shown, while nothing else is: a
+// Alone runs do when everything before it is shown, while nothing else is: a
 // question to a person. It returns when do has, or, if the screen is not free
 // before ctx ends, without do.
-func (s *screen) alone(ctx context.Context, do func()) error {
+func (s *Screen) Alone(ctx context.Context, do func()) error {
 	over := make(chan struct{})
 	var begin sync.Once // by the screen, or by who gives up
 	s.put(shown{alone: func() { begin.Do(func() { defer close(over); do() }) }})
@@ -65,7 +69,11 @@ func (s *screen) alone(ctx context.Context, do func()) error {
 	return nil
 }
 
-func (s *screen) put(one shown) {
+// Later runs do between two lines, and does not wait for it: something to say that
+// goes elsewhere.
+func (s *Screen) Later(do func()) { s.put(shown{alone: do}) }
+
+func (s *Screen) put(one shown) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, one)
@@ -76,8 +84,8 @@ func (s *screen) put(one shown) {
 // take what it is given.
 const flushTime = 5 * time.Second
 
-// close returns when everything is shown, or the screen does not take it.
-func (s *screen) close() {
+// Close returns when everything is shown, or the screen does not take it.
+func (s *Screen) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.wake.Signal()
@@ -88,7 +96,7 @@ func (s *screen) close() {
 	}
 }
 
-func (s *screen) show() {
+func (s *Screen) show() {
 	defer close(s.done)
 	for {
 		batch, more := s.next()
@@ -104,7 +112,7 @@ func (s *screen) show() {
 	}
 }
 
-func (s *screen) one(it shown) {
+func (s *Screen) one(it shown) {
 	if it.alone != nil {
 		if s.live != nil {
 			s.live.hide()
@@ -124,7 +132,7 @@ func (s *screen) one(it shown) {
 	_, _ = io.WriteString(s.out, text) // a closed pipe stops no run
 }
 
-func (s *screen) next() (batch []shown, more bool) {
+func (s *Screen) next() (batch []shown, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.queue) == 0 && !s.closed {

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// liveLines are the last lines of a terminal: one for each task at work, with
+// Live are the last lines of a terminal: one for each task at work, with
 // its step, for how long, what it used, and what it does.
-type liveLines struct {
+type Live struct {
 	out  io.Writer
 	size func() (width, height int)
 	now  func() time.Time
@@ -38,14 +38,15 @@ type liveTask struct {
 	spending        provider.Usage // by the step at work, so far
 }
 
-func newLiveLines(out io.Writer, size func() (int, int), now func() time.Time) *liveLines {
-	l := &liveLines{out: out, size: size, now: now, stop: make(chan struct{})}
+// NewLive keeps live lines on out. size is that of the terminal.
+func NewLive(out io.Writer, size func() (int, int), now func() time.Time) *Live {
+	l := &Live{out: out, size: size, now: now, stop: make(chan struct{})}
 	go l.tick()
 	return l
 }
 
 // print writes lines above the live lines and takes the event into them.
-func (l *liveLines) print(text string, e event.Event) {
+func (l *Live) print(text string, e event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take(e)
@@ -53,26 +54,26 @@ func (l *liveLines) print(text string, e event.Event) {
 }
 
 // hide clears the live lines away until unhide: the terminal is somebody else's.
-func (l *liveLines) hide() {
+func (l *Live) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal stops no run
 	l.drawn, l.hidden = nil, true
 }
 
-func (l *liveLines) unhide() {
+func (l *Live) unhide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = false
 }
 
 // end removes the lines.
-func (l *liveLines) end() {
+func (l *Live) end() {
 	l.once.Do(func() { close(l.stop) })
 	l.hide()
 }
 
-func (l *liveLines) tick() {
+func (l *Live) tick() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -88,7 +89,7 @@ func (l *liveLines) tick() {
 }
 
 // draw writes lines, and the live lines below them when either changed.
-func (l *liveLines) draw(above string) {
+func (l *Live) draw(above string) {
 	if l.hidden {
 		_, _ = io.WriteString(l.out, above)
 		return
@@ -103,7 +104,7 @@ func (l *liveLines) draw(above string) {
 }
 
 // erase goes to where the live lines begin and empties the terminal from there.
-func (l *liveLines) erase() string {
+func (l *Live) erase() string {
 	if len(l.drawn) == 0 {
 		return ""
 	}
@@ -115,7 +116,7 @@ func (l *liveLines) erase() string {
 }
 
 // lines are the live lines as they fit the terminal.
-func (l *liveLines) lines() []string {
+func (l *Live) lines() []string {
 	width, height := l.size()
 	var lines []string
 	for _, t := range l.tasks {
@@ -134,16 +135,16 @@ func (t *liveTask) line(now time.Time) string {
 	used := t.spent.Add(t.spending)
 	parts := []string{t.id, t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
 	if tokens := used.InputTokens + used.OutputTokens + used.CacheReadTokens + used.CacheWriteTokens; tokens > 0 {
-		parts = append(parts, tokenText(tokens))
+		parts = append(parts, Tokens(tokens))
 	}
 	if used.CostUSD >= 0.005 {
 		parts = append(parts, fmt.Sprintf("$%.2f", used.CostUSD))
 	}
-	return printable(strings.TrimSpace(strings.Join(append(parts, oneLine(t.doing)), "  ")))
+	return Printable(strings.TrimSpace(strings.Join(append(parts, OneLine(t.doing)), "  ")))
 }
 
-// tokenText is a number of tokens as people read it: 950 tok, 12.3k tok.
-func tokenText(n int64) string {
+// Tokens is a number of tokens as people read it: 950 tok, 12.3k tok.
+func Tokens(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d tok", n)
@@ -153,7 +154,7 @@ func tokenText(n int64) string {
 	return fmt.Sprintf("%.1fM tok", float64(n)/1_000_000)
 }
 
-func (l *liveLines) take(e event.Event) {
+func (l *Live) take(e event.Event) {
 	if e.Task == "" {
 		return
 	}
@@ -169,7 +170,7 @@ func over(t event.Type) bool {
 	return strings.HasPrefix(string(t), "session.") && t != event.SessionStarted && t != event.SessionResumed
 }
 
-func (l *liveLines) task(id string) *liveTask {
+func (l *Live) task(id string) *liveTask {
 	for _, t := range l.tasks {
 		if t.id == id {
 			return t
@@ -182,22 +183,22 @@ func (l *liveLines) task(id string) *liveTask {
 
 func (t *liveTask) take(e event.Event) {
 	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted) {
-		t.step, t.since = stepName(e.Path), e.Time // a step that was cut off goes on
+		t.step, t.since = StepName(e.Path), e.Time // a step that was cut off goes on
 	}
 	switch e.Type {
 	case event.StepStarted:
-		t.step, t.doing, t.since, t.spending = stepName(e.Path), "", e.Time, provider.Usage{}
+		t.step, t.doing, t.since, t.spending = StepName(e.Path), "", e.Time, provider.Usage{}
 	case event.AgentUsage:
-		u := decoded[event.Usage](e)
+		u := Decoded[event.Usage](e)
 		t.spending = provider.Usage{
 			InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
 		}
 	case event.AgentTool:
-		t.doing = decoded[event.Tool](e).Summary
+		t.doing = Decoded[event.Tool](e).Summary
 	case event.CheckStarted:
-		t.doing = decoded[event.Check](e).Text
+		t.doing = Decoded[event.Check](e).Text
 	case event.StepCompleted:
-		t.spent = t.spent.Add(decoded[runner.Result](e).Usage)
+		t.spent = t.spent.Add(Decoded[runner.Result](e).Usage)
 		t.step, t.doing, t.spending = "", "", provider.Usage{}
 	}
 }

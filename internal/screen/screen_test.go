@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"bytes"
@@ -33,18 +33,18 @@ func (s *stalled) Write(p []byte) (int, error) {
 func TestScreenIsNeverInTheWay(t *testing.T) {
 	const each = 200
 	out := &stalled{let: make(chan struct{})}
-	s := newScreen(out, func(e event.Event) string { return fmt.Sprintf("%s %s\n", e.Task, e.Path) }, nil)
+	s := New(out, func(e event.Event) string { return fmt.Sprintf("%s %s\n", e.Task, e.Path) }, nil)
 	var all sync.WaitGroup
 	for task := range emitters {
 		all.Go(func() {
 			for n := range each {
-				s.see(event.Event{Type: event.Warning, Task: fmt.Sprint(task), Path: fmt.Sprint(n)})
+				s.See(event.Event{Type: event.Warning, Task: fmt.Sprint(task), Path: fmt.Sprint(n)})
 			}
 		})
 	}
 	all.Wait() // with nobody reading
 	close(out.let)
-	s.close()
+	s.Close()
 	lines := strings.Split(strings.TrimSpace(out.seen.String()), "\n")
 	if len(lines) != emitters*each {
 		t.Fatalf("%d lines, not %d", len(lines), emitters*each)
@@ -62,15 +62,15 @@ func TestScreenIsNeverInTheWay(t *testing.T) {
 // A question has the screen for itself: what is said meanwhile comes after it.
 func TestScreenAlone(t *testing.T) {
 	var out bytes.Buffer
-	s := newScreen(&out, plainLines, nil)
-	s.say("before\n")
-	if err := s.alone(t.Context(), func() {
-		s.say("after\n")
+	s := New(&out, Lines, nil)
+	s.Say("before\n")
+	if err := s.Alone(t.Context(), func() {
+		s.Say("after\n")
 		out.WriteString("question\n")
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.close()
+	s.Close()
 	if out.String() != "before\nquestion\nafter\n" {
 		t.Errorf("the screen shows %q", out.String())
 	}
@@ -80,16 +80,16 @@ func TestScreenAlone(t *testing.T) {
 // question is not asked later.
 func TestScreenAloneGivesUp(t *testing.T) {
 	out := &stalled{let: make(chan struct{})}
-	s := newScreen(out, plainLines, nil)
-	s.say("stuck\n")
+	s := New(out, Lines, nil)
+	s.Say("stuck\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked := false
-	if err := s.alone(ctx, func() { asked = true }); !errors.Is(err, context.Canceled) {
+	if err := s.Alone(ctx, func() { asked = true }); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
 	close(out.let)
-	s.close()
+	s.Close()
 	if asked {
 		t.Error("the question was asked after all")
 	}
@@ -118,23 +118,23 @@ func TestStepEnd(t *testing.T) {
 func BenchmarkScreen(b *testing.B) {
 	var mu sync.Mutex
 	var delays []time.Duration
-	s := newScreen(&bytes.Buffer{}, func(e event.Event) string {
+	s := New(&bytes.Buffer{}, func(e event.Event) string {
 		mu.Lock()
 		defer mu.Unlock()
 		delays = append(delays, time.Since(e.Time))
-		return plainLines(e)
+		return Lines(e)
 	}, nil)
 	b.ResetTimer()
 	var all sync.WaitGroup
 	for range emitters {
 		all.Go(func() {
 			for range b.N {
-				s.see(event.Event{Type: event.StepStarted, Task: "task", Path: "step#1", Time: time.Now()})
+				s.See(event.Event{Type: event.StepStarted, Task: "task", Path: "step#1", Time: time.Now()})
 			}
 		})
 	}
 	all.Wait()
-	s.close()
+	s.Close()
 	b.StopTimer()
 	slices.Sort(delays)
 	b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds())/1000, "p99-ms")
