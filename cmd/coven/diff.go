@@ -66,10 +66,7 @@ func (d *desk) printStat(files []worktree.FileChange) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, printable(f.Path), size) //nolint:errcheck // Flush reports it
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return written(w.Flush())
 }
 
 // safeDiff keeps a diff from steering the terminal. Tabs stay.

@@ -108,8 +108,6 @@ func (o *logsOptions) copyLog(file string) error {
 		return fmt.Errorf("read log: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	if _, err := io.Copy(o.app.out, f); err != nil {
-		return fmt.Errorf("copy log: %w", err)
-	}
-	return nil
+	_, err = io.Copy(o.app.out, f)
+	return written(err)
 }

@@ -41,7 +41,7 @@ func newPromptsList(a *app) *cobra.Command {
 				}
 				fmt.Fprintf(w, "%s\t%s\n", name, prompt.Source) //nolint:errcheck // Flush reports it
 			}
-			return w.Flush()
+			return written(w.Flush())
 		},
 	}
 }

@@ -14,10 +14,15 @@ import (
 // say prints to standard output.
 func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.out, format, args...)
-	if err != nil && !errors.Is(err, syscall.EPIPE) { // a reader that has seen enough is no failure
-		return fmt.Errorf("write output: %w", err)
+	return written(err)
+}
+
+// written is the error of writing output. A reader that has seen enough is none.
+func written(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("write output: %w", err)
 }
 
 // sayJSON prints a value as indented JSON.
@@ -25,10 +30,7 @@ func (a *app) sayJSON(value any) error {
 	enc := json.NewEncoder(a.out)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return written(enc.Encode(value))
 }
 
 // ask asks a person and returns the answer: one line, trimmed. The end of the

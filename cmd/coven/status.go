@@ -70,10 +70,7 @@ func (a *app) statusTable(views []session.View) error {
 		seen[v.Task] = true
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return written(w.Flush())
 }
 
 // clip makes a text one printable line of at most n characters.

@@ -166,10 +166,7 @@ func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
 	for _, t := range tasks {
 		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", clip(t.ID, 40), t.Priority, t.Status, clip(t.Title, 80)) //nolint:errcheck // Flush reports it
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return written(w.Flush())
 }
 
 func taskText(t task.Task) string {

@@ -41,7 +41,7 @@ func newWorktreeList(a *app) *cobra.Command {
 			for _, t := range trees {
 				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
-			return w.Flush()
+			return written(w.Flush())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
