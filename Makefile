@@ -9,7 +9,7 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
-.PHONY: build test e2e lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build test crash lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -17,6 +17,9 @@ build: ## build bin/coven
 test: ## every test, the real Claude Code CLI included where npm can bring it
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
 	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...
+
+crash: ## coven is killed at every point that matters, and goes on
+	$(GO) test $(TESTFLAGS) -run Crash ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## what CI lints
 	golangci-lint run --allow-parallel-runners ./...

@@ -74,6 +74,9 @@ func TestResolveCrash(t *testing.T) {
 // dieAt plays the stories of a directory with a coven that is killed at a point.
 func dieAt(t *testing.T, dir, point string) {
 	t.Helper()
+	if raced {
+		t.Skip("the crash matrix is many processes, not many goroutines: make crash plays it without -race")
+	}
 	t.Run(point, func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Files: stories(t, dir), Cmds: scriptCommands(), RequireExplicitExec: true,
