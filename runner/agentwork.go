@@ -74,7 +74,7 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 	if result.Error != "" {
 		return w.unfinished(ctx, result)
 	}
-	return w.committed(c, b, result, func(message string) (Commit, error) { return w.Branch.Commit(ctx, message) })
+	return w.committed(ctx, c, b, result, "")
 }
 
 // report runs the agent to its end. A time that is up is a report, a limit is
@@ -133,7 +133,7 @@ func (w *Workshop) claimed(path, text string, result *Result) error {
 // the next attempt, build on it. What must not be committed stays uncommitted.
 // The time of the step may be up: this is not part of it.
 func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error) {
-	commit, err := w.Branch.Commit(context.WithoutCancel(ctx), message(w.Title, "Unfinished: "+result.Error))
+	commit, err := w.Branch.Commit(context.WithoutCancel(ctx), message(w.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
 	}
@@ -145,8 +145,9 @@ func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error
 }
 
 // committed commits what the step left and says whether that is enough.
-func (w *Workshop) committed(c Call, b beginning, result Result, commitAs func(message string) (Commit, error)) (Result, error) {
-	commit, err := commitAs(message(w.Title, result.Summary))
+// merges is the commit of the target that it merged, or empty.
+func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Result, merges string) (Result, error) {
+	commit, err := w.Branch.Commit(ctx, message(w.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, "commit"
 		if refused.Output != "" {

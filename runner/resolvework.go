@@ -31,19 +31,23 @@ func (w *Workshop) resolved(ctx context.Context, c Call, b beginning) (Result, e
 	}
 	result, err := w.outcome(c, report)
 	if err == nil && result.Error == "" {
-		result.Error, err = w.dropped(ctx, c.Path, b, merging)
-		result.ErrorType = "commit"
-	}
-	if err == nil && result.Error == "" {
-		result.ErrorType = ""
-		result, err = w.committed(c, b, result, func(message string) (Commit, error) {
-			return w.Branch.CommitMerge(ctx, message, merging.Target)
-		})
+		result, err = w.merged(ctx, c, b, result, merging)
 	}
 	if err == nil && result.Error != "" {
 		err = w.unmerge(context.WithoutCancel(ctx), b.Snapshot)
 	}
 	return result, err
+}
+
+// merged commits the merge that an agent has ended, unless it undoes what others
+// did.
+func (w *Workshop) merged(ctx context.Context, c Call, b beginning, result Result, m event.Merging) (Result, error) {
+	why, err := w.dropped(ctx, c.Path, b, m)
+	if err != nil || why != "" {
+		result.Error, result.ErrorType = why, "commit"
+		return result, err
+	}
+	return w.committed(ctx, c, b, result, m.Target)
 }
 
 // unmerge takes a conflict out of the worktree.
@@ -52,7 +56,7 @@ func (w *Workshop) unmerge(ctx context.Context, before string) error {
 		return err
 	}
 	// There is nothing to commit, but the worktree's own git forgets the conflict.
-	_, err := w.Branch.Commit(ctx, "Nothing")
+	_, err := w.Branch.Commit(ctx, "Nothing", "")
 	return err
 }
 

@@ -36,7 +36,7 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	if result.ErrorType != "" {
 		return w.unfinished(ctx, result)
 	}
-	return w.committed(c, b, result, func(message string) (Commit, error) { return w.Branch.Commit(ctx, message) })
+	return w.committed(ctx, c, b, result, "")
 }
 
 // result makes a leaf's result of a command's end; what names the command.

@@ -44,11 +44,9 @@ type stage interface {
 type branch interface {
 	// Tree is the tree that a commit would have now.
 	Tree(ctx context.Context) (string, error)
-	// Commit commits what is uncommitted.
-	Commit(ctx context.Context, message string) (Commit, error)
-	// CommitMerge commits the worktree as the merge of the task branch and a
-	// commit of the target.
-	CommitMerge(ctx context.Context, message, target string) (Commit, error)
+	// Commit commits what is uncommitted. merges is the commit of the target
+	// that the worktree holds merged, or empty.
+	Commit(ctx context.Context, message, merges string) (Commit, error)
 }
 
 // Commit is the task branch after branch.Commit.

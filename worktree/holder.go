@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -21,14 +20,6 @@ type Holder struct {
 
 // maxHolder is more bytes than any holder takes.
 const maxHolder = 1 << 16
-
-// LandingLock returns who lands on a target now. The answer comes from the
-// lock; what its file says is only as good as its last writer, so a holder may
-// have no fields set.
-func (r *Repo) LandingLock(targetRef string) (Holder, bool) {
-	target := Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)}
-	return holderOf(r.ours("locks", targetLock(target)))
-}
 
 // holderOf asks for a shared lock: two who ask are not in each other's way.
 func holderOf(path string) (Holder, bool) {

@@ -16,24 +16,24 @@ func TestLandingLock(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	claim := claimFor(t, r, "T")
-	_, held := r.LandingLock("refs/heads/main")
+	_, held := landingLock(r, "refs/heads/main")
 	equal(t, "held before", held, false)
 	begun := time.Now().Add(-time.Second)
 	value[Landed](t)(w.Land(t.Context(), LandRequest{
 		Candidate: c, Message: "m", ClaimOid: claim.Oid,
 		Journal: journalFunc(func(Intent) error {
-			holder, held := r.LandingLock("refs/heads/main")
+			holder, held := landingLock(r, "refs/heads/main")
 			equal(t, "held", held, true)
 			equal(t, "pid", holder.PID, os.Getpid())
 			equal(t, "what", holder.What, "land T")
 			equal(t, "host", holder.Host, value[string](t)(os.Hostname()))
 			equal(t, "since", holder.Since.After(begun) && !holder.Since.After(time.Now()), true)
-			_, other := r.LandingLock("refs/heads/other")
+			_, other := landingLock(r, "refs/heads/other")
 			equal(t, "another target", other, false)
 			return nil
 		}),
 	}))
-	_, held = r.LandingLock("refs/heads/main")
+	_, held = landingLock(r, "refs/heads/main")
 	equal(t, "held after", held, false)
 	equal(t, "file", read(t, r.ours("locks", targetLock(c.Target))), "")
 }
@@ -50,12 +50,12 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	if !strings.Contains(left, `"land T"`) {
 		t.Fatalf("the killed process left %q", left)
 	}
-	holder, held := r.LandingLock("refs/heads/main")
+	holder, held := landingLock(r, "refs/heads/main")
 	if held {
 		t.Fatalf("held by %v", holder)
 	}
 	l := value[*lock](t)(r.lock(t.Context(), targetLock(c.Target), "x"))
-	holder, held = r.LandingLock("refs/heads/main")
+	holder, held = landingLock(r, "refs/heads/main")
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "x")
 	equal(t, "pid", holder.PID, os.Getpid())
@@ -77,12 +77,12 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	must(t, err)
 	must(t, child.Start())
 	must(t, l.file.File.Close()) // as a kill does: the lock is not given back
-	holder, held := r.LandingLock(target.Ref)
+	holder, held := landingLock(r, target.Ref)
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "land T")
 	must(t, in.Close())
 	must(t, child.Wait())
-	_, held = r.LandingLock(target.Ref)
+	_, held = landingLock(r, target.Ref)
 	equal(t, "held after", held, false)
 	_ = l.file.Close() // it is closed: this stops lockedfile's own check
 }
@@ -99,14 +99,14 @@ func TestLandingLockAskedOften(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					r.LandingLock("refs/heads/main")
+					landingLock(r, "refs/heads/main")
 				}
 			}
 		})
 	}
 	for range 50 {
 		l := value[*lock](t)(r.lock(t.Context(), targetLock(r.target(t)), "land T"))
-		if _, held := r.LandingLock("refs/heads/main"); !held {
+		if _, held := landingLock(r, "refs/heads/main"); !held {
 			t.Error("a held lock was called free")
 		}
 		l.release()
@@ -224,4 +224,9 @@ func TestLandBesidePackRefs(t *testing.T) {
 	value[Landed](t)(land(t, w, c, Squash))
 	letGo()
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
+}
+
+// landingLock is who lands on a target now.
+func landingLock(r *Repo, targetRef string) (Holder, bool) {
+	return holderOf(r.ours("locks", targetLock(Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)})))
 }

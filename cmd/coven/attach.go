@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -89,23 +86,14 @@ func (w *visitor) tell(ctx context.Context, text string) error {
 
 // stay shows what happens until the session stops, and sends what is typed.
 func (w *visitor) stay(ctx context.Context) error {
-	tail := event.NewTail(filepath.Join(w.view.Dir, "events.jsonl"))
+	events := newSpectator(w.app, w.view)
 	typed := w.typed(ctx)
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		now, err := session.Load(w.view.Dir) // before the events: what ends the session is shown
+		now, err := events.show()
 		if err != nil {
 			return err
-		}
-		events, err := tail.Next()
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if err := w.app.say("%s", screen.Lines(e)); err != nil {
-				return err
-			}
 		}
 		if now.Status != session.Running {
 			return w.leave(now)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,6 +88,3 @@ func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
 		}
 	}
 }
-
-// pidOf is the process of a holder: coven/<host>/<pid>.
-func pidOf(holder string) string { return holder[strings.LastIndexByte(holder, '/')+1:] }

@@ -87,11 +87,11 @@ func (a *app) offerTasks(ctx context.Context, kind completion, given []string, t
 func (kind completion) takes(v session.View) bool {
 	switch kind {
 	case underWay:
-		return live(v)
+		return v.Live()
 	case forRun, resting:
-		return live(v) && v.Status != session.Running
+		return v.Live() && v.Status != session.Running
 	case retried:
-		return live(v) && v.Status != session.Running || v.Status == session.Failed
+		return v.Live() && v.Status != session.Running || v.Status == session.Failed
 	case waiting:
 		return v.Status == session.Waiting && v.Reason == "review"
 	}

@@ -118,11 +118,8 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("coven worktree remove --drop-ignored "+shellWord(j.task.ID), "%w", err)
-	}
 	if err != nil || ref == "" {
-		return err
+		return dropFirst(j.task.ID, err)
 	}
 	d.say("%s  the earlier attempt is stored as %s\n", printable(j.task.ID), ref)
 	return nil

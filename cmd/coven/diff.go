@@ -60,13 +60,17 @@ func noDiff(v session.View) error {
 func (d *desk) printStat(files []worktree.FileChange) error {
 	w := tabwriter.NewWriter(d.app().out, 0, 8, 2, ' ', 0)
 	for _, f := range files {
-		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
-		if f.Binary {
-			size = "binary"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, printable(f.Path), size) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, printable(f.Path), sizeOf(f)) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
+}
+
+// sizeOf is how much of a file has changed.
+func sizeOf(f worktree.FileChange) string {
+	if f.Binary {
+		return "binary"
+	}
+	return fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
 }
 
 // safeDiff keeps a diff from steering the terminal. Tabs stay.

@@ -49,12 +49,8 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 	}
 	// From here on a Ctrl-C would leave the task to nobody.
 	ctx = context.WithoutCancel(ctx)
-	req.Landed = landing.Tip
-	giveBack := func() error { return j.told(actorIn(v)).Release(ctx, "coven: "+why) }
-	if landing.New != "" { // the task is done, whatever else was to come
-		giveBack = func() error { return j.told(actorIn(v)).Close(ctx, v.Summary, landing.New) }
-	}
-	if ended.Rescue, err = d.freed(ctx, v, giveBack, req); err != nil {
+	v.Landed, v.Detail = landing, why
+	if ended.Rescue, err = d.freed(ctx, j, v, req); err != nil {
 		return ended, err
 	}
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
@@ -139,21 +135,16 @@ func (d *desk) finishDismissal(ctx context.Context, v session.View) {
 	if err != nil {
 		return
 	}
-	giveBack := func() error { return j.told(actorIn(v)).Release(ctx, "coven: "+v.Detail) }
-	if v.Landed.New != "" {
-		giveBack = func() error { return j.told(actorIn(v)).Close(ctx, v.Summary, v.Landed.New) }
-	}
-	if ref, err := d.freed(ctx, v, giveBack, worktree.RemoveRequest{Landed: v.Landed.Tip}); err == nil && ref != "" {
+	if ref, err := d.freed(ctx, j, v, worktree.RemoveRequest{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref}) // it is stored
 	}
 }
 
-// freed stores and removes what the session made, and gives the task back by
-// giveBack. A
-// session that does not hold the task any more has nothing to give. A worktree
-// with ignored files that are too large to store stays.
-func (d *desk) freed(ctx context.Context, v session.View, giveBack func() error, req worktree.RemoveRequest) (ref string, err error) {
+// freed stores and removes what the session made, and gives the task back, for
+// the reason in v.Detail. A session that does not hold the task any more has
+// nothing to give. A worktree with ignored files that are too large to store stays.
+func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.RemoveRequest) (ref string, err error) {
 	held, err := d.house.repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
@@ -161,7 +152,7 @@ func (d *desk) freed(ctx context.Context, v session.View, giveBack func() error,
 	if err != nil {
 		return "", err
 	}
-	req.Note = "session " + v.ID
+	req.Note, req.Landed = "session "+v.ID, v.Landed.Tip
 	tree, err := d.house.repo.Leftover(ctx, v.Task)
 	if err == nil {
 		ref, err = tree.Remove(ctx, req)
@@ -173,8 +164,18 @@ func (d *desk) freed(ctx context.Context, v session.View, giveBack func() error,
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := giveBack(); err != nil {
+	if err := givenBack(ctx, j, v); err != nil {
 		return "", err
 	}
 	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)
+}
+
+// givenBack tells the tracker that a session is over: a task that has landed is
+// done, whatever else was to come; any other is free.
+func givenBack(ctx context.Context, j job, v session.View) error {
+	told := j.told(actorIn(v))
+	if v.Landed.New != "" {
+		return told.Close(ctx, v.Summary, v.Landed.New)
+	}
+	return told.Release(ctx, "coven: "+v.Detail)
 }

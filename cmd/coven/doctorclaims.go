@@ -19,11 +19,6 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// live says whether a session can go on: what it has belongs to it.
-func live(v session.View) bool {
-	return slices.Contains([]string{session.Running, session.Waiting, session.Blocked, session.Interrupted}, v.Status)
-}
-
 // claims finds tasks that are claimed by a session that will not work on them,
 // here or in the tracker.
 func (v *visit) claims(ctx context.Context) []finding {
@@ -127,17 +122,6 @@ func (h *house) atLarge(held worktree.Held) string {
 	return "its coven (pid " + pid + ") still runs"
 }
 
-// hostOf is the machine of a holder or an actor: coven/<host>/...
-func hostOf(holder string) string {
-	host, _, _ := strings.Cut(strings.TrimPrefix(holder, actorPrefix), "/")
-	return host
-}
-
-// ownerOf is who the tracker says has a task under this claim.
-func ownerOf(held worktree.Held) string {
-	return actorPrefix + hostOf(held.Holder) + "/" + held.Session
-}
-
 // giveBack takes a task in the tracker from a session that is over, if it still
 // has it: one that has landed is closed, any other is free again.
 func (v *visit) giveBack(ctx context.Context, id, owner string) (string, error) {
@@ -225,7 +209,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		return "", err
 	}
 	for _, v := range views {
-		if worktree.SafeName(v.Task) == worktree.SafeName(id) && live(v) {
+		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {
 			return "", person(nextOf(v), "task %s is %s: its session can go on", v.Task, stateText(v))
 		}
 	}

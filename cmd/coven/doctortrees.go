@@ -49,7 +49,7 @@ func (v *visit) owned(ctx context.Context) (map[string]bool, error) {
 	views, err := v.sessionViews()
 	for _, s := range views {
 		name := worktree.SafeName(s.Task)
-		owned[name] = owned[name] || live(s) || s.Status == session.Failed && v.house.retryable(ctx, s.Task)
+		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.house.retryable(ctx, s.Task)
 	}
 	claims, claimsErr := v.house.repo.Claims(ctx)
 	for _, held := range claims {
@@ -113,15 +113,6 @@ func (v *visit) remove(ctx context.Context, id string) (string, error) {
 		})
 		return removedAs(ref), dropFirst(id, err)
 	})
-}
-
-// dropFirst says what a person may do about ignored files that are too large to
-// store.
-func dropFirst(id string, err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("coven worktree remove --drop-ignored "+shellWord(id), "%w", err)
-	}
-	return err
 }
 
 // clear clears one thing that is left over. What belongs to no task needs no

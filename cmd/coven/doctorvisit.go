@@ -237,7 +237,7 @@ func (v *visit) sessions(context.Context) []finding {
 	}
 	onTheWay := 0
 	for _, s := range views {
-		if live(s) {
+		if s.Live() {
 			onTheWay++
 		}
 		if s.Status == session.Interrupted {

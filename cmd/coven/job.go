@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -73,25 +71,6 @@ func taken(err error) error {
 	}
 	return err
 }
-
-// actorPrefix, the machine and a session's id are the name under which coven
-// claims a task in a tracker. It is unique: bd lets one actor claim twice.
-const actorPrefix = "coven/"
-
-func actorOf(session string) string { return actorPrefix + machine() + "/" + session }
-
-// machine is the name of this machine.
-func machine() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		return "localhost"
-	}
-	return strings.ReplaceAll(host, "/", "-")
-}
-
-// actorIn is the name under which a session claimed its task: the machine may
-// have had another name then.
-func actorIn(v session.View) string { return cmp.Or(v.Info.Actor, actorOf(v.ID)) }
 
 // claimTask claims a task in its tracker. A claim of a session that never began,
 // or is over, belongs to nobody: coven was killed before it could give it back.

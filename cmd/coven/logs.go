@@ -55,23 +55,13 @@ const followEvery = 200 * time.Millisecond
 
 // print shows the events, and with -f those that still come.
 func (o *logsOptions) print(ctx context.Context, v session.View) error {
-	tail := event.NewTail(filepath.Join(v.Dir, "events.jsonl"))
+	events := newSpectator(o.app, v)
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		// The state is read before the events: what ends the session is shown.
-		now, err := session.Load(v.Dir)
+		now, err := events.show()
 		if err != nil {
 			return err
-		}
-		events, err := tail.Next()
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if err := o.app.say("%s", screen.Lines(e)); err != nil {
-				return err
-			}
 		}
 		if !o.follow || now.Status != session.Running {
 			return o.app.say("%s  %s\n", printable(v.Task), stateText(now))
@@ -82,6 +72,36 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// spectator shows a session's events to a person as they come.
+type spectator struct {
+	app  *app
+	dir  string
+	tail *event.Tail
+}
+
+func newSpectator(a *app, v session.View) *spectator {
+	return &spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
+}
+
+// show shows the events that are new, and returns the session as it was before
+// they were read: what ended it by then is shown.
+func (s *spectator) show() (session.View, error) {
+	now, err := session.Load(s.dir)
+	if err != nil {
+		return now, err
+	}
+	events, err := s.tail.Next()
+	if err != nil {
+		return now, err
+	}
+	for _, e := range events {
+		if err := s.app.say("%s", screen.Lines(e)); err != nil {
+			return now, err
+		}
+	}
+	return now, nil
 }
 
 // printRaw copies the logs of the steps, in the order in which they ran.

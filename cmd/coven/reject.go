@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,12 +56,4 @@ func keptAs(ref string) string {
 		return "nothing had to be stored"
 	}
 	return "everything it made is stored as " + ref
-}
-
-// tooBig adds what to do to an error about ignored files.
-func tooBig(err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
-	}
-	return err
 }

@@ -55,8 +55,6 @@ func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error
 			return runner.Ending{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
 		}
 		again = event.Resumed{Retry: path, From: true}
-	}
-	if from != "" {
 		if err := d.landedSince(ctx, v); err != nil {
 			return runner.Ending{}, err
 		}

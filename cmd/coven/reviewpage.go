@@ -200,11 +200,7 @@ func (p page) proven() string {
 func (p page) stat() string {
 	var b strings.Builder
 	for _, f := range p.Diff.Files {
-		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
-		if f.Binary {
-			size = "binary"
-		}
-		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, printable(f.Path), size)
+		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, printable(f.Path), sizeOf(f))
 	}
 	return b.String()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -168,13 +167,10 @@ func (s *site) Restore(ctx context.Context, commit string) error {
 }
 
 // Commit commits what is uncommitted on the task branch.
-func (s *site) Commit(ctx context.Context, message string) (runner.Commit, error) {
-	return s.commit(ctx, worktree.CommitRequest{Message: message})
-}
-
-func (s *site) commit(ctx context.Context, req worktree.CommitRequest) (runner.Commit, error) {
-	req.Trailers, req.TargetTip, req.Hooks = s.trailers(), cmp.Or(req.Merge, s.base), s.hook
-	done, err := s.tree.Commit(ctx, req)
+func (s *site) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
+	done, err := s.tree.Commit(ctx, worktree.CommitRequest{
+		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.base), Hooks: s.hook,
+	})
 	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)
 	switch {
 	case errors.As(err, &unresolved):
@@ -224,7 +220,7 @@ func (s *site) Conflict(ctx context.Context) (string, []string, error) {
 	}
 	c, err := s.tree.IntegrateConflicted(ctx, target, s.session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
-		if _, err = s.Commit(ctx, byHand); err == nil {
+		if _, err = s.Commit(ctx, byHand, ""); err == nil {
 			c, err = s.tree.IntegrateConflicted(ctx, target, s.session.ID)
 		}
 	}
@@ -248,11 +244,6 @@ func (s *site) shortPath() string {
 	return s.tree.Path
 }
 
-// CommitMerge commits the worktree as a merge with a commit of the target.
-func (s *site) CommitMerge(ctx context.Context, message, target string) (runner.Commit, error) {
-	return s.commit(ctx, worktree.CommitRequest{Message: message, Merge: target})
-}
-
 // Integrate brings the target's tip into the task branch and its worktree.
 func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
@@ -266,7 +257,7 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
 		// checked and reviewed like the rest.
-		if _, err = s.Commit(ctx, byHand); err == nil {
+		if _, err = s.Commit(ctx, byHand, ""); err == nil {
 			c, err = s.tree.Integrate(ctx, target)
 		}
 	}
@@ -336,8 +327,3 @@ type intentFunc func(worktree.Intent) error
 
 // Intent implements the journal that a landing writes to.
 func (f intentFunc) Intent(i worktree.Intent) error { return f(i) }
-
-// holderName is who claims: unique for a coven on a machine.
-func holderName() string {
-	return fmt.Sprintf("%s%s/%d", actorPrefix, machine(), os.Getpid())
-}

@@ -148,7 +148,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 	show, run := "coven task show "+shellWord(t.ID), "coven run "+shellWord(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:
-		return reason{State: "closed", Reason: cmpReason(t.CloseReason), Next: show}, nil
+		return reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
 	case !t.Work():
 		return reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
 	}
@@ -170,8 +170,8 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 	return reason{State: t.Status, Reason: "the tracker says " + t.Status, Next: show}, nil
 }
 
-// cmpReason is why a task was closed, in one line.
-func cmpReason(text string) string {
+// closedBecause is why a task was closed, in one line.
+func closedBecause(text string) string {
 	if text = oneLine(text); text == "" {
 		return "nobody said why"
 	}

@@ -90,7 +90,7 @@ func idle(h *house, id string) error {
 		return nil
 	case err != nil:
 		return err
-	case v.Status == session.Running, v.Status == session.Waiting, v.Status == session.Blocked, v.Status == session.Interrupted:
+	case v.Live():
 		return person("coven reject "+shellWord(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
 	}
 	return nil
@@ -101,4 +101,21 @@ func stored(ref string) string {
 		return "; all of it had landed"
 	}
 	return "; stored as " + ref
+}
+
+// tooBig adds what to do to an error about ignored files.
+func tooBig(err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+	}
+	return err
+}
+
+// dropFirst says what a person may do about ignored files that are too large to
+// store.
+func dropFirst(id string, err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return person("coven worktree remove --drop-ignored "+shellWord(id), "%w", err)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,12 @@ const Version = 1
 
 // Type names what happened: "step.completed".
 type Type string
+
+// Stops says whether a stretch of work of a session ends with an event of this
+// type: whatever comes next, it is not at work.
+func (t Type) Stops() bool {
+	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
+}
 
 // The types of events. The data of each is described beside the constant.
 const (

@@ -158,16 +158,11 @@ func (l *Live) take(e event.Event) {
 	if e.Task == "" {
 		return
 	}
-	if over(e.Type) {
+	if e.Type.Stops() {
 		l.tasks = slices.DeleteFunc(l.tasks, func(t *liveTask) bool { return t.id == e.Task })
 		return
 	}
 	l.task(e.Task).take(e)
-}
-
-// over says whether a session has stopped with this event.
-func over(t event.Type) bool {
-	return strings.HasPrefix(string(t), "session.") && t != event.SessionStarted && t != event.SessionResumed
 }
 
 func (l *Live) task(id string) *liveTask {

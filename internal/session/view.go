@@ -1,11 +1,6 @@
 package session
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -88,105 +83,9 @@ type result struct {
 	Usage   provider.Usage `json:"usage"`
 }
 
-// Load computes the view of the session in dir.
-func Load(dir string) (View, error) {
-	events, err := event.Read(filepath.Join(dir, eventsFile))
-	if err != nil {
-		return View{}, err
-	}
-	v, err := Fold(events)
-	if err != nil {
-		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), err)
-	}
-	v.ID, v.Dir = filepath.Base(dir), dir
-	if v.Status == Running && !held(dir) {
-		// It may have ended, and recorded that, since its events were read.
-		if again, err := event.Read(filepath.Join(dir, eventsFile)); err == nil && len(again) > len(events) {
-			return Load(dir)
-		}
-		v.Status, v.Detail, v.Crashed = Interrupted, "coven ended while the session ran", true
-	}
-	return v, nil
-}
-
-// List returns the sessions of a project, the newest first. A session that
-// cannot be read is left out and named in the error; the others are returned
-// beside it.
-func List(root string) ([]View, error) {
-	entries, err := os.ReadDir(filepath.Join(root, Dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	var views []View
-	var broken error
-	for _, e := range entries {
-		v, err := Load(filepath.Join(root, Dir, e.Name()))
-		switch {
-		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
-			continue // not a session, or one that never began
-		case err != nil:
-			broken = errors.Join(broken, err)
-			continue
-		}
-		views = append(views, v)
-	}
-	slices.SortStableFunc(views, func(a, b View) int { return b.Started.Compare(a.Started) })
-	return views, broken
-}
-
-// OfTask returns the newest session of a task, or ErrNone. Of the sessions of
-// other tasks it reads no more than the beginning.
-func OfTask(root, task string) (View, error) {
-	entries, err := os.ReadDir(filepath.Join(root, Dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return View{}, fmt.Errorf("list sessions: %w", err)
-	}
-	newest, broken := View{}, error(nil)
-	for _, e := range entries {
-		dir := filepath.Join(root, Dir, e.Name())
-		first, err := event.First(filepath.Join(dir, eventsFile))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && first.Task != task {
-			continue
-		}
-		v := View{}
-		if err == nil {
-			v, err = Load(dir)
-		}
-		if err != nil {
-			broken = errors.Join(broken, err)
-			continue
-		}
-		if v.Started.After(newest.Started) {
-			newest = v
-		}
-	}
-	if newest.Started.IsZero() {
-		if broken != nil {
-			return View{}, broken
-		}
-		return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
-	}
-	return newest, nil
-}
-
-// IsOver says that a session has ended and will not go on, and that nobody is
-// clearing up after it.
-func IsOver(root, id string) bool {
-	dir := filepath.Join(root, Dir, id)
-	v, err := Load(dir)
-	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
-}
-
-// Busy says whether somebody writes the session in dir.
-func Busy(dir string) bool { return held(dir) }
-
-// Exists says whether the project has a session of this id.
-func Exists(root, id string) bool {
-	_, err := os.Stat(filepath.Join(root, Dir, id))
-	return err == nil
+// Live says whether the session can go on, or does: what it has belongs to it.
+func (v View) Live() bool {
+	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
 
 // Same says whether two views show a session in the same state, with the same
@@ -208,17 +107,6 @@ func (v View) Same(other View) bool {
 	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch
 }
 
-// NeverBegan says that a session has no first event and nobody is about to
-// write one.
-func NeverBegan(root, id string) bool {
-	dir := filepath.Join(root, Dir, id)
-	if held(dir) {
-		return false
-	}
-	v, err := Load(dir)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
-}
-
 // Fold computes a view from events.
 func Fold(events []event.Event) (View, error) {
 	v := View{Status: Running}
@@ -238,7 +126,7 @@ func Fold(events []event.Event) (View, error) {
 		case since.IsZero():
 			continue
 		}
-		if over(e.Type) {
+		if e.Type.Stops() {
 			v.Active += e.Time.Sub(since)
 			since = time.Time{}
 		}
@@ -247,11 +135,6 @@ func Fold(events []event.Event) (View, error) {
 		v.Active += v.Updated.Sub(since)
 	}
 	return v, nil
-}
-
-// over says whether an event ends a stretch of work.
-func over(t event.Type) bool {
-	return strings.HasPrefix(string(t), "session.") && t != event.SessionStarted && t != event.SessionResumed
 }
 
 func (v *View) take(e event.Event) error {
