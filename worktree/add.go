@@ -147,7 +147,8 @@ func (r *Repo) admins() ([]string, error) {
 	return names, err
 }
 
-// adminPath is the checkout that a git directory says it belongs to.
+// adminPath is the checkout that a git directory says it belongs to; empty when
+// it does not say, as while git makes it.
 func (r *Repo) adminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
 	raw, err := os.ReadFile(filepath.Join(dir, "gitdir"))
@@ -155,6 +156,9 @@ func (r *Repo) adminPath(admin string) string {
 		return ""
 	}
 	link := strings.TrimSuffix(string(raw), "\n")
+	if link == "" {
+		return ""
+	}
 	if !filepath.IsAbs(link) {
 		link = filepath.Join(dir, link)
 	}

@@ -48,6 +48,9 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]ch
 	for _, c := range all {
 		c.git.Hold = hold
 		head, err := headOf(ctx, c.git.Dir)
+		if err != nil && !isThere(filepath.Join(c.git.Dir, "HEAD")) {
+			continue // git makes it, or takes it away, at this moment
+		}
 		if err != nil && !errors.Is(err, ErrDetached) {
 			return nil, fmt.Errorf("read HEAD of %s: %w", c.path, err)
 		}

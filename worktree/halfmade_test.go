@@ -1,0 +1,28 @@
+package worktree
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// A worktree that some git makes or takes away at this moment is no checkout
+// that could be in the way of a landing.
+func TestLandBesideHalfMadeWorktrees(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "t")
+	held := claimFor(t, r, "t")
+	admins := filepath.Join(r.GitDir, "worktrees")
+	write(t, filepath.Join(admins, "empty", "gitdir"), "")
+	there := t.TempDir()
+	write(t, filepath.Join(admins, "headless", "gitdir"), filepath.Join(there, ".git")+"\n")
+	write(t, filepath.Join(admins, "headless", "commondir"), "../..\n")
+	landed, err := w.Land(t.Context(), LandRequest{Candidate: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
+	if err != nil || landed.Commit == "" {
+		t.Fatalf("%+v, %v", landed, err)
+	}
+}
+
+// nowhere is a journal that forgets.
+type nowhere struct{}
+
+func (nowhere) Intent(Intent) error { return nil }
