@@ -84,6 +84,9 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
+	if b.spending.wait != nil {
+		return report, b.spending.wait
+	}
 	if err == nil && report.Kind == agent.Limit {
 		err = &Wait{Reason: "limit", Detail: report.Error, Next: "resume"}
 	}
@@ -190,7 +193,7 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 	if !before.Started {
 		return w.begunAnew(ctx, c, b)
 	}
-	report, err = w.speak(ctx, c, event.AgentStart{
+	report, err = w.speak(ctx, c, b, event.AgentStart{
 		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, said),
 	})
 	if err == nil && !report.Started {
@@ -206,11 +209,11 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 			return agent.Report{}, err
 		}
 	}
-	return w.speak(ctx, c, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+	return w.speak(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
 // speak runs the agent once.
-func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (agent.Report, error) {
+func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
 	transcript, at, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return agent.Report{}, err
@@ -220,9 +223,11 @@ func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (a
 	if err := w.emit(event.AgentStarted, c.Path, start); err != nil {
 		return agent.Report{}, err
 	}
+	b.spending.begun()
 	return w.Agents.Run(ctx, AgentRun{
 		Path: c.Path, Key: w.key(c.Path), Conversation: start.Conversation, Resume: start.Resumed,
-		Prompt: start.Prompt, Model: c.Agent.Model, Transcript: transcript,
+		Prompt: start.Prompt, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider,
+		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: b.spending.spend,
 	})
 }
 

@@ -61,6 +61,9 @@ type Job struct {
 	Messages <-chan Message
 	// Emit makes an event durable. Called from several goroutines.
 	Emit func(t event.Type, data any) error
+	// Spend is told what the run has used so far after each answer of the model;
+	// an error stops the agent. Nil: nothing is limited.
+	Spend func(used event.Usage) error
 	// Say takes each part of the conversation as it comes.
 	Say func(part provider.Event) error
 }

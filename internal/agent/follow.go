@@ -149,11 +149,28 @@ func (r *run) see(e provider.Event) error {
 		r.talk.heard(e.ID)
 	case provider.Spent:
 		if r.meter.spent(e) {
-			return r.job.Emit(event.AgentUsage, r.meter.total())
+			return r.used()
 		}
 	case provider.Result:
 		r.meter.settle(r.report.Result.Usage)
 		r.talk.answered()
+		return r.used()
+	}
+	return nil
+}
+
+// used says what the run has used so far, and stops the agent when that is more
+// than it may.
+func (r *run) used() error {
+	total := r.meter.total()
+	if err := r.job.Emit(event.AgentUsage, total); err != nil {
+		return err
+	}
+	if r.job.Spend == nil {
+		return nil
+	}
+	if err := r.job.Spend(total); err != nil {
+		r.child.Stop(err)
 	}
 	return nil
 }

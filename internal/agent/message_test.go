@@ -233,7 +233,7 @@ conversations:
 		for _, used := range emitted[event.Usage](w, event.AgentUsage) {
 			inputs = append(inputs, used.Input)
 		}
-		if !slices.Equal(inputs, []int64{100, 300}) {
+		if !slices.Equal(inputs, []int64{100, 300, 300}) {
 			t.Errorf("input tokens so far: %v", inputs)
 		}
 		if used := w.report.Result.Usage; used.InputTokens != 300 || used.OutputTokens != 15 {

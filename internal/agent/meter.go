@@ -9,6 +9,7 @@ import (
 // answers of the model API since then say of themselves.
 type meter struct {
 	settled provider.Usage
+	turns   int
 	answers map[string]provider.Usage
 }
 
@@ -19,6 +20,9 @@ func (m *meter) spent(e provider.Spent) bool {
 	}
 	_, known := m.answers[e.ID]
 	m.answers[e.ID] = e.Usage
+	if !known {
+		m.turns++
+	}
 	return !known
 }
 
@@ -35,6 +39,6 @@ func (m *meter) total() event.Usage {
 	}
 	return event.Usage{
 		Input: sum.InputTokens, Output: sum.OutputTokens,
-		CacheRead: sum.CacheReadTokens, CacheWrite: sum.CacheWriteTokens, Cost: sum.CostUSD,
+		CacheRead: sum.CacheReadTokens, CacheWrite: sum.CacheWriteTokens, Cost: sum.CostUSD, Turns: m.turns,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -26,12 +27,14 @@ type Errors = yamldoc.Errors
 
 // Config is coven's settings.
 type Config struct {
-	Checks       []string // commands that must pass before a change lands, in order; nil: detect them
-	DefaultModel string   // what agents are asked to use
-	Provider     string   // who drives agents
-	Grimoire     string   // the workflow of tasks that choose none
-	PriorAttempt bool     // tell agents what the session before came to
-	Tracker      string   // where tasks live: auto, bd, br or jsonl
+	Checks       []string      // commands that must pass before a change lands, in order; nil: detect them
+	DefaultModel string        // what agents are asked to use
+	Provider     string        // who drives agents
+	Grimoire     string        // the workflow of tasks that choose none
+	PriorAttempt bool          // tell agents what the session before came to
+	Tracker      string        // where tasks live: auto, bd, br or jsonl
+	Budget       budget.Amount // of runs whose grimoire sets none
+	Prices       budget.Prices // of models whose CLI does not say what they cost
 	Run          Run
 	Env          Env
 	Timeouts     Timeouts
@@ -40,7 +43,8 @@ type Config struct {
 
 // Run is how tasks are run.
 type Run struct {
-	MaxTasks int // how many at once
+	MaxTasks int           // how many at once
+	Budget   budget.Amount // of all tasks of one coven run together
 }
 
 // Notice is a command that coven runs when a task changes its state.
@@ -63,7 +67,7 @@ type Timeouts struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 	}
 }
 
@@ -150,14 +154,17 @@ func (f file) open() (*os.File, error) {
 
 // keys are the settings as a file has them.
 type keys struct {
-	Checks       yamldoc.At[[]text] `yaml:"checks"`
-	DefaultModel text               `yaml:"default_model"`
-	Provider     text               `yaml:"provider"`
-	Grimoire     text               `yaml:"grimoire"`
-	PriorAttempt yamldoc.At[bool]   `yaml:"prior_attempt"`
-	Tracker      text               `yaml:"tracker"`
+	Checks       yamldoc.At[[]text]     `yaml:"checks"`
+	DefaultModel text                   `yaml:"default_model"`
+	Provider     text                   `yaml:"provider"`
+	Grimoire     text                   `yaml:"grimoire"`
+	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt"`
+	Tracker      text                   `yaml:"tracker"`
+	Budget       yamldoc.At[amountKeys] `yaml:"budget"`
+	Prices       yamldoc.At[pricesKeys] `yaml:"prices"`
 	Run          struct {
-		MaxTasks yamldoc.At[int] `yaml:"max_tasks"`
+		MaxTasks yamldoc.At[int]        `yaml:"max_tasks"`
+		Budget   yamldoc.At[amountKeys] `yaml:"budget"`
 	} `yaml:"run"`
 	Env struct {
 		Pass yamldoc.At[[]text] `yaml:"pass"`
@@ -192,6 +199,9 @@ func (c *Config) apply(f file, data []byte) error {
 		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
 	}
 	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
+	c.Budget = amount(doc, k.Budget, c.Budget)
+	c.Run.Budget = amount(doc, k.Run.Budget, c.Run.Budget)
+	c.Prices = prices(doc, k.Prices, c.Prices)
 	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
 	return doc.Err()
 }

@@ -1,6 +1,10 @@
 package event
 
-import "time"
+import (
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+)
 
 // Session is the data of SessionStarted.
 type Session struct {
@@ -28,13 +32,18 @@ type Resumed struct {
 	// count no more either.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that goes on with it
+	// Budget is what a person adds to the budgets that hold for the step at At:
+	// where the session waits for one. Empty: to that of the whole run only.
+	Budget budget.Amount `json:"budget,omitzero"`
+	At     string        `json:"at,omitempty"`
 }
 
 // Waiting is the data of SessionWaiting.
 type Waiting struct {
-	Reason string `json:"reason"` // review, limit, checkout, ...: design, States
-	Detail string `json:"detail"` // one line for a person
-	Next   string `json:"next"`   // the one command that goes on
+	Reason string `json:"reason"`         // review, limit, checkout, ...: design, States
+	Detail string `json:"detail"`         // one line for a person
+	Next   string `json:"next"`           // the one command that goes on
+	Step   string `json:"step,omitempty"` // path of the step that waits
 }
 
 // Ended is the data of the events that end a session.
@@ -83,11 +92,13 @@ type Message struct {
 // Usage is the data of AgentUsage: what one run of an agent used so far, for
 // those who watch. The truth is the result of the step.
 type Usage struct {
-	Input      int64   `json:"input"`          // tokens
-	Output     int64   `json:"output"`         // tokens; of answers that the last result does not count, only what the API said at their start
-	CacheRead  int64   `json:"cache_read"`     // tokens
-	CacheWrite int64   `json:"cache_write"`    // tokens
-	Cost       float64 `json:"cost,omitempty"` // US dollars up to the last result, when there was one
+	Input      int64   `json:"input"`           // tokens
+	Output     int64   `json:"output"`          // tokens; of answers that the last result does not count, only what the API said at their start
+	CacheRead  int64   `json:"cache_read"`      // tokens
+	CacheWrite int64   `json:"cache_write"`     // tokens
+	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, when there was one
+	Turns      int     `json:"turns,omitempty"` // answers of the model
+	Model      string  `json:"model,omitempty"` // that answered last
 }
 
 // Tool is the data of AgentTool: a call as it was seen in the agent's stream.
@@ -123,6 +134,7 @@ type Receipt struct {
 	Tree     string        `json:"tree"` // of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
+	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
 }
 
 // Landing is the data of LandIntended and LandDone.

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/ledger"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -31,6 +33,7 @@ type View struct {
 	Reason   string           `json:"reason,omitempty"` // of waiting
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
+	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
 	Rescue   string           `json:"rescue,omitempty"`
@@ -41,6 +44,7 @@ type View struct {
 	Active   time.Duration    `json:"active_ns"` // without the time it waited
 	Steps    []Step           `json:"steps"`
 	Usage    provider.Usage   `json:"usage"`
+	Used     budget.Amount    `json:"used,omitzero"` // in the terms of a budget, what was cut off among it
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
@@ -81,6 +85,8 @@ type result struct {
 	Summary string         `json:"summary"`
 	Error   string         `json:"error"`
 	Usage   provider.Usage `json:"usage"`
+
+	Receipts []event.Receipt `json:"receipts"`
 }
 
 // Live says whether the session can go on, or does: what it has belongs to it.
@@ -134,6 +140,9 @@ func Fold(events []event.Event) (View, error) {
 	if !since.IsZero() {
 		v.Active += v.Updated.Sub(since)
 	}
+	book := ledger.New(budget.DefaultPrices())
+	book.Read(events)
+	v.Used = book.Within("")
 	return v, nil
 }
 
@@ -152,10 +161,11 @@ func (v *View) take(e event.Event) error {
 		}
 		v.Holder, v.Since = r.Holder, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.Ended = Running, "", "", "", "", time.Time{}
+		v.WaitsAt = ""
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
-		v.Status, v.Reason, v.Detail, v.Next = Waiting, w.Reason, w.Detail, w.Next
+		v.Status, v.Reason, v.Detail, v.Next, v.WaitsAt = Waiting, w.Reason, w.Detail, w.Next, w.Step
 		return err
 	case event.SessionCompleted, event.SessionFailed, event.SessionBlocked, event.SessionCancelled, event.SessionStopped:
 		return v.end(e)
@@ -230,6 +240,11 @@ func (v *View) stepCompleted(e event.Event) error {
 		return err
 	}
 	v.Usage = v.Usage.Add(r.Usage)
+	for _, receipt := range r.Receipts { // those of checks are there already
+		if !slices.Contains(v.Receipts, receipt) {
+			v.Receipts = append(v.Receipts, receipt)
+		}
+	}
 	if v.Summary == "" {
 		v.Summary = r.Summary
 	}
