@@ -84,8 +84,8 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
-	if b.spending.wait != nil {
-		return report, b.spending.wait
+	if b.spending.wait != nil && (err != nil || report.Kind != agent.None) {
+		return report, b.spending.wait // one that came to its end has: the next does not begin
 	}
 	if err == nil && report.Kind == agent.Limit {
 		err = &Wait{Reason: "limit", Detail: report.Error, Next: "resume"}

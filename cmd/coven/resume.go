@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -63,9 +64,12 @@ func moreBudget(text string) (budget.Amount, error) {
 func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	views, broken := session.List(d.house.repo.Root)
 	d.app().explain(broken)
-	code, count := exitOK, 0
+	code, count, poor := exitOK, 0, 0
 	for _, v := range views {
 		if !resumable(v, more) {
+			if v.Status == session.Waiting && v.Reason == "budget" {
+				poor, code = poor+1, worse(code, exitBudget)
+			}
 			continue
 		}
 		err := outcome(d.goOn(ctx, v, more))
@@ -74,6 +78,10 @@ func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if poor > 0 {
+		err := d.app().say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		return errors.Join(err, status(code))
 	}
 	if count == 0 {
 		return d.app().say("nothing to resume\n  next: coven status\n")

@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type run struct {
 	talk     *talk
 
 	meter  meter
+	model  string // that the agent speaks to
 	report Report
 	broken error // coven could not record or read the run
 	unfed  error // the same of what it says to the agent
@@ -132,6 +134,7 @@ func (r *run) see(e provider.Event) error {
 	r.report.remember(e)
 	switch e := e.(type) {
 	case provider.Started:
+		r.model = cmp.Or(e.Model, r.job.Model)
 		if slices.Contains(e.FailedServers, mcp.Name) {
 			r.child.Stop(errNoGate)
 		}
@@ -163,6 +166,7 @@ func (r *run) see(e provider.Event) error {
 // than it may.
 func (r *run) used() error {
 	total := r.meter.total()
+	total.Model = r.model
 	if err := r.job.Emit(event.AgentUsage, total); err != nil {
 		return err
 	}
