@@ -35,6 +35,7 @@ type Config struct {
 	Run          Run
 	Env          Env
 	Timeouts     Timeouts
+	Limits       Limits
 	Notify       []Notice // commands that tell a person; of the user's file only
 }
 
@@ -59,11 +60,18 @@ type Timeouts struct {
 	Idle time.Duration // a step without output for this long is stopped
 }
 
+// Limits are what ends a step, or a run, that gets nowhere.
+type Limits struct {
+	MaxWait  time.Duration // the longest that a task waits for an account's rate limit
+	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
+}
+
 // Default returns the settings that hold where no file says otherwise.
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 	}
 }
 
@@ -165,6 +173,7 @@ type keys struct {
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle"`
 	} `yaml:"timeouts"`
+	Limits limits               `yaml:"limits"`
 	Notify yamldoc.At[[]notice] `yaml:"notify"`
 }
 
@@ -192,6 +201,7 @@ func (c *Config) apply(f file, data []byte) error {
 		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
 	}
 	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
+	c.Limits = k.Limits.over(doc, c.Limits)
 	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
 	return doc.Err()
 }

@@ -44,6 +44,7 @@ func TestLoadDefaults(t *testing.T) {
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, %v", c, err)
@@ -54,15 +55,15 @@ func TestLoadDefaults(t *testing.T) {
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
-			"run: {max_tasks: 5}\nnotify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
+			"run: {max_tasks: 5}\nlimits: {max_wait: 1h}\nnotify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
 		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
-			"run: {max_tasks: 8}\ntracker: jsonl\n",
+			"run: {max_tasks: 8}\ntracker: jsonl\nlimits: {same_call: 0}\n",
 	})
 	c, err := Load(root, getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
-		Tracker: "jsonl", Run: Run{MaxTasks: 8},
+		Tracker: "jsonl", Run: Run{MaxTasks: 8}, Limits: Limits{MaxWait: time.Hour},
 		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}},
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
