@@ -38,6 +38,8 @@ type Waiting struct {
 	Reason string `json:"reason"` // review, limit, checkout, ...: design, States
 	Detail string `json:"detail"` // one line for a person
 	Next   string `json:"next"`   // the one command that goes on
+	// Until is when going on is of use: the end of a limit. Zero: at any time.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Ended is the data of the events that end a session.
