@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	ourclock "github.com/coven-run/coven/internal/clock"
 )
 
 // clock is the time that a step has left. It stands still while the step waits
@@ -52,7 +54,7 @@ func (c *clock) stop() {
 	if c.paused++; c.paused > 1 || !c.timer.Stop() {
 		return
 	}
-	c.left -= time.Since(c.since)
+	c.left -= ourclock.Since(c.since)
 }
 
 func (c *clock) start() {
@@ -64,5 +66,5 @@ func (c *clock) start() {
 	if c.paused > 0 {
 		return
 	}
-	c.since, c.timer = time.Now(), time.AfterFunc(max(c.left, 0), c.end)
+	c.since, c.timer = ourclock.Now(), ourclock.AfterFunc(max(c.left, 0), c.end)
 }

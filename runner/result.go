@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"time"
+
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -31,7 +33,8 @@ type Result struct {
 type Wait struct {
 	Reason string // review, limit, checkout: design, States
 	Detail string
-	Next   string // the coven command that goes on: approve, resume
+	Next   string    // the coven command that goes on: approve, resume
+	Until  time.Time // when going on is of use; zero: at any time
 }
 
 func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }

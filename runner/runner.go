@@ -68,9 +68,10 @@ type ground interface {
 // Ending is how a run of a session ended.
 type Ending struct {
 	Status  Status
-	Reason  string // of Waiting: review, limit, checkout
-	Detail  string // one line for a person
-	Next    string // the one command that goes on; empty when there is none
+	Reason  string    // of Waiting: review, limit, checkout
+	Detail  string    // one line for a person
+	Next    string    // the one command that goes on; empty when there is none
+	Until   time.Time // when going on is of use; zero: at any time
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it
@@ -128,7 +129,7 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	switch {
 	case errors.As(err, &wait):
 		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
-		ending.Next = r.command(wait.Next)
+		ending.Next, ending.Until = r.command(wait.Next), wait.Until
 	case errors.Is(err, ErrInterrupted):
 		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
@@ -179,7 +180,7 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 	case Completed:
 		return r.complete(ctx, e)
 	case Waiting:
-		return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next})
+		return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Until: e.Until})
 	case Interrupted, Cancelled: // who cancels takes the session over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
