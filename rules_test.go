@@ -20,12 +20,12 @@ const module = "github.com/coven-run/coven/"
 // tests left out. A new package fails until its row is here.
 var imports = map[string][]string{
 	"cmd/coven": {
-		"grimoires", "internal/agent", "internal/config", "internal/event", "internal/gate", "internal/mcp",
+		"grimoires", "internal/account", "internal/agent", "internal/clock", "internal/config", "internal/event", "internal/gate", "internal/mcp",
 		"internal/process", "internal/scratch", "internal/screen", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
+		"grimoires", "internal/agent", "internal/clock", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
 	},
 	"worktree":              {"internal/crash", "worktree/internal/git"},
 	"worktree/internal/git": {},
@@ -37,6 +37,8 @@ var imports = map[string][]string{
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/account":    {"internal/clock", "plugins/provider"},
+	"internal/clock":      {},
 	"internal/config":     {"internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},
 	"internal/event":      {"internal/crash"},
@@ -46,7 +48,7 @@ var imports = map[string][]string{
 	"internal/gate":       {"internal/event", "internal/permission"},
 	"internal/mcp":        {"internal/gate"},
 	"internal/permission": {},
-	"internal/process":    {},
+	"internal/process":    {"internal/clock"},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
 	"internal/session":    {"internal/event", "plugins/provider"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
@@ -28,6 +29,8 @@ type crew struct {
 	session  *session.Session
 	provider string
 	idle     time.Duration
+	limits   config.Limits
+	waits    waits
 	mail     *mailbox
 }
 
@@ -45,6 +48,10 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
+	account, err := c.account(ctx)
+	if err != nil {
+		return agent.Report{}, err
+	}
 	root, err := filepath.EvalSymlinks(c.site.tree.Path)
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
@@ -57,13 +64,16 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	return c.engine.agents.Run(ctx, agent.Job{
+	tab := &tab{crew: c.crew, account: account}
+	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
 		Dir: root, Pass: c.site.pass, Env: []string{"COVEN_STEP_KEY=" + run.Key}, Idle: c.idle,
 		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
-		Say: func(part provider.Event) error { return c.say(run.Path, part) },
+		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
+		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
+	return report, errors.Join(err, tab.broken)
 }
 
 // Recall implements runner's agents.

@@ -176,6 +176,9 @@ func (r *run) see(e provider.Event) error {
 	case provider.Spent:
 		return r.count(e)
 	case provider.Result:
+		if e.Limit && r.job.Limit != nil {
+			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // there is nothing left to stop
+		}
 		r.meter.settle(r.report.Result.Usage)
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.talk.answered()
