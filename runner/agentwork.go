@@ -77,18 +77,22 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 	return w.committed(ctx, c, b, result, "")
 }
 
-// report runs the agent to its end. A time that is up is a report, a limit is
-// something to wait for.
+// report runs the agent to its end. A time that is up is a report; after a limit
+// the agent goes on, when it is over: see agents.Await.
 func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
 	report, err := w.converse(ctx, c, b)
+	for err == nil && report.Kind == agent.Limit {
+		var now beginning
+		if now, _, err = w.begun(c.Path); err == nil {
+			b.cutOff, b.since = true, now.since
+			report, err = w.converse(ctx, c, b)
+		}
+	}
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
 	if b.spending.wait != nil && (err != nil || report.Kind != agent.None) {
 		return report, b.spending.wait // one that came to its end has: the next does not begin
-	}
-	if err == nil && report.Kind == agent.Limit {
-		err = &Wait{Reason: "limit", Detail: report.Error, Next: "resume"}
 	}
 	return report, err
 }
@@ -214,6 +218,9 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 
 // speak runs the agent once.
 func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
+	if err := w.Agents.Await(ctx, c.Path); err != nil {
+		return agent.Report{}, err
+	}
 	transcript, at, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return agent.Report{}, err

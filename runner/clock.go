@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	ourclock "github.com/coven-run/coven/internal/clock"
 )
 
 // clock is the time at work that a step has left. It stands still while the step
@@ -79,7 +81,7 @@ func (c *clock) stop() {
 	if c.paused++; c.paused > 1 {
 		return
 	}
-	passed := time.Since(c.since)
+	passed := ourclock.Since(c.since)
 	c.worked, c.left = c.worked+passed, c.left-passed
 	if c.timer != nil {
 		c.timer.Stop()
@@ -95,12 +97,12 @@ func (c *clock) start() {
 	if c.paused > 0 {
 		return
 	}
-	c.since = time.Now()
+	c.since = ourclock.Now()
 	switch {
 	case c.end == nil:
 	case c.left <= 0:
 		c.end()
 	default:
-		c.timer = time.AfterFunc(c.left, c.end)
+		c.timer = ourclock.AfterFunc(c.left, c.end)
 	}
 }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"time"
+
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
@@ -34,8 +36,9 @@ type Result struct {
 type Wait struct {
 	Reason string // review, limit, budget, checkout: design, States
 	Detail string
-	Next   string // the coven command that goes on: approve, resume
-	More   string // what is added to a budget: usd=+5
+	Next   string    // the coven command that goes on: approve, resume
+	More   string    // what is added to a budget: usd=+5
+	Until  time.Time // when going on is of use; zero: at any time
 }
 
 func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/crash"
@@ -68,9 +69,10 @@ type ground interface {
 // Ending is how a run of a session ended.
 type Ending struct {
 	Status  Status
-	Reason  string // of Waiting: review, limit, checkout
-	Detail  string // one line for a person
-	Next    string // the one command that goes on; empty when there is none
+	Reason  string    // of Waiting: review, limit, checkout
+	Detail  string    // one line for a person
+	Next    string    // the one command that goes on; empty when there is none
+	Until   time.Time // when going on is of use; zero: at any time
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it
@@ -124,7 +126,7 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	switch {
 	case errors.As(err, &wait):
 		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
-		ending.Next = r.command(wait.Next)
+		ending.Next, ending.Until = r.command(wait.Next), wait.Until
 		if wait.More != "" {
 			ending.Next += " --budget " + wait.More
 		}
@@ -202,7 +204,7 @@ func (r *Runner) wait(ctx context.Context, e Ending) error {
 			return err
 		}
 	}
-	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step})
+	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, Until: e.Until})
 }
 
 // complete closes a task whose change has landed; one without a change goes

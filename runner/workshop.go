@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/ledger"
 )
@@ -72,6 +73,9 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // agents runs agents.
 type agents interface {
+	// Await returns when the agents' account has no limit that is known. The clocks
+	// of the step stand still meanwhile. A limit that is not waited for is a *Wait.
+	Await(ctx context.Context, path string) error
 	Run(ctx context.Context, run AgentRun) (agent.Report, error)
 	// Recall reads the report of a run that coven did not see the end of from
 	// its transcript; complete says whether the agent had given its result.
@@ -272,12 +276,14 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
-		left -= time.Since(b.at)
+		left -= ourclock.Since(b.at)
 	}
+	timer := ourclock.NewTimer(left)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
-	case <-time.After(left):
+	case <-timer.C:
 		return Result{OK: true, Summary: "waited " + c.Pause.For.String()}, nil
 	}
 }

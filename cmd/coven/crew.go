@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
@@ -29,6 +30,8 @@ type crew struct {
 	session  *session.Session
 	provider string
 	idle     time.Duration
+	limits   config.Limits
+	waits    waits
 	mail     *mailbox
 }
 
@@ -43,6 +46,10 @@ type agents struct{ *crew }
 // Run implements runner's agents.
 func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
 	driver, err := c.driver(ctx, run.Provider)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	account, err := c.account(ctx)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -62,13 +69,16 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	return c.engine.agents.Run(ctx, agent.Job{
+	tab := &tab{crew: c.crew, account: account}
+	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
 		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, run.Env...), Idle: c.idle, Spend: run.Spend,
 		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
-		Say: func(part provider.Event) error { return c.say(run.Path, part) },
+		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
+		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
+	return report, errors.Join(err, tab.broken)
 }
 
 // Recall implements runner's agents.

@@ -219,7 +219,8 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
 		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
-		mail: newMailbox(s),
+		limits: d.house.config.Limits,
+		mail:   newMailbox(s),
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site,

@@ -38,6 +38,7 @@ type Config struct {
 	Run          Run
 	Env          Env
 	Timeouts     Timeouts
+	Limits       Limits
 	Notify       []Notice // commands that tell a person; of the user's file only
 }
 
@@ -63,11 +64,18 @@ type Timeouts struct {
 	Idle time.Duration // a step without output for this long is stopped
 }
 
+// Limits are what ends a step, or a run, that gets nowhere.
+type Limits struct {
+	MaxWait  time.Duration // the longest that a task waits for an account's rate limit
+	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
+}
+
 // Default returns the settings that hold where no file says otherwise.
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 	}
 }
 
@@ -172,6 +180,7 @@ type keys struct {
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle"`
 	} `yaml:"timeouts"`
+	Limits limits               `yaml:"limits"`
 	Notify yamldoc.At[[]notice] `yaml:"notify"`
 }
 
@@ -202,6 +211,7 @@ func (c *Config) apply(f file, data []byte) error {
 	c.Budget = amount(doc, k.Budget, c.Budget)
 	c.Run.Budget = amount(doc, k.Run.Budget, c.Run.Budget)
 	c.Prices = prices(doc, k.Prices, c.Prices)
+	c.Limits = k.Limits.over(doc, c.Limits)
 	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
 	return doc.Err()
 }
