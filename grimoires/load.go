@@ -67,6 +67,7 @@ type prompts struct {
 	grimoire  *Grimoire
 	scope     *scope
 	byName    map[string]Prompt
+	count     map[string]int     // of includes, by step
 	faults    map[string][]fault // of the grimoire's own file, by step
 	elsewhere yamldoc.Errors     // of the prompts' files
 }
@@ -76,7 +77,7 @@ type prompts struct {
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := &prompts{
 		library: l, grimoire: g, scope: newScope(g),
-		byName: map[string]Prompt{}, faults: map[string][]fault{},
+		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[string][]fault{},
 	}
 	for s := range g.All() {
 		if s.Merge != nil && s.Merge.Resolve {
@@ -97,8 +98,9 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
 func (p *prompts) step(s Step) error {
+	data := p.scope.shape(s.Name, inputs(s))
 	if !isInline(s.Agent.Prompt) {
-		return p.file(s, s.Agent.Prompt, nil, func(msg, hint string) {
+		return p.file(s, s.Agent.Prompt, nil, data, func(msg, hint string) {
 			p.fault(s, fault{msg: msg, hint: hint})
 		})
 	}
@@ -107,14 +109,29 @@ func (p *prompts) step(s Step) error {
 		p.fault(s, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, inputs(s), uses.Data) {
+	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
 		p.fault(s, f)
 	}
-	for _, in := range uses.Includes {
-		err := p.file(s, in.Path[0], nil, func(msg, hint string) {
-			p.fault(s, fault{in.Line, in.Column, msg, hint})
-		})
-		if err != nil {
+	return p.includes(s, uses.Includes, nil, data, func(f fault) { p.fault(s, f) })
+}
+
+// includes takes in what a prompt includes. open are the prompts that include
+// it, itself the last; data is what it sees; blame is told what is wrong in it.
+func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
+	for _, in := range all {
+		for _, f := range p.scope.hidden(in) {
+			blame(f)
+		}
+		missing := func(msg, hint string) { blame(fault{in.Line, in.Column, msg, hint}) }
+		p.count[s.Name]++
+		switch {
+		case p.count[s.Name] == tmpl.MaxIncludes+1:
+			missing(fmt.Sprintf("the prompt of the step %q includes more than %d others", s.Name, tmpl.MaxIncludes), "")
+			return nil
+		case p.count[s.Name] > tmpl.MaxIncludes:
+			return nil
+		}
+		if err := p.file(s, in.Path[0], open, p.scope.included(data, in), missing); err != nil {
 			return err
 		}
 	}
@@ -126,8 +143,8 @@ func inputs(s Step) []string { return slices.Sorted(maps.Keys(s.Agent.Input)) }
 func (p *prompts) fault(s Step, f fault) { p.faults[s.Name] = append(p.faults[s.Name], f) }
 
 // file takes in the prompt of a name and what it includes. open are the prompts
-// that include it; missing is told when there is none.
-func (p *prompts) file(s Step, name string, open []string, missing func(msg, hint string)) error {
+// that include it; data is what it sees; missing is told when there is none.
+func (p *prompts) file(s Step, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
 	if !ok {
@@ -146,29 +163,36 @@ func (p *prompts) file(s Step, name string, open []string, missing func(msg, hin
 		missing(fmt.Sprintf("the prompt %q includes itself: %s", name, strings.Join(append(open, name), " -> ")), "")
 		return nil
 	}
-	return p.look(s, found, append(slices.Clone(open), name))
+	if len(open) > tmpl.MaxDepth {
+		missing(fmt.Sprintf("includes nest deeper than %d", tmpl.MaxDepth), "")
+		return nil
+	}
+	return p.look(s, found, append(slices.Clone(open), name), data)
 }
 
 // look checks a prompt for a step.
-func (p *prompts) look(s Step, found Prompt, open []string) error {
+func (p *prompts) look(s Step, found Prompt, open []string, data shape) error {
 	uses, err := tmpl.CheckPrompt(found.file(), found.Text)
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		p.blame(found, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, inputs(s), uses.Data) {
+	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
+		p.blame(found, p.explain(f, s, open))
+	}
+	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
+}
+
+// explain says by which way a fault was found: open are the prompts that led
+// there, the one with the fault last.
+func (p *prompts) explain(f fault, s Step, open []string) fault {
+	if n := len(open); n > 1 {
+		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
+	}
+	if p.grimoire.Name != "" {
 		f.msg += fmt.Sprintf(", in the step %q of the grimoire %q", s.Name, p.grimoire.Name)
-		p.blame(found, f)
 	}
-	for _, in := range uses.Includes {
-		err := p.file(s, in.Path[0], open, func(msg, hint string) {
-			p.blame(found, fault{in.Line, in.Column, msg, hint})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return f
 }
 
 // blame records what is wrong in a prompt's file, once.

@@ -37,7 +37,7 @@ type loop struct {
 func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, entry := s.at, s.entry
 	s.entry = s.previous
-	s.loops = append(s.loops, loopState{max: l.max})
+	s.loops = append(s.loops, loopState{name: l.name, max: l.max})
 	defer func() { s.at, s.entry, s.loops = outer, entry, s.loops[:len(s.loops)-1] }()
 	last := Outcome{}
 	for i := 1; i <= l.max; i++ {
