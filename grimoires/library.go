@@ -186,7 +186,10 @@ func (l *Library) find(kind, name string) (text []byte, label string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	hint := suggest.Hint(name, known)
+	hint := foreignNames()[name]
+	if hint == "" || kind != "grimoire" {
+		hint = suggest.Hint(name, known)
+	}
 	if hint == "" {
 		hint = "known: " + strings.Join(known, ", ")
 	}

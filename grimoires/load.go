@@ -19,13 +19,24 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := label
+	g, _, err := l.load(name, fileOf(name, label), label, data)
+	return g, err
+}
+
+// fileOf is what errors call the file of a grimoire.
+func fileOf(name, label string) string {
 	if label == BuiltIn {
-		file = name + ".yaml (built in)"
+		return name + ".yaml (built in)"
 	}
+	return label
+}
+
+// load reads a grimoire of a name and checks it with its prompts, which are
+// returned as far as they are known.
+func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *prompts, error) {
 	r, g, err := read(file, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g.Source = label
 	if g.Name != name && g.Name != "" {
@@ -33,13 +44,13 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	}
 	p, err := l.promptsOf(g)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.blame(p.faults)
 	if all := append(asErrors(r.doc.Err()), p.elsewhere...); len(all) > 0 {
-		return nil, all
+		return nil, p, all
 	}
-	return g, nil
+	return g, p, nil
 }
 
 func asErrors(err error) yamldoc.Errors {
@@ -72,13 +83,19 @@ type prompts struct {
 	elsewhere yamldoc.Errors     // of the prompts' files
 }
 
-// promptsOf finds the prompts of a grimoire, included ones too. Its error says
-// that a file cannot be read.
-func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
-	p := &prompts{
+func newPrompts(l *Library, g *Grimoire) *prompts {
+	return &prompts{
 		library: l, grimoire: g, scope: newScope(g),
 		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[string][]fault{},
 	}
+}
+
+func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps.Keys(prompts)) }
+
+// promptsOf finds the prompts of a grimoire, included ones too. Its error says
+// that a file cannot be read.
+func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
+	p := newPrompts(l, g)
 	for s := range g.All() {
 		if s.Merge != nil && s.Merge.Resolve {
 			s.Agent = resolver()
@@ -152,7 +169,11 @@ func (p *prompts) file(s Step, name string, open []string, data shape, missing f
 		unknown := (*UnknownError)(nil)
 		switch found, err = p.library.Prompt(name); {
 		case errors.As(err, &unknown):
-			missing(fmt.Sprintf("grimoire '%s' step '%s': unknown prompt '%s'", p.grimoire.Name, s.Name, name), strings.ReplaceAll(unknown.Hint, `"`, "'"))
+			msg := fmt.Sprintf("unknown prompt '%s'", name)
+			if p.grimoire.Name != "" {
+				msg = fmt.Sprintf("grimoire '%s' step '%s': %s", p.grimoire.Name, s.Name, msg)
+			}
+			missing(msg, strings.ReplaceAll(unknown.Hint, `"`, "'"))
 			return nil
 		case err != nil:
 			return err

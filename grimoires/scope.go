@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coven-run/coven/internal/suggest"
 	"github.com/coven-run/coven/internal/tmpl"
@@ -217,7 +218,11 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 	}
 	known := slices.Sorted(maps.Keys(data.keys))
 	hint = suggest.Hint(key, known)
-	if hint == "" && len(known) > 0 {
+	switch {
+	case hint != "" || len(known) == 0:
+	case len(before) == 0 && unicode.IsUpper([]rune(key)[0]): // a template of another program
+		hint = fmt.Sprintf("for {{.%s}} itself write {{\"{{.%s}}\"}}", key, key)
+	default:
 		hint = "known: " + strings.Join(known, ", ")
 	}
 	switch {
@@ -274,7 +279,8 @@ func (s *scope) condition(step string, sole *tmpl.Reference) []fault {
 		}
 		value = next
 	}
-	what, hint := string(value.kind), ""
+	what := string(value.kind)
+	var hint string
 	switch {
 	case value.text, value.open:
 		return nil
