@@ -20,16 +20,16 @@ const module = "github.com/coven-run/coven/"
 // tests left out. A new package fails until its row is here.
 var imports = map[string][]string{
 	"cmd/coven": {
-		"grimoires", "internal/agent", "internal/config", "internal/event", "internal/gate", "internal/mcp",
+		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/event", "internal/gate", "internal/mcp",
 		"internal/process", "internal/scratch", "internal/screen", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
+		"grimoires", "internal/agent", "internal/budget", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
 	},
 	"worktree":              {"internal/crash", "worktree/internal/git"},
 	"worktree/internal/git": {},
-	"grimoires":             {"internal/tmpl", "internal/suggest", "internal/yamldoc"},
+	"grimoires":             {"internal/budget", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 
 	"plugins":                                {"plugins/provider"},
 	"plugins/provider":                       {"plugins/internal/proto/coven/plugin/v1"},
@@ -37,9 +37,10 @@ var imports = map[string][]string{
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
-	"internal/config":     {"internal/yamldoc", "internal/suggest"},
+	"internal/budget":     {},
+	"internal/config":     {"internal/budget", "internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},
-	"internal/event":      {"internal/crash"},
+	"internal/event":      {"internal/budget", "internal/crash"},
 	"internal/fakeapi":    {},
 	"internal/fakebd":     {},
 	"internal/fakeclaude": {},
@@ -49,7 +50,7 @@ var imports = map[string][]string{
 	"internal/process":    {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
-	"internal/session":    {"internal/event", "plugins/provider"},
+	"internal/session":    {"internal/budget", "internal/event", "plugins/provider"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

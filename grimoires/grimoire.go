@@ -7,13 +7,19 @@
 // when the session begins, and later edits do not touch it.
 package grimoires
 
-import "time"
+import (
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+)
 
 // Grimoire is a workflow of steps.
 type Grimoire struct {
 	Name        string
 	Description string
 	Timeout     time.Duration // of the whole run
+	Budget      budget.Amount // of the whole run; zero: the configuration's
+	Reserve     float64       // share of Budget that is kept for review and landing, 0 to 0.9
 	Steps       []Step
 	Source      string // the file it came from, or "built in"
 }
@@ -25,8 +31,10 @@ type Step struct {
 	When     string // template that renders to true or false; empty: always
 	Timeout  time.Duration
 	OnFail   OnFail
-	Retries  int  // how often a failed step is tried again, with OnFail retry
-	ExitLoop bool // on_success: exit_loop
+	Retries  int           // how often a failed step is tried again before OnFail counts
+	Backoff  time.Duration // before the second try; twice as long before each one after
+	Budget   budget.Amount // zero: none but those around it
+	ExitLoop bool          // on_success: exit_loop
 	Output   string
 	Agent    *Agent
 	Script   *Script
@@ -42,22 +50,27 @@ const (
 	Block    OnFail = "block"    // the task is blocked: a person decides
 	Continue OnFail = "continue" // go on with the next step
 	Fail     OnFail = "fail"     // the task has failed
-	Retry    OnFail = "retry"    // run the step again, then block
+	Retry    OnFail = "retry"    // as a file has it: retries, then block
 )
 
 // Agent is a step that an agent does.
 type Agent struct {
 	Prompt        string            // a prompt's name, or the prompt itself when it holds a newline
 	Input         map[string]string // templates, rendered before the prompt
+	Agent         string            // its definition; empty: build
 	Model         string            // empty: the plan's
+	Provider      string            // who drives it; empty: the plan's
+	Env           map[string]string // templates
+	Workdir       string            // where it stands, relative to the worktree; empty: at its top
 	ExpectChanges bool              // expect: changes; an agent that changed nothing has failed
 }
 
 // Script is a step that runs a shell command, or the configured checks.
 type Script struct {
-	Command string // template; what it interpolates is quoted for the shell
-	Checks  bool   // run the plan's checks in order instead
-	Env     map[string]string
+	Command string            // template; what it interpolates is quoted for the shell
+	Checks  bool              // run the plan's checks in order instead
+	Env     map[string]string // templates
+	Workdir string            // where it runs, relative to the worktree; empty: at its top
 }
 
 // Loop is a step that repeats its steps.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -15,6 +16,7 @@ func TestParse(t *testing.T) {
 name: all
 description: |
   Everything
+budget: {usd: 5, tokens: 2000000, reserve: 0}
 steps:
   - {name: a, type: agent, spell: implement.md, input: {x: "{{.task.title}}"}, model: opus, expect: changes, output: work}
   - name: l
@@ -22,7 +24,7 @@ steps:
     on_max_iterations: exit
     steps:
       - {name: b, type: script, command: "echo {{.work}} {{.a.outputs.n}} {{.steps.c.output}}", env: {PORT: 80}, on_fail: retry, on_success: exit_loop}
-      - {name: c, type: script, checks: true, when: true, timeout: 1h, on_fail: retry, retries: 4}
+      - {name: c, type: script, checks: true, when: true, timeout: 1h, on_fail: continue, retries: 4, backoff: 10s, budget: {turns: 3, wall: 1h}}
   - {name: d, type: merge}
   - {name: e, type: merge, require_review: false, strategy: rebase, message: "{{.task.id}}", checks: [x], on_fail: fail}
 `))
@@ -31,15 +33,16 @@ steps:
 	}
 	want := &Grimoire{
 		Name: "all", Description: "Everything", Timeout: 2 * time.Hour, Source: "all.yaml",
+		Budget: budget.Amount{USD: 5, Tokens: 2_000_000},
 		Steps: []Step{
 			{Name: "a", Timeout: 15 * time.Minute, OnFail: Block, Output: "work", Agent: &Agent{
 				Prompt: "implement.md", Input: map[string]string{"x": "{{.task.title}}"}, Model: "opus", ExpectChanges: true,
 			}},
 			{Name: "l", OnFail: Block, Loop: &Loop{MaxIterations: 3, OnMaxIterations: Fail, Steps: []Step{
-				{Name: "b", Timeout: 5 * time.Minute, OnFail: Retry, Retries: 1, ExitLoop: true, Script: &Script{
+				{Name: "b", Timeout: 5 * time.Minute, OnFail: Block, Retries: 1, ExitLoop: true, Script: &Script{
 					Command: "echo {{.work}} {{.a.outputs.n}} {{.steps.c.output}}", Env: map[string]string{"PORT": "80"},
 				}},
-				{Name: "c", Timeout: time.Hour, OnFail: Retry, Retries: 4, When: "true", Script: &Script{Checks: true}},
+				{Name: "c", Timeout: time.Hour, OnFail: Continue, Retries: 4, Backoff: 10 * time.Second, Budget: budget.Amount{Turns: 3, Wall: time.Hour}, When: "true", Script: &Script{Checks: true}},
 			}}},
 			{Name: "d", OnFail: Block, Merge: &Merge{RequireReview: true, Strategy: "squash"}},
 			{Name: "e", OnFail: Fail, Merge: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: []string{"x"}}},
@@ -58,14 +61,22 @@ func TestParseErrors(t *testing.T) {
 		"": "f.yaml:1:1: the grimoire has no name\nf.yaml:1:1: there are no steps (list at least one under steps)",
 		"name: a b\nsteps: []\n": "f.yaml:1:1: there are no steps (list at least one under steps)\n" +
 			`f.yaml:1:7: "a b" cannot be a name (letters, digits, - and _, at most 64, the first a letter or digit)`,
-		"name: g\nstep: x\nsteps: [{name: a, type: merge}]":          `f.yaml:2:1: unknown key "step" (did you mean "steps"?)`,
-		"name: g\nbudget: {usd: 5}\nsteps: [{name: a, type: merge}]": `f.yaml:2:1: unknown key "budget" (known: name, description, timeout, steps)`,
+		"name: g\nstep: x\nsteps: [{name: a, type: merge}]":                      `f.yaml:2:1: unknown key "step" (did you mean "steps"?)`,
+		"name: g\nbudget: {eur: 5}\nsteps: [{name: a, type: merge}]":             `f.yaml:2:10: unknown key "eur" (known: usd, tokens, turns, wall, reserve)`,
+		"name: g\nbudget: {}\nsteps: [{name: a, type: merge}]":                   `f.yaml:2:9: the budget limits nothing (usd, tokens, turns or wall)`,
+		"name: g\nbudget: {usd: 0}\nsteps: [{name: a, type: merge}]":             `f.yaml:2:15: a budget must be more than 0`,
+		"name: g\nbudget: {usd: 1, reserve: 1}\nsteps: [{name: a, type: merge}]": `f.yaml:2:27: reserve is a share of the budget: 0 to 0.9`,
+		one("name: a, type: agent, prompt: x, workdir: ../up"):                   `f.yaml:3:46: "../up" is not a directory inside the worktree`,
+		one("name: a, type: agent, prompt: x, workdir: /tmp"):                    `f.yaml:3:46: "/tmp" is not a directory inside the worktree`,
+		one("name: a, type: agent, prompt: x, agent: biuld"):                     `f.yaml:3:44: "biuld" is none of build (did you mean "build"?)`,
+		one("name: a, type: agent, prompt: x, provider: claud"):                  `f.yaml:3:47: "claud" is none of claude (did you mean "claude"?)`,
+		one("name: a, type: script, checks: true, workdir: x"):                   `f.yaml:3:50: checks run at the top of the worktree`,
 		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,
 		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop or merge)`,
 		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is none of agent, script, loop, merge (did you mean "agent"?)`,
 		one("name: a, type: review"):                                                                `f.yaml:3:19: "review" is none of agent, script, loop, merge`,
 		one("name: -a, type: merge"):                                                                `f.yaml:3:10: "-a" cannot be a name`,
-		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:26: unknown key "backoff" (known: name, type, when, `,
+		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:35: there is nothing to wait for: the step is not tried again (retries: 2)`,
 		one("name: a, type: agent"):                                                                 `f.yaml:3:3: the agent step "a" has no prompt`,
 		one("name: a, type: agent, prompt: x, spell: y"):                                            `f.yaml:3:44: prompt and spell are the same (keep prompt)`,
 		one("name: a, type: agent, prompt: x, expect: change"):                                      `f.yaml:3:45: "change" is none of changes (did you mean "changes"?)`,
@@ -78,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: script, command: x, env: {A-B: c}"):                                     `f.yaml:3:50: "A-B" cannot be the name of a variable`,
 		one("name: a, type: script, command: x, env: {COVEN_X: c}"):                                 `f.yaml:3:54: "COVEN_X" is coven's own variable`,
 		one("name: a, type: script, command: x, timeout: 5"):                                        `f.yaml:3:48: "5" is not a duration (a unit is missing: 5s or 5m?)`,
-		one("name: a, type: script, command: x, retries: 1"):                                        `f.yaml:3:48: retries works with on_fail: retry only`,
+		one("name: a, type: script, command: x, retries: 0"):                                        `f.yaml:3:48: retries must be 1 to 10`,
 		one("name: a, type: script, command: x, on_fail: retry, retries: 11"):                       `f.yaml:3:64: retries must be 1 to 10`,
 		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:48: "blok" is none of block, continue, fail, retry (did you mean "block"?)`,
 		one("name: a, type: script, command: x, on_success: exit_loop"):                             `f.yaml:3:51: there is no loop to exit here`,
@@ -127,7 +138,7 @@ func TestParseErrors(t *testing.T) {
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
 	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, merge (did you mean "script"?)
-f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, on_success, output, require_review, strategy, message, checks, on_conflict)
+f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)
 f.yaml:4:66: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
 f.yaml:5:3: a step has no type (type: agent, script, loop or merge)`
 	if err == nil || err.Error() != want {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/budget"
 )
 
 // planFile is a plan as plan.yaml has it.
@@ -46,6 +48,7 @@ type grimoireFile struct {
 	Name        written    `yaml:"name"`
 	Description written    `yaml:"description,omitempty"`
 	Timeout     string     `yaml:"timeout"`
+	Budget      budgetFile `yaml:"budget,omitempty"`
 	Steps       []stepFile `yaml:"steps"`
 }
 
@@ -56,15 +59,20 @@ type stepFile struct {
 	Timeout         string             `yaml:"timeout,omitempty"`
 	OnFail          OnFail             `yaml:"on_fail"`
 	Retries         int                `yaml:"retries,omitempty"`
+	Backoff         string             `yaml:"backoff,omitempty"`
+	Budget          budgetFile         `yaml:"budget,omitempty"`
 	OnSuccess       string             `yaml:"on_success,omitempty"`
 	Output          written            `yaml:"output,omitempty"`
 	Prompt          written            `yaml:"prompt,omitempty"`
 	Input           map[string]written `yaml:"input,omitempty"`
+	Agent           written            `yaml:"agent,omitempty"`
 	Model           written            `yaml:"model,omitempty"`
+	Provider        written            `yaml:"provider,omitempty"`
 	Expect          string             `yaml:"expect,omitempty"`
 	Command         written            `yaml:"command,omitempty"`
 	Checks          any                `yaml:"checks,omitempty"` // true, or a list
 	Env             map[string]written `yaml:"env,omitempty"`
+	Workdir         written            `yaml:"workdir,omitempty"`
 	MaxIterations   int                `yaml:"max_iterations,omitempty"`
 	OnMaxIterations OnFail             `yaml:"on_max_iterations,omitempty"`
 	Steps           []stepFile         `yaml:"steps,omitempty"`
@@ -129,8 +137,30 @@ func dictionary(texts map[string]string) map[string]written {
 
 func (g *Grimoire) file() grimoireFile {
 	return grimoireFile{
-		Name: written(g.Name), Description: written(g.Description), Timeout: duration(g.Timeout), Steps: stepFiles(g.Steps),
+		Name: written(g.Name), Description: written(g.Description), Timeout: duration(g.Timeout),
+		Budget: g.budgetFile(), Steps: stepFiles(g.Steps),
 	}
+}
+
+// budgetFile is a budget as a file has it.
+type budgetFile struct {
+	USD     float64  `yaml:"usd,omitempty"`
+	Tokens  int64    `yaml:"tokens,omitempty"`
+	Turns   int      `yaml:"turns,omitempty"`
+	Wall    string   `yaml:"wall,omitempty"`
+	Reserve *float64 `yaml:"reserve,omitempty"`
+}
+
+func amountFile(a budget.Amount) budgetFile {
+	return budgetFile{USD: a.USD, Tokens: a.Tokens, Turns: a.Turns, Wall: duration(a.Wall)}
+}
+
+func (g *Grimoire) budgetFile() budgetFile {
+	file := amountFile(g.Budget)
+	if file != (budgetFile{}) {
+		file.Reserve = &g.Reserve
+	}
+	return file
 }
 
 func stepFiles(steps []Step) []stepFile {
@@ -144,7 +174,7 @@ func stepFiles(steps []Step) []stepFile {
 func (s Step) file() stepFile {
 	f := stepFile{
 		Name: written(s.Name), When: written(s.When), Timeout: duration(s.Timeout),
-		OnFail: s.OnFail, Retries: s.Retries, Output: written(s.Output),
+		OnFail: s.OnFail, Retries: s.Retries, Backoff: duration(s.Backoff), Budget: amountFile(s.Budget), Output: written(s.Output),
 	}
 	if s.ExitLoop {
 		f.OnSuccess = exitLoop
@@ -152,12 +182,14 @@ func (s Step) file() stepFile {
 	switch {
 	case s.Agent != nil:
 		f.Type, f.Prompt, f.Model = agentType, written(s.Agent.Prompt), written(s.Agent.Model)
-		f.Input = dictionary(s.Agent.Input)
+		f.Agent, f.Provider, f.Workdir = written(s.Agent.Agent), written(s.Agent.Provider), written(s.Agent.Workdir)
+		f.Input, f.Env = dictionary(s.Agent.Input), dictionary(s.Agent.Env)
 		if s.Agent.ExpectChanges {
 			f.Expect = "changes"
 		}
 	case s.Script != nil:
 		f.Type, f.Command, f.Env = scriptType, written(s.Script.Command), dictionary(s.Script.Env)
+		f.Workdir = written(s.Script.Workdir)
 		if s.Script.Checks {
 			f.Checks = true
 		}

@@ -17,6 +17,7 @@ const (
 	defaultScript     = 5 * time.Minute
 	defaultIterations = 3
 	defaultRetries    = 1
+	defaultReserve    = 0.1
 	defaultStrategy   = "squash"
 
 	maxIterations = 100
@@ -44,6 +45,7 @@ type grimoireKeys struct {
 	Name        text                       `yaml:"name"`
 	Description text                       `yaml:"description"`
 	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout"`
+	Budget      yamldoc.At[runBudgetKeys]  `yaml:"budget"`
 	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps"`
 }
 
@@ -55,6 +57,8 @@ type stepKeys struct {
 	Timeout   yamldoc.At[time.Duration] `yaml:"timeout"`
 	OnFail    text                      `yaml:"on_fail"`
 	Retries   yamldoc.At[int]           `yaml:"retries"`
+	Backoff   yamldoc.At[time.Duration] `yaml:"backoff"`
+	Budget    yamldoc.At[budgetKeys]    `yaml:"budget"`
 	OnSuccess text                      `yaml:"on_success"`
 	Output    text                      `yaml:"output"`
 }
@@ -118,6 +122,7 @@ func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 		Name: keys.Name.Value, Description: strings.TrimSpace(keys.Description.Value), Timeout: keys.Timeout.Or(defaultRun),
 	}
 	r.name(root, keys.Name, "the grimoire")
+	g.Budget, g.Reserve = r.amount(keys.Budget, keys.Budget.Set(), keys.Budget.Value.Amount), r.reserve(keys.Budget.Value.Reserve)
 	g.Steps = r.steps(root, keys.Steps, 0)
 	r.scope = newScope(g)
 	r.outputs()
@@ -178,10 +183,13 @@ func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Durati
 	r.names[k.Name.Value] = true
 	s := Step{
 		Name: k.Name.Value, When: k.When.Value, Timeout: k.Timeout.Or(limit),
-		OnFail: OnFail(k.OnFail.Or(string(Block))), Output: k.Output.Value,
+		OnFail: OnFail(k.OnFail.Or(string(Block))), Output: k.Output.Value, Budget: r.amount(k.Budget, k.Budget.Set(), k.Budget.Value),
 	}
 	r.doc.OneOf(k.OnFail, string(Block), string(Continue), string(Fail), string(Retry))
-	s.Retries = r.retries(k, s.OnFail)
+	s.Retries, s.Backoff = r.retries(k), k.Backoff.Value
+	if s.OnFail == Retry {
+		s.OnFail = Block
+	}
 	if r.doc.OneOf(k.OnSuccess, exitLoop) && k.OnSuccess.Set() {
 		s.ExitLoop = true
 		if depth == 0 {
@@ -199,14 +207,17 @@ func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Durati
 
 const exitLoop = "exit_loop"
 
-func (r *reader) retries(k stepKeys, onFail OnFail) int {
+// retries is how often a step that failed is tried again.
+func (r *reader) retries(k stepKeys) int {
+	n := k.Retries.Value
 	switch {
-	case onFail != Retry && k.Retries.Set():
-		r.doc.Fail(k.Retries, "retries works with on_fail: retry only", "")
-	case onFail != Retry:
-		return 0
-	case k.Retries.Set() && (k.Retries.Value < 1 || k.Retries.Value > maxRetries):
+	case k.Retries.Set() && (n < 1 || n > maxRetries):
 		r.doc.Fail(k.Retries, fmt.Sprintf("retries must be 1 to %d", maxRetries), "")
+	case !k.Retries.Set() && k.OnFail.Value == string(Retry):
+		n = defaultRetries
 	}
-	return k.Retries.Or(defaultRetries)
+	if k.Backoff.Set() && n == 0 {
+		r.doc.Fail(k.Backoff, "there is nothing to wait for: the step is not tried again", "retries: 2")
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package grimoires
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,12 +11,16 @@ import (
 )
 
 type agentKeys struct {
-	Step   stepKeys        `yaml:",inline"`
-	Prompt text            `yaml:"prompt"`
-	Spell  text            `yaml:"spell"`
-	Input  map[string]text `yaml:"input"`
-	Model  text            `yaml:"model"`
-	Expect text            `yaml:"expect"`
+	Step     stepKeys        `yaml:",inline"`
+	Prompt   text            `yaml:"prompt"`
+	Spell    text            `yaml:"spell"`
+	Input    map[string]text `yaml:"input"`
+	Agent    text            `yaml:"agent"`
+	Model    text            `yaml:"model"`
+	Provider text            `yaml:"provider"`
+	Expect   text            `yaml:"expect"`
+	Env      map[string]text `yaml:"env"`
+	Workdir  text            `yaml:"workdir"`
 }
 
 func (r *reader) agent(n yamldoc.Node, depth int) Step {
@@ -31,7 +36,12 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	case !prompt.Set():
 		r.doc.Fail(n, fmt.Sprintf("the agent step %q has no prompt", s.Name), "the name of a prompt, or the prompt itself as a text with more than one line")
 	}
-	s.Agent = &Agent{Prompt: prompt.Value, Input: r.texts(s.Name, k.Input), Model: k.Model.Value}
+	s.Agent = &Agent{
+		Prompt: prompt.Value, Input: r.texts(s.Name, k.Input), Agent: k.Agent.Value, Model: k.Model.Value,
+		Provider: k.Provider.Value, Env: r.env(s.Name, k.Env), Workdir: r.workdir(k.Workdir),
+	}
+	r.doc.OneOf(k.Agent, Agents()...)
+	r.doc.OneOf(k.Provider, Providers()...)
 	s.Agent.ExpectChanges = r.doc.OneOf(k.Expect, "changes") && k.Expect.Set()
 	if prompt.Set() {
 		r.found = append(r.found, template{promptTemplate, s.Name, prompt})
@@ -62,6 +72,7 @@ type scriptKeys struct {
 	Command text             `yaml:"command"`
 	Checks  yamldoc.At[bool] `yaml:"checks"`
 	Env     map[string]text  `yaml:"env"`
+	Workdir text             `yaml:"workdir"`
 }
 
 func (r *reader) script(n yamldoc.Node, depth int) Step {
@@ -78,16 +89,32 @@ func (r *reader) script(n yamldoc.Node, depth int) Step {
 	case k.Command.Set():
 		r.found = append(r.found, template{commandTemplate, s.Name, k.Command})
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.Env)) {
+	if k.Checks.Value && k.Workdir.Set() {
+		r.doc.Fail(k.Workdir, "checks run at the top of the worktree", "cd in the check's own command")
+	}
+	s.Script = &Script{Command: k.Command.Value, Checks: k.Checks.Value, Env: r.env(s.Name, k.Env), Workdir: r.workdir(k.Workdir)}
+	return s
+}
+
+// env reads the variables that a step sets.
+func (r *reader) env(step string, env map[string]text) map[string]string {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
 		case !envRE.MatchString(name):
-			r.doc.Fail(k.Env[name], fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
+			r.doc.Fail(env[name], fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
 		case strings.HasPrefix(name, "COVEN_"):
-			r.doc.Fail(k.Env[name], fmt.Sprintf("%q is coven's own variable", name), "")
+			r.doc.Fail(env[name], fmt.Sprintf("%q is coven's own variable", name), "")
 		}
 	}
-	s.Script = &Script{Command: k.Command.Value, Checks: k.Checks.Value, Env: r.texts(s.Name, k.Env)}
-	return s
+	return r.texts(step, env)
+}
+
+// workdir reads a directory inside the worktree.
+func (r *reader) workdir(dir text) string {
+	if dir.Set() && !filepath.IsLocal(dir.Value) {
+		r.doc.Fail(dir, fmt.Sprintf("%q is not a directory inside the worktree", dir.Value), "a path relative to its top, without ..")
+	}
+	return dir.Value
 }
 
 type loopKeys struct {

@@ -41,6 +41,12 @@ func (s Step) OnlyChecks() bool {
 	return found
 }
 
+// Agents are the agents that steps can name.
+func Agents() []string { return []string{"build"} }
+
+// Providers are the providers that steps can name.
+func Providers() []string { return []string{"claude"} }
+
 // resolveByAgent is the value of on_conflict that sets Merge.Resolve.
 const resolveByAgent = "agent"
 

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -95,10 +96,17 @@ func (d *Document) scalar(n *yaml.Node, v reflect.Value) {
 		var b bool
 		err = n.Decode(&b)
 		v.SetBool(b)
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		var i int64
-		i, err = strconv.ParseInt(n.Value, 10, strconv.IntSize)
+		i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits())
 		v.SetInt(i)
+	case reflect.Float64:
+		var f float64
+		f, err = strconv.ParseFloat(n.Value, 64)
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			err = strconv.ErrRange
+		}
+		v.SetFloat(f)
 	default:
 		panic("yamldoc: no YAML for a field of type " + v.Type().String())
 	}
@@ -111,8 +119,10 @@ func wanted(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return "a whole number"
+	case reflect.Float64:
+		return "a number"
 	}
 	return "text"
 }

@@ -1,0 +1,179 @@
+// Package budget reckons what work may use and what it has used: money, tokens,
+// answers of a model, and time at work.
+//
+// Rules. A limit that is zero is no limit. What an attempt used counts whether
+// it came to its end or was killed. An agent at work is stopped when it has used
+// more than its limit, and none begins when the limit is reached.
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Amount is a budget, or a part of one that is used.
+type Amount struct {
+	USD    float64       `json:"usd,omitempty"`     // US dollars
+	Tokens int64         `json:"tokens,omitempty"`  // that the model read for the first time or wrote: those read from its cache are left out
+	Turns  int           `json:"turns,omitempty"`   // answers of the model
+	Wall   time.Duration `json:"wall_ns,omitempty"` // time at work, waits left out
+}
+
+// Add returns the sum of a and b.
+func (a Amount) Add(b Amount) Amount {
+	return Amount{a.USD + b.USD, a.Tokens + b.Tokens, a.Turns + b.Turns, a.Wall + b.Wall}
+}
+
+// Sub returns a without b.
+func (a Amount) Sub(b Amount) Amount {
+	return Amount{a.USD - b.USD, a.Tokens - b.Tokens, a.Turns - b.Turns, a.Wall - b.Wall}
+}
+
+// Raised is a limit with more added where it limits anything.
+func (a Amount) Raised(more Amount) Amount {
+	if a.USD > 0 {
+		a.USD += more.USD
+	}
+	if a.Tokens > 0 {
+		a.Tokens += more.Tokens
+	}
+	if a.Turns > 0 {
+		a.Turns += more.Turns
+	}
+	if a.Wall > 0 {
+		a.Wall += more.Wall
+	}
+	return a
+}
+
+// Part is a share of a limit, of what agents use: time at work stays whole.
+func (a Amount) Part(share float64) Amount {
+	return Amount{
+		a.USD * share, int64(math.Ceil(float64(a.Tokens) * share)), int(math.Ceil(float64(a.Turns) * share)), a.Wall,
+	}
+}
+
+// Exceeds says what of used is more than the limit a: "$5.10 of $5.00", or
+// nothing.
+func (a Amount) Exceeds(used Amount) string {
+	switch {
+	case a.USD > 0 && used.USD > a.USD:
+	case a.Tokens > 0 && used.Tokens > a.Tokens:
+	case a.Turns > 0 && used.Turns > a.Turns:
+	case a.Wall > 0 && used.Wall > a.Wall:
+	default:
+		return ""
+	}
+	return a.Reached(used)
+}
+
+// Reached says what of used has come to the limit a: "$5.00 of $5.00", or
+// nothing.
+func (a Amount) Reached(used Amount) string {
+	switch {
+	case a.USD > 0 && used.USD >= a.USD:
+		return fmt.Sprintf("%s of %s", dollars(used.USD), dollars(a.USD))
+	case a.Tokens > 0 && used.Tokens >= a.Tokens:
+		return fmt.Sprintf("%d of %d tokens", used.Tokens, a.Tokens)
+	case a.Turns > 0 && used.Turns >= a.Turns:
+		return fmt.Sprintf("%d of %d turns", used.Turns, a.Turns)
+	case a.Wall > 0 && used.Wall >= a.Wall:
+		return fmt.Sprintf("%s of %s at work", used.Wall.Round(time.Second), a.Wall)
+	}
+	return ""
+}
+
+// Like returns the flag with which a person adds to what has been reached: as
+// much again.
+func (a Amount) Like(used Amount) string {
+	switch {
+	case a.USD > 0 && used.USD >= a.USD:
+		return "usd=+" + number(a.USD)
+	case a.Tokens > 0 && used.Tokens >= a.Tokens:
+		return fmt.Sprintf("tokens=+%d", a.Tokens)
+	case a.Turns > 0 && used.Turns >= a.Turns:
+		return fmt.Sprintf("turns=+%d", a.Turns)
+	}
+	return "wall=+" + a.Wall.String()
+}
+
+// String returns "$5.00, 2000000 tokens, 200 turns, 2h0m0s", or "nothing".
+func (a Amount) String() string {
+	var parts []string
+	if a.USD != 0 {
+		parts = append(parts, dollars(a.USD))
+	}
+	if a.Tokens != 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", a.Tokens))
+	}
+	if a.Turns != 0 {
+		parts = append(parts, fmt.Sprintf("%d turns", a.Turns))
+	}
+	if a.Wall != 0 {
+		parts = append(parts, a.Wall.String())
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// dollars writes an amount so that a small one is not nothing.
+func dollars(usd float64) string {
+	if usd != 0 && math.Abs(usd) < 0.01 {
+		return "$" + strconv.FormatFloat(usd, 'g', 2, 64)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// Parse reads a limit: "usd=5,turns=200". The keys are usd, tokens, turns and
+// wall (a duration: 1h30m).
+func Parse(text string) (Amount, error) { return parse(text, "") }
+
+// ParseMore reads what is added to a limit: "usd=+5,turns=+20".
+func ParseMore(text string) (Amount, error) { return parse(text, "+") }
+
+func parse(text, sign string) (Amount, error) {
+	var a Amount
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, found := strings.Cut(strings.TrimSpace(part), "=")
+		bare := strings.TrimPrefix(value, "+")
+		if !found || value == "" || (bare != value) != (sign != "") {
+			return Amount{}, fmt.Errorf("%q is not KEY=%sAMOUNT, such as usd=%s5", part, sign, sign)
+		}
+		if err := a.set(key, bare); err != nil {
+			return Amount{}, err
+		}
+	}
+	return a, nil
+}
+
+func (a *Amount) set(key, value string) error {
+	var err error
+	positive := false
+	switch key {
+	case "usd":
+		a.USD, err = strconv.ParseFloat(value, 64)
+		positive = a.USD > 0 && !math.IsInf(a.USD, 0)
+	case "tokens":
+		a.Tokens, err = strconv.ParseInt(value, 10, 64)
+		positive = a.Tokens > 0
+	case "turns":
+		a.Turns, err = strconv.Atoi(value)
+		positive = a.Turns > 0
+	case "wall":
+		a.Wall, err = time.ParseDuration(value)
+		positive = a.Wall > 0
+	default:
+		return fmt.Errorf("there is no budget of %q (usd, tokens, turns or wall)", key)
+	}
+	if err != nil || !positive {
+		return fmt.Errorf("%q is no amount of %s", value, key)
+	}
+	return nil
+}

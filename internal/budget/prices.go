@@ -1,0 +1,69 @@
+package budget
+
+import (
+	"path"
+	"slices"
+)
+
+// Tokens are what a model read and wrote, by what they cost.
+type Tokens struct {
+	Input, Output, CacheRead, CacheWrite int64
+}
+
+// New are the tokens that count in a budget: a token that comes from the
+// model's cache was counted when it was written there.
+func (t Tokens) New() int64 { return t.Input + t.Output + t.CacheWrite }
+
+// Price is what a million tokens of a model cost, in US dollars.
+type Price struct {
+	Model      string // a pattern of path.Match over the model's name: claude-sonnet-*
+	Input      float64
+	Output     float64
+	CacheRead  float64
+	CacheWrite float64
+}
+
+// Prices is a table of prices.
+type Prices struct {
+	AsOf   string // the day on which they held: 2006-01-02
+	Models []Price
+}
+
+// DefaultPrices are the list prices of the day that they name.
+func DefaultPrices() Prices {
+	return Prices{AsOf: "2025-12-01", Models: []Price{
+		{"claude-opus-4-1*", 15, 75, 1.50, 18.75},
+		{"claude-opus-4-2*", 15, 75, 1.50, 18.75}, // claude-opus-4-20250514
+		{"claude-opus-*", 5, 25, 0.50, 6.25},
+		{"claude-sonnet-*", 3, 15, 0.30, 3.75},
+		{"claude-3-5-haiku-*", 0.80, 4, 0.08, 1},
+		{"claude-haiku-*", 1, 5, 0.10, 1.25},
+		{"opus", 5, 25, 0.50, 6.25},
+		{"sonnet", 3, 15, 0.30, 3.75},
+		{"haiku", 1, 5, 0.10, 1.25},
+	}}
+}
+
+// Over returns the table with the models of p in front of those of other: the
+// first pattern that fits a model counts.
+func (p Prices) Over(other Prices) Prices {
+	if p.AsOf == "" {
+		p.AsOf = other.AsOf
+	}
+	p.Models = append(slices.Clone(p.Models), other.Models...)
+	return p
+}
+
+// Cost is what tokens of a model cost; known is false when the table does not
+// have the model.
+func (p Prices) Cost(model string, t Tokens) (usd float64, known bool) {
+	for _, m := range p.Models {
+		if ok, err := path.Match(m.Model, model); err != nil || !ok {
+			continue
+		}
+		const million = 1e6
+		return (float64(t.Input)*m.Input + float64(t.Output)*m.Output +
+			float64(t.CacheRead)*m.CacheRead + float64(t.CacheWrite)*m.CacheWrite) / million, true
+	}
+	return 0, false
+}
