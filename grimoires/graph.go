@@ -104,17 +104,26 @@ func (b *grapher) steps(steps []Step, loop, after, outside string) {
 
 // failure draws where a step leads that fails.
 func (b *grapher) failure(s Step, next way) {
+	fails := "fails"
+	if s.Retries > 0 {
+		b.edge(s.Name, s.Name, "fails, "+times(s.Retries))
+		fails = "fails again"
+	}
 	switch s.OnFail {
 	case Continue:
-		next(s.Name, "fails")
+		next(s.Name, fails)
 	case Fail:
-		b.edge(s.Name, failedNode, "fails")
-	case Retry:
-		b.edge(s.Name, s.Name, fmt.Sprintf("fails, up to %d times", s.Retries))
-		b.edge(s.Name, blockedNode, "fails again")
+		b.edge(s.Name, failedNode, fails)
 	default:
-		b.edge(s.Name, blockedNode, "fails")
+		b.edge(s.Name, blockedNode, fails)
 	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("up to %d times", n)
 }
 
 // loop draws a loop: its node, to which its last step returns, and a node for

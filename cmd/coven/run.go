@@ -94,17 +94,15 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.grimoire != "" {
-		if _, err := h.library.Load(o.grimoire); err != nil {
-			return err // once, and not for each task
-		}
+	if err := h.chooses(o.grimoire); err != nil {
+		return err // once, and not for each task
 	}
 	from, todo, err := o.choose(ctx, h)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return o.list(todo, target)
+		return o.list(h, todo, target)
 	}
 	if len(todo) == 0 && !o.watch && o.json {
 		return nil
@@ -291,23 +289,6 @@ func (h *house) costText(count int) string {
 		return unlimited
 	}
 	return fmt.Sprintf("%s The %d before cost $%.2f each, at most $%.2f: about $%.2f.", unlimited, n, sum/float64(n), most, sum/float64(n)*float64(count))
-}
-
-// list says what would be run.
-func (o *runOptions) list(todo []job, target worktree.Target) error {
-	if o.json {
-		tasks := []task.Task{}
-		for _, j := range todo {
-			tasks = append(tasks, j.task)
-		}
-		return o.app.sayJSON(tasks)
-	}
-	for _, j := range todo {
-		if err := o.app.say("%s  P%d  %s\n", printable(j.task.ID), j.task.Priority, clip(j.task.Title, 80)); err != nil {
-			return err
-		}
-	}
-	return o.app.say("%d tasks would be run, landing on %s\n", len(todo), printable(target.Branch))
 }
 
 // preface says what the user should know before agents work.
