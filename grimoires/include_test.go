@@ -106,6 +106,7 @@ func TestConditionsAndOutputs(t *testing.T) {
 	for when, want := range map[string]string{
 		"{{.seen}}": "", "{{.seen.success}}": "", "{{.seen.outputs.ready}}": "", "{{.previous.failed}}": "", "{{not .look.success}}": "",
 		"{{.look.output}}":        "",
+		"{{.ask}}":                "",
 		"{{.look.exit_code}}":     `5:36: when must become true or false, and .look.exit_code is a number (compare it: {{eq .look.exit_code 0}})`,
 		" {{ .artifacts.files }}": `5:38: when must become true or false, and .artifacts.files is a list (compare it: {{gt (len .artifacts.files) 0}})`,
 		"{{.task.title}}":         `5:36: when must become true or false, and .task.title is text (compare it: {{ne .task.title ""}})`,
@@ -114,7 +115,7 @@ func TestConditionsAndOutputs(t *testing.T) {
 		"{{.seen.outputs.a.b}}":   "",
 		"0 failures":              `5:33: when must become true or false, not "0 failures"`,
 	} {
-		text := "name: g\nsteps:\n- {name: look, type: script, command: ls, output: seen}\n- {name: ask, type: agent, prompt: default, output: said}\n- {name: b, type: script, when: '" + "W', command: 'echo {{.said}} {{.said.outputs.url}} {{.ask.outputs.url}}'}\n"
+		text := "name: g\nsteps:\n- {name: look, type: script, command: ls, output: seen}\n- {name: ask, type: agent, prompt: default, output: ask}\n- {name: b, type: script, when: '" + "W', command: 'echo {{.ask}} {{.ask.outputs.url}} {{.steps.ask.summary}}'}\n"
 		text = strings.Replace(text, "W", when, 1)
 		_, err := Parse("f.yaml", []byte(text))
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, strings.Replace(want, "5:", "f.yaml:5:", 1)) {

@@ -119,16 +119,16 @@ func reserved() map[string]shape {
 func (s *scope) shape(step string, inputs []string) shape {
 	data := shape{keys: map[string]shape{}}
 	steps := shape{keys: map[string]shape{}}
+	for name := range s.steps {
+		if s.before(name, step) {
+			steps.keys[name], data.keys[name] = result(), result()
+		}
+	}
 	for output, writers := range s.outputs {
 		if slices.ContainsFunc(writers, func(w string) bool { return s.before(w, step) }) {
 			named := result()
 			named.text = true
 			data.keys[output] = named
-		}
-	}
-	for name := range s.steps {
-		if s.before(name, step) {
-			steps.keys[name], data.keys[name] = result(), result()
 		}
 	}
 	for _, loop := range s.steps[step].loops {

@@ -52,10 +52,8 @@ func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 
 // Data is what templates see; input is that of the step.
 func (s *State) Data(input map[string]any) map[string]any {
-	data := maps.Clone(s.outputs)
-	for name, value := range s.steps {
-		data[name] = value
-	}
+	data := maps.Clone(s.steps)
+	maps.Copy(data, s.outputs) // one that is called as its step is a text too
 	loop := map[string]any{"iteration": 0, "max_iterations": 0}
 	for _, l := range s.loops { // each by its name too; the innermost is the last
 		loop = map[string]any{"iteration": l.iteration, "max_iterations": l.max}

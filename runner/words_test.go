@@ -29,7 +29,7 @@ steps:
     max_iterations: 2
     on_max_iterations: continue
     steps:
-      - {name: look, type: script, command: look, output: seen}
+      - {name: look, type: script, command: look, output: look}
       - name: inner
         type: loop
         max_iterations: 2
@@ -37,10 +37,10 @@ steps:
         steps:
           - name: fix
             type: agent
-            when: '{{and (eq .outer.iteration 2) (eq .seen "two")}}'
+            when: '{{and (eq .outer.iteration 2) (eq .look "two")}}'
             output: work
             prompt: |
-              {{.outer.iteration}}.{{.inner.iteration}}={{.loop.iteration}}/{{.loop.max_iterations}} {{.seen}} {{.look.exit_code}}
+              {{.outer.iteration}}.{{.inner.iteration}}={{.loop.iteration}}/{{.loop.max_iterations}} {{.look}} {{.look.exit_code}}
       - name: tell
         type: agent
         prompt: |
