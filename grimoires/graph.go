@@ -94,7 +94,7 @@ func (b *grapher) steps(steps []Step, loop, after, outside string) {
 			succeeds = func(from, label string) { b.edge(from, outside, label, "exit loop") }
 		}
 		if s.Loop != nil {
-			b.loop(s, next, succeeds)
+			b.loop(s, succeeds)
 			continue
 		}
 		succeeds(s.Name, "")
@@ -128,7 +128,7 @@ func times(n int) string {
 
 // loop draws a loop: its node, to which its last step returns, and a node for
 // leaving it, to which those of its steps lead that exit it.
-func (b *grapher) loop(s Step, next, succeeds way) {
+func (b *grapher) loop(s Step, succeeds way) {
 	b.enter(s.Name, "iteration", s.Loop.Steps, 0, s.Name)
 	spent := fmt.Sprintf("after %d iterations", s.Loop.MaxIterations)
 	switch s.Loop.OnMaxIterations {
