@@ -3,6 +3,7 @@ module github.com/coven-run/coven
 go 1.26.0
 
 require (
+	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/creack/pty v1.1.24
 	github.com/google/renameio/v2 v2.0.2
 	github.com/google/uuid v1.6.0

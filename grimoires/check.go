@@ -31,7 +31,11 @@ func (r *reader) check(t template) {
 		r.doc.FailAt(t.at, bad.Line, bad.Column, bad.Msg, bad.Hint)
 		return
 	}
-	for _, f := range r.scope.faults(t.step, nil, uses.Data) {
+	faults := r.scope.faults(t.step, r.scope.shape(t.step, nil), uses.Data)
+	if t.kind == conditionTemplate {
+		faults = append(faults, r.scope.condition(t.step, uses.Sole)...)
+	}
+	for _, f := range faults {
 		r.doc.FailAt(t.at, f.line, f.column, f.msg, f.hint)
 	}
 }

@@ -66,8 +66,9 @@ func (p Prompt) file() string {
 }
 
 // Library finds grimoires and prompts by the names of their files. Those of the
-// project (.coven/grimoires/NAME.yaml or .yml, .coven/prompts/NAME.md) hide
-// those of the user, which hide those that coven ships.
+// project (.coven/grimoires/NAME.yaml or .yml, .coven/prompts/NAME.md or
+// .coven/spells/NAME.md) hide those of the user, which hide those that coven
+// ships.
 type Library struct {
 	shelves []shelf // the first that has a name wins
 }
@@ -121,7 +122,7 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 func (s shelf) files(kind, name string) []string {
 	switch {
 	case kind == "prompt":
-		return []string{"prompts/" + name + ".md"}
+		return []string{"prompts/" + name + ".md", "spells/" + name + ".md"}
 	case s.flat:
 		return []string{name + ".yaml"}
 	}
@@ -185,7 +186,10 @@ func (l *Library) find(kind, name string) (text []byte, label string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	hint := suggest.Hint(name, known)
+	hint := foreignNames()[name]
+	if hint == "" || kind != "grimoire" {
+		hint = suggest.Hint(name, known)
+	}
 	if hint == "" {
 		hint = "known: " + strings.Join(known, ", ")
 	}

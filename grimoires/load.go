@@ -19,13 +19,24 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := label
+	g, _, err := l.load(name, fileOf(name, label), label, data)
+	return g, err
+}
+
+// fileOf is what errors call the file of a grimoire.
+func fileOf(name, label string) string {
 	if label == BuiltIn {
-		file = name + ".yaml (built in)"
+		return name + ".yaml (built in)"
 	}
+	return label
+}
+
+// load reads a grimoire of a name and checks it with its prompts, which are
+// returned as far as they are known.
+func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *prompts, error) {
 	r, g, err := read(file, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g.Source = label
 	if g.Name != name && g.Name != "" {
@@ -33,13 +44,13 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	}
 	p, err := l.promptsOf(g)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.blame(p.faults)
 	if all := append(asErrors(r.doc.Err()), p.elsewhere...); len(all) > 0 {
-		return nil, all
+		return nil, p, all
 	}
-	return g, nil
+	return g, p, nil
 }
 
 func asErrors(err error) yamldoc.Errors {
@@ -67,17 +78,24 @@ type prompts struct {
 	grimoire  *Grimoire
 	scope     *scope
 	byName    map[string]Prompt
+	count     map[string]int     // of includes, by step
 	faults    map[string][]fault // of the grimoire's own file, by step
 	elsewhere yamldoc.Errors     // of the prompts' files
 }
 
+func newPrompts(l *Library, g *Grimoire) *prompts {
+	return &prompts{
+		library: l, grimoire: g, scope: newScope(g),
+		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[string][]fault{},
+	}
+}
+
+func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps.Keys(prompts)) }
+
 // promptsOf finds the prompts of a grimoire, included ones too. Its error says
 // that a file cannot be read.
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
-	p := &prompts{
-		library: l, grimoire: g, scope: newScope(g),
-		byName: map[string]Prompt{}, faults: map[string][]fault{},
-	}
+	p := newPrompts(l, g)
 	for s := range g.All() {
 		if s.Merge != nil && s.Merge.Resolve {
 			s.Agent = resolver()
@@ -97,8 +115,9 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
 func (p *prompts) step(s Step) error {
+	data := p.scope.shape(s.Name, inputs(s))
 	if !isInline(s.Agent.Prompt) {
-		return p.file(s, s.Agent.Prompt, nil, func(msg, hint string) {
+		return p.file(s, s.Agent.Prompt, nil, data, func(msg, hint string) {
 			p.fault(s, fault{msg: msg, hint: hint})
 		})
 	}
@@ -107,14 +126,29 @@ func (p *prompts) step(s Step) error {
 		p.fault(s, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, inputs(s), uses.Data) {
+	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
 		p.fault(s, f)
 	}
-	for _, in := range uses.Includes {
-		err := p.file(s, in.Path[0], nil, func(msg, hint string) {
-			p.fault(s, fault{in.Line, in.Column, msg, hint})
-		})
-		if err != nil {
+	return p.includes(s, uses.Includes, nil, data, func(f fault) { p.fault(s, f) })
+}
+
+// includes takes in what a prompt includes. open are the prompts that include
+// it, itself the last; data is what it sees; blame is told what is wrong in it.
+func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
+	for _, in := range all {
+		for _, f := range p.scope.hidden(in) {
+			blame(f)
+		}
+		missing := func(msg, hint string) { blame(fault{in.Line, in.Column, msg, hint}) }
+		p.count[s.Name]++
+		switch {
+		case p.count[s.Name] == tmpl.MaxIncludes+1:
+			missing(fmt.Sprintf("the prompt of the step %q includes more than %d others", s.Name, tmpl.MaxIncludes), "")
+			return nil
+		case p.count[s.Name] > tmpl.MaxIncludes:
+			return nil
+		}
+		if err := p.file(s, in.Path[0], open, p.scope.included(data, in), missing); err != nil {
 			return err
 		}
 	}
@@ -126,8 +160,8 @@ func inputs(s Step) []string { return slices.Sorted(maps.Keys(s.Agent.Input)) }
 func (p *prompts) fault(s Step, f fault) { p.faults[s.Name] = append(p.faults[s.Name], f) }
 
 // file takes in the prompt of a name and what it includes. open are the prompts
-// that include it; missing is told when there is none.
-func (p *prompts) file(s Step, name string, open []string, missing func(msg, hint string)) error {
+// that include it; data is what it sees; missing is told when there is none.
+func (p *prompts) file(s Step, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
 	if !ok {
@@ -135,7 +169,11 @@ func (p *prompts) file(s Step, name string, open []string, missing func(msg, hin
 		unknown := (*UnknownError)(nil)
 		switch found, err = p.library.Prompt(name); {
 		case errors.As(err, &unknown):
-			missing(fmt.Sprintf("grimoire '%s' step '%s': unknown prompt '%s'", p.grimoire.Name, s.Name, name), strings.ReplaceAll(unknown.Hint, `"`, "'"))
+			msg := fmt.Sprintf("unknown prompt '%s'", name)
+			if p.grimoire.Name != "" {
+				msg = fmt.Sprintf("grimoire '%s' step '%s': %s", p.grimoire.Name, s.Name, msg)
+			}
+			missing(msg, strings.ReplaceAll(unknown.Hint, `"`, "'"))
 			return nil
 		case err != nil:
 			return err
@@ -146,29 +184,36 @@ func (p *prompts) file(s Step, name string, open []string, missing func(msg, hin
 		missing(fmt.Sprintf("the prompt %q includes itself: %s", name, strings.Join(append(open, name), " -> ")), "")
 		return nil
 	}
-	return p.look(s, found, append(slices.Clone(open), name))
+	if len(open) > tmpl.MaxDepth {
+		missing(fmt.Sprintf("includes nest deeper than %d", tmpl.MaxDepth), "")
+		return nil
+	}
+	return p.look(s, found, append(slices.Clone(open), name), data)
 }
 
 // look checks a prompt for a step.
-func (p *prompts) look(s Step, found Prompt, open []string) error {
+func (p *prompts) look(s Step, found Prompt, open []string, data shape) error {
 	uses, err := tmpl.CheckPrompt(found.file(), found.Text)
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		p.blame(found, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, inputs(s), uses.Data) {
+	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
+		p.blame(found, p.explain(f, s, open))
+	}
+	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
+}
+
+// explain says by which way a fault was found: open are the prompts that led
+// there, the one with the fault last.
+func (p *prompts) explain(f fault, s Step, open []string) fault {
+	if n := len(open); n > 1 {
+		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
+	}
+	if p.grimoire.Name != "" {
 		f.msg += fmt.Sprintf(", in the step %q of the grimoire %q", s.Name, p.grimoire.Name)
-		p.blame(found, f)
 	}
-	for _, in := range uses.Includes {
-		err := p.file(s, in.Path[0], open, func(msg, hint string) {
-			p.blame(found, fault{in.Line, in.Column, msg, hint})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return f
 }
 
 // blame records what is wrong in a prompt's file, once.

@@ -120,7 +120,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: script, command: \"echo '{{.task.id}}'\""):                                                              `f.yaml:3:45: a value inside quotes could break out of them (remove the quotes: coven quotes values itself)`,
 		one("name: a, type: script, command: x, env: {A: '{{.x'}"):                                                                  `f.yaml:3:49: unclosed action`,
 		one("name: a, type: agent, prompt: p, input: {x: '{{.input.y}}'}"):                                                          `f.yaml:3:57: there is no input "y"`,
-		one("name: l, type: loop, steps: [{name: a, type: script, command: 'x {{.l.output}}'}]"):                                    `f.yaml:3:71: the step "l" has not ended when "a" begins`,
+		one("name: l, type: loop, steps: [{name: a, type: script, command: 'x {{.l.output}}'}]"):                                    `f.yaml:3:73: .l has no "output": the loop has not ended when "a" begins (known: iteration, max_iterations)`,
 		"name: g\nsteps:\n- name: a\n  type: script\n  command: |\n    true\n    echo {{.steps.b.otput}}\n- {name: b, type: merge}": `f.yaml:7:18: the step "b" has not ended`,
 	} {
 		_, err := Parse("f.yaml", []byte(file))

@@ -107,6 +107,7 @@ func read(file string, data []byte) (*reader, *Grimoire, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	doc.Explain(foreignKeys())
 	r := &reader{doc: doc}
 	g := r.grimoire(doc.Root())
 	g.Source = file

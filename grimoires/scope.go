@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coven-run/coven/internal/suggest"
 	"github.com/coven-run/coven/internal/tmpl"
@@ -15,7 +16,19 @@ import (
 type shape struct {
 	keys map[string]shape
 	open bool
+	text bool // it prints as a text, and has keys besides
+	kind kind
 }
+
+// kind is what is known of a value without parts.
+type kind string
+
+const (
+	unknownKind kind = ""
+	numberKind  kind = "a number"
+	listKind    kind = "a list"
+	textKind    kind = "text"
+)
 
 func leaves(names ...string) shape {
 	s := shape{keys: map[string]shape{}}
@@ -25,17 +38,33 @@ func leaves(names ...string) shape {
 	return s
 }
 
+func (s shape) set(k kind, names ...string) shape {
+	for _, name := range names {
+		s.keys[name] = shape{kind: k}
+	}
+	return s
+}
+
 // result is the shape of what a step gave.
 func result() shape {
-	s := leaves("output", "summary", "error", "exit_code", "commit", "files", "success", "failed", "skipped")
+	s := leaves("output", "summary", "error", "commit", "success", "failed", "skipped")
 	s.keys["outputs"] = shape{open: true}
-	return s
+	return s.set(numberKind, "exit_code").set(listKind, "files")
+}
+
+// counters are the shape of a loop that goes on.
+func counters() shape { return leaves().set(numberKind, "iteration", "max_iterations") }
+
+// taskShape is the shape of task.
+func taskShape() shape {
+	return leaves().set(textKind, taskKeys()...).set(listKind, "labels", "acceptance_criteria")
 }
 
 // scope knows what the templates of a grimoire may name.
 type scope struct {
 	steps   map[string]place
 	outputs map[string][]string // steps that write a name with output
+	loose   bool                // which steps there are is not known
 }
 
 // place is where a step stands: its number in the order of the file, and the
@@ -79,11 +108,10 @@ func (s *scope) before(name, reader string) bool {
 // reserved are the names in the data that are not steps.
 func reserved() map[string]shape {
 	return map[string]shape{
-		"task": leaves(taskKeys()...), "bead": leaves(taskKeys()...),
-		"previous": result(), "loop_entry": result(),
-		"loop":      leaves("iteration", "max_iterations"),
-		"artifacts": leaves("files", "commit", "commits", "task_ids"),
-		"attempt":   {}, "steps": {}, "input": {},
+		"task": taskShape(), "bead": taskShape(),
+		"previous": result(), "loop_entry": result(), "loop": counters(),
+		"artifacts": leaves("commit").set(listKind, "files", "commits", "task_ids"),
+		"attempt":   {kind: textKind}, "steps": {}, "input": {}, tmpl.Parent: {},
 	}
 }
 
@@ -91,19 +119,72 @@ func reserved() map[string]shape {
 func (s *scope) shape(step string, inputs []string) shape {
 	data := shape{keys: map[string]shape{}}
 	steps := shape{keys: map[string]shape{}}
-	for output, writers := range s.outputs {
-		if slices.ContainsFunc(writers, func(w string) bool { return s.before(w, step) }) {
-			data.keys[output] = shape{}
-		}
-	}
 	for name := range s.steps {
 		if s.before(name, step) {
 			steps.keys[name], data.keys[name] = result(), result()
 		}
 	}
+	for output, writers := range s.outputs {
+		if slices.ContainsFunc(writers, func(w string) bool { return s.before(w, step) }) {
+			named := result()
+			named.text = true
+			data.keys[output] = named
+		}
+	}
+	for _, loop := range s.steps[step].loops {
+		data.keys[loop] = counters()
+	}
 	maps.Copy(data.keys, reserved())
+	delete(data.keys, tmpl.Parent) // only included prompts have one
 	data.keys["steps"], data.keys["input"] = steps, leaves(inputs...)
+	if s.loose {
+		data.keys["steps"], data.keys["input"] = shape{open: true}, shape{open: true}
+	}
 	return data
+}
+
+// included is the data of a prompt that another one includes, which has data.
+func (s *scope) included(data shape, in tmpl.Include) shape {
+	inner := shape{keys: maps.Clone(data.keys)}
+	inner.keys[tmpl.Parent] = data
+	for _, p := range in.Params {
+		inner.keys[p.Name] = data.valueOf(p)
+	}
+	return inner
+}
+
+// valueOf is the shape of what a parameter is given.
+func (s shape) valueOf(p tmpl.Param) shape {
+	if p.Value == nil {
+		return shape{open: !p.Text}
+	}
+	for _, key := range p.Value {
+		next, ok := s.keys[key]
+		if s.open || !ok {
+			return shape{open: true} // what is wrong with it is said where it stands
+		}
+		s = next
+	}
+	if s.text {
+		return shape{}
+	}
+	return s
+}
+
+// hidden finds parameters that hide what templates know by that name.
+func (s *scope) hidden(in tmpl.Include) []fault {
+	var all []fault
+	for _, p := range in.Params {
+		_, isReserved := reserved()[p.Name]
+		_, isStep := s.steps[p.Name]
+		switch {
+		case isStep:
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide the step of that name", p.Name), "give it another name"})
+		case isReserved || s.outputs[p.Name] != nil:
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide what templates know by that name", p.Name), "give it another name"})
+		}
+	}
+	return all
 }
 
 // find says what is wrong with a path, and where in it.
@@ -116,6 +197,8 @@ func (s *scope) find(data shape, step string, path []string) (index int, msg, hi
 		case ok:
 			data = next
 			continue
+		case s.loose && i == 0:
+			return 0, "", ""
 		case data.keys == nil:
 			return i, fmt.Sprintf("%s has no parts", label(path[:i])), ""
 		}
@@ -130,9 +213,16 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 	if _, ok := s.steps[key]; ok && isStep {
 		return fmt.Sprintf("the step %q has not ended when %q begins", key, step), "only earlier steps, and steps of the same loop, can be named"
 	}
+	if len(before) == 1 && slices.Contains(s.steps[step].loops, before[0]) {
+		return fmt.Sprintf("%s has no %q: the loop has not ended when %q begins", label(before), key, step), "known: iteration, max_iterations"
+	}
 	known := slices.Sorted(maps.Keys(data.keys))
 	hint = suggest.Hint(key, known)
-	if hint == "" && len(known) > 0 {
+	switch {
+	case hint != "" || len(known) == 0:
+	case len(before) == 0 && unicode.IsUpper([]rune(key)[0]): // a template of another program
+		hint = fmt.Sprintf("for {{.%s}} itself write {{\"{{.%s}}\"}}", key, key)
+	default:
 		hint = "known: " + strings.Join(known, ", ")
 	}
 	switch {
@@ -154,20 +244,56 @@ type fault struct {
 	msg, hint    string
 }
 
-// faults checks all references of a template of a step.
-func (s *scope) faults(step string, inputs []string, refs []tmpl.Reference) []fault {
-	data := s.shape(step, inputs)
+// faults checks all references of a template of a step. data is what the
+// template sees.
+func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
 		index, msg, hint := s.find(data, step, ref.Path)
-		if msg == "" {
-			continue
+		if msg != "" {
+			all = append(all, fault{ref.Line, columnOf(ref, index), msg, hint})
 		}
-		column := ref.Column
-		for _, part := range ref.Path[:index] {
-			column += 1 + len([]rune(part))
-		}
-		all = append(all, fault{ref.Line, column, msg, hint})
 	}
 	return all
+}
+
+// columnOf is where a part of a path stands.
+func columnOf(ref tmpl.Reference, index int) int {
+	column := ref.Column
+	for _, part := range ref.Path[:index] {
+		column += 1 + len([]rune(part))
+	}
+	return column
+}
+
+// condition finds a condition that can never be true or false.
+func (s *scope) condition(step string, sole *tmpl.Reference) []fault {
+	if sole == nil {
+		return nil
+	}
+	value, path := s.shape(step, nil), label(sole.Path)
+	for _, key := range sole.Path {
+		next, ok := value.keys[key]
+		if value.open || !ok {
+			return nil
+		}
+		value = next
+	}
+	what := string(value.kind)
+	var hint string
+	switch {
+	case value.text, value.open:
+		return nil
+	case value.keys != nil:
+		what, hint = "a map", "name one of its parts: "+strings.Join(slices.Sorted(maps.Keys(value.keys)), ", ")
+	case value.kind == numberKind:
+		hint = fmt.Sprintf("compare it: {{eq %s 0}}", path)
+	case value.kind == listKind:
+		hint = fmt.Sprintf("compare it: {{gt (len %s) 0}}", path)
+	case value.kind == textKind:
+		hint = fmt.Sprintf(`compare it: {{ne %s ""}}`, path)
+	default:
+		return nil
+	}
+	return []fault{{sole.Line, sole.Column, fmt.Sprintf("when must become true or false, and %s is %s", path, what), hint}}
 }

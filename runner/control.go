@@ -38,7 +38,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, entry, attempt := s.at, s.entry, s.attempt
 	name := s.name(l.name)
 	s.entry, s.attempt = s.previous, 1
-	s.loops = append(s.loops, loopState{max: l.max})
+	s.loops = append(s.loops, loopState{name: l.name, max: l.max})
 	defer func() {
 		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
 	}()

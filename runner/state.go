@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/tmpl"
 )
 
 // State is what the steps of one run know: the task, and what the steps before
@@ -33,7 +34,10 @@ type State struct {
 	summary  string          // of the first agent: what the change is about
 }
 
-type loopState struct{ iteration, max int }
+type loopState struct {
+	name           string
+	iteration, max int
+}
 
 // NewState returns the state at the start of a run of plan. Steps that have
 // not run have defined values, those of a step that was skipped.
@@ -59,13 +63,12 @@ func (s *State) name(step string) string {
 
 // Data is what templates see; input is that of the step.
 func (s *State) Data(input map[string]any) map[string]any {
-	data := maps.Clone(s.outputs)
-	for name, value := range s.steps {
-		data[name] = value
-	}
+	data := maps.Clone(s.steps)
+	maps.Copy(data, s.outputs) // one that is called as its step is a text too
 	loop := map[string]any{"iteration": 0, "max_iterations": 0}
-	if n := len(s.loops); n > 0 {
-		loop = map[string]any{"iteration": s.loops[n-1].iteration, "max_iterations": s.loops[n-1].max}
+	for _, l := range s.loops { // each by its name too; the innermost is the last
+		loop = map[string]any{"iteration": l.iteration, "max_iterations": l.max}
+		data[l.name] = loop
 	}
 	commit := ""
 	if n := len(s.commits); n > 0 {
@@ -87,7 +90,7 @@ func (s *State) named(name, output string, r Result) {
 	s.steps[name] = value
 	s.previous = value
 	if output != "" {
-		s.outputs[output] = r.Output
+		s.outputs[output] = tmpl.Output{Text: r.Output, Parts: value}
 	}
 }
 
@@ -124,9 +127,10 @@ func (s *State) proofs() []event.Receipt {
 // skipped gives a step that did not run its defined values. previous stays:
 // it is the step that ran just before.
 func (s *State) skipped(name, output string) {
-	s.steps[name] = view(Result{}, true)
+	value := view(Result{}, true)
+	s.steps[name] = value
 	if _, ok := s.outputs[output]; output != "" && !ok {
-		s.outputs[output] = ""
+		s.outputs[output] = tmpl.Output{Parts: value}
 	}
 }
 

@@ -153,6 +153,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		values        func(v *visit, ctx context.Context, args []string) []string
 	}{
 		{"run", "grimoire", (*visit).grimoireNames},
+		{"grimoires graph", "format", words(graphFormats...)},
 		{"run", "model", words("sonnet", "haiku", "opus")},
 		{"run", "provider", words("claude")},
 		{"run", "onto", (*visit).branches},
@@ -200,7 +201,7 @@ func (v *visit) grimoireNames(context.Context, []string) []string {
 		return nil
 	}
 	names, _ := v.house.library.Names()
-	return append(names, "none")
+	return names
 }
 
 // promptNames are for the one argument that names a prompt.

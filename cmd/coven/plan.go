@@ -15,7 +15,14 @@ import (
 // the grimoires, prompts or configuration again.
 func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, error) {
 	cfg := d.house.config
-	g, err := d.house.library.Load(d.grimoireOf(j.task, c))
+	choice, err := d.house.grimoireOf(j.task, c.grimoire)
+	if err != nil {
+		return nil, err
+	}
+	g, err := d.house.library.Load(choice.Grimoire)
+	if err != nil && c.grimoire == "" {
+		err = fmt.Errorf("%w\nchosen by %s", err, choice.Why)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +45,6 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 		plan.Attempt = attemptText(prior)
 	}
 	return plan, nil
-}
-
-// grimoireLabel is the label that chooses a task's grimoire: grimoire:NAME.
-const grimoireLabel = "grimoire:"
-
-func (d *desk) grimoireOf(t task.Task, c choices) string {
-	if c.grimoire != "" {
-		return c.grimoire
-	}
-	for _, label := range t.Labels {
-		if name, ok := strings.CutPrefix(label, grimoireLabel); ok {
-			return name
-		}
-	}
-	return d.house.config.Grimoire
 }
 
 func planTask(t task.Task) grimoires.Task {

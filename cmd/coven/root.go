@@ -31,7 +31,7 @@ overwritten.
 	group(root, "Run:", newRun(a), newResume(a), newRetry(a), newCancel(a))
 	group(root, "Decide:", newReview(a), newApprove(a), newReject(a))
 	group(root, "Look:", newStatus(a), newWhy(a), newAttach(a), newLogs(a), newEvents(a), newDiff(a))
-	group(root, "What there is:", newTask(a), newWorktree(a), newPrompts(a))
+	group(root, "What there is:", newTask(a), newWorktree(a), newGrimoires(a), newPrompts(a))
 	group(root, "Set up:", newInit(a), newDoctor(a), newCompletion(a), newVersion(a))
 	root.AddCommand(newMan(a), newGate(a), newPlugin())
 	checkArgs(root)

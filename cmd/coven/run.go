@@ -98,17 +98,15 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.grimoire != "" {
-		if _, err := h.library.Load(o.grimoire); err != nil {
-			return err // once, and not for each task
-		}
+	if err := h.chooses(o.grimoire); err != nil {
+		return err // once, and not for each task
 	}
 	from, todo, err := o.choose(ctx, h)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return o.list(todo, target)
+		return o.list(h, todo, target)
 	}
 	if len(todo) == 0 && !o.watch && o.json {
 		return nil
@@ -285,83 +283,6 @@ func (h *house) wordsOf(id string) (job, error) {
 		Labels: []string{grimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
 	}
 	return job{task: t}, nil
-}
-
-// confirm asks once before many tasks are run, and before one that nothing
-// limits.
-func (o *runOptions) confirm(ctx context.Context, h *house, todo []job, limit budget.Amount) (bool, error) {
-	if o.yes || !o.app.interactive || o.json || len(todo) == 0 {
-		return true, nil
-	}
-	most, limited := o.most(h, todo, limit)
-	if len(todo) <= manyTasks && limited {
-		return true, nil
-	}
-	what := "1 task"
-	if len(todo) > 1 {
-		width := cmp.Or(o.width, h.config.Run.MaxTasks)
-		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
-	}
-	cost := "Nothing limits what that costs." + h.before(len(todo))
-	if limited {
-		cost = "That costs at most " + most.String() + "."
-	}
-	answer, err := o.app.ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, cost))
-	return strings.HasPrefix(answer, "y"), err
-}
-
-// most is what tasks can cost at most: limited is false when nothing says so.
-func (o *runOptions) most(h *house, todo []job, limit budget.Amount) (most budget.Amount, limited bool) {
-	d := &desk{house: h}
-	limited = true
-	for _, j := range todo {
-		g, err := h.library.Load(d.grimoireOf(j.task, choices{grimoire: o.grimoire}))
-		if err != nil {
-			return limit, true // the task will not run
-		}
-		of := g.Budget
-		if of == (budget.Amount{}) {
-			of = h.config.Budget
-		}
-		limited = limited && (of.USD > 0 || of.Tokens > 0 || of.Turns > 0 || of.Wall > 0)
-		most = most.Add(of)
-	}
-	if limit != (budget.Amount{}) {
-		return limit, true
-	}
-	return most, limited
-}
-
-// before says what earlier tasks cost.
-func (h *house) before(count int) string {
-	views, _ := session.List(h.repo.Root) // what cannot be read tells nothing
-	sum, most, n := 0.0, 0.0, 0
-	for _, v := range views {
-		if cost := v.Usage.CostUSD; cost > 0 {
-			sum, most, n = sum+cost, max(most, cost), n+1
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" The %d before cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
-}
-
-// list says what would be run.
-func (o *runOptions) list(todo []job, target worktree.Target) error {
-	if o.json {
-		tasks := []task.Task{}
-		for _, j := range todo {
-			tasks = append(tasks, j.task)
-		}
-		return o.app.sayJSON(tasks)
-	}
-	for _, j := range todo {
-		if err := o.app.say("%s  P%d  %s\n", printable(j.task.ID), j.task.Priority, clip(j.task.Title, 80)); err != nil {
-			return err
-		}
-	}
-	return o.app.say("%d tasks would be run, landing on %s\n", len(todo), printable(target.Branch))
 }
 
 // preface says what the user should know before agents work.

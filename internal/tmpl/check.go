@@ -9,8 +9,23 @@ type Reference struct {
 // Uses is what a template is seen to use without being run.
 type Uses struct {
 	Data     []Reference // keys of the data; those inside with and range only when they begin with $
-	Includes []Reference // Path holds the one name
+	Includes []Include
 	Raw      []Reference // values that raw leaves unquoted; Path is empty
+	Sole     *Reference  // what the template prints, when it is one path of the data and nothing else
+}
+
+// Include is a place where a prompt includes another.
+type Include struct {
+	Reference // Path holds the one name
+	Params    []Param
+}
+
+// Param is a name that an included prompt is given.
+type Param struct {
+	Name         string
+	Line, Column int      // of the name
+	Value        []string // a path of the data, of which the parameter is the value; nil: something else
+	Text         bool     // the value is a text, a number, true or false
 }
 
 // CheckText finds what is wrong in a template for Text or Bool.

@@ -1,6 +1,7 @@
 package tmpl
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,10 +47,40 @@ func compile(name, text string, f form) (*program, error) {
 			return nil, err
 		}
 	}
+	p.uses.Sole = p.sole(tree.Root)
 	if err := p.list(tree.Root, true); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// sole is the path that a template prints, when it does nothing else.
+func (p *program) sole(root *parse.ListNode) *Reference {
+	var only *parse.ActionNode
+	for _, n := range root.Nodes {
+		switch n := n.(type) {
+		case *parse.TextNode:
+			if len(bytes.TrimSpace(n.Text)) > 0 {
+				return nil
+			}
+		case *parse.ActionNode:
+			if only != nil || len(n.Pipe.Decl) > 0 || len(n.Pipe.Cmds) != 1 || len(n.Pipe.Cmds[0].Args) != 1 {
+				return nil
+			}
+			only = n
+		default:
+			return nil
+		}
+	}
+	if only == nil {
+		return nil
+	}
+	field, ok := only.Pipe.Cmds[0].Args[0].(*parse.FieldNode)
+	if !ok {
+		return nil
+	}
+	ref := p.reference(start(field.Pos, field.Ident), p.decoded(field.Ident))
+	return &ref
 }
 
 // treeName is what text/template calls the template in its messages.
@@ -152,8 +183,8 @@ func (p *program) ident(name string, at parse.Pos) parse.Node {
 }
 
 func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
-	for _, c := range pipe.Cmds {
-		if err := p.call(c); err != nil {
+	for i, c := range pipe.Cmds {
+		if err := p.call(c, i > 0, root); err != nil {
 			return err
 		}
 		for i, arg := range c.Args {
@@ -167,8 +198,9 @@ func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	return nil
 }
 
-// call notes the functions that a caller must know about.
-func (p *program) call(c *parse.CommandNode) error {
+// call notes the functions that a caller must know about. piped says that the
+// call gets what stands before it.
+func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 	for i, arg := range c.Args {
 		function, ok := arg.(*parse.IdentifierNode)
 		switch {
@@ -178,15 +210,10 @@ func (p *program) call(c *parse.CommandNode) error {
 		case function.Ident == "include" && p.form != prompt:
 			return p.fail(function.Pos, "include works in prompts only", "")
 		case function.Ident == "include":
-			name, ok := parse.Node(nil), i == 0 && len(c.Args) == 2
-			if ok {
-				name = c.Args[1]
+			if i > 0 || piped {
+				return p.includeFault(function.Pos)
 			}
-			text, isText := name.(*parse.StringNode)
-			if !isText {
-				return p.fail(function.Pos, "include takes the name of one prompt, in quotes", `{{include "name"}}`)
-			}
-			p.uses.Includes = append(p.uses.Includes, p.reference(text.Pos, []string{text.Text}))
+			return p.include(c, root)
 		}
 	}
 	return nil
@@ -201,6 +228,9 @@ func (p *program) reference(at parse.Pos, path []string) Reference {
 func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
+		if key, ok := p.keyOf(n.Ident[0]); ok {
+			return nil, p.fail(n.Pos, fmt.Sprintf("%s= does not work here", key), "only include takes parameters: "+includeHint)
+		}
 		base := "the data"
 		if !root {
 			base = "the current value"
@@ -230,13 +260,18 @@ func start(at parse.Pos, fields []string) parse.Pos {
 	return at
 }
 
-// access notes the use of a path. root says that it begins at the whole data.
-func (p *program) access(at parse.Pos, fields []string, base string, root bool) int {
+// decoded are the names of a path as they were written.
+func (p *program) decoded(fields []string) []string {
 	path := slices.Clone(fields)
 	for i := range path {
 		path[i] = p.decode(path[i])
 	}
-	ref := p.reference(at, path)
+	return path
+}
+
+// access notes the use of a path. root says that it begins at the whole data.
+func (p *program) access(at parse.Pos, fields []string, base string, root bool) int {
+	ref := p.reference(at, p.decoded(fields))
 	if root {
 		p.uses.Data = append(p.uses.Data, ref)
 	}

@@ -32,7 +32,7 @@ func signatures() map[string]any {
 type verbatim string
 
 // functions are the functions of one run.
-func (p *program) functions(include func(string) (string, error)) template.FuncMap {
+func (p *program) functions(include func(string, ...any) (string, error)) template.FuncMap {
 	return template.FuncMap{
 		"_get": p.field, "_put": p.put, "_each": each,
 		"default": orElse, "join": join, "indent": indent, "json": asJSON, "include": include,
@@ -74,6 +74,7 @@ func (p *program) quote(v any) (string, error) {
 
 // str is a value as templates print it.
 func str(v any) (string, error) {
+	v = text(v)
 	value := reflect.ValueOf(v)
 	switch value.Kind() {
 	case reflect.Invalid:
@@ -104,6 +105,7 @@ func asJSON(v any) (string, error) {
 
 // orElse returns v, or otherwise when v is null, or an empty text, list or map.
 func orElse(otherwise, v any) any {
+	v = text(v)
 	value := reflect.ValueOf(v)
 	switch value.Kind() {
 	case reflect.Invalid:
@@ -162,7 +164,7 @@ func each(v any) (any, error) {
 }
 
 func kindOf(v any) string {
-	switch reflect.ValueOf(v).Kind() {
+	switch reflect.ValueOf(text(v)).Kind() {
 	case reflect.Invalid:
 		return "null"
 	case reflect.String:
@@ -182,6 +184,9 @@ func (p *program) field(base any, number int) (any, error) {
 	use := p.gets[number]
 	for i, key := range use.Path {
 		value := reflect.ValueOf(base)
+		if o, ok := base.(Output); ok {
+			value = reflect.ValueOf(o.Parts)
+		}
 		if value.Kind() != reflect.Map || value.Type().Key().Kind() != reflect.String {
 			return nil, p.missing(use, i, fmt.Sprintf("%s is %s and has no %q", use.label(i), kindOf(base), key), "")
 		}
@@ -191,7 +196,7 @@ func (p *program) field(base any, number int) (any, error) {
 		}
 		base = found.Interface()
 	}
-	return base, nil
+	return text(base), nil
 }
 
 func (p *program) missing(use access, index int, msg, hint string) *Error {

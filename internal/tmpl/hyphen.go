@@ -9,24 +9,26 @@ import (
 
 // source is a template's text, and the text that text/template can parse: the
 // hyphens of names, and the digits that names begin with, are written with
-// letters that the text does not use.
+// letters that the text does not use; key= becomes the field .key, marked as
+// one.
 type source struct {
 	name, text string
 	encoded    string
 	hyphen     rune // stands for "-"
 	digit      rune // stands before a digit that begins a name
+	key        rune // after a ".": the field is the key of key=
+	equals     rune // before a " ": both stand for "="
 }
 
 func newSource(name, text string) source {
 	s := source{name: name, text: text}
-	for r := rune(0x10400); s.digit == 0; r++ { // letters of a script that nobody writes
-		switch {
-		case strings.ContainsRune(text, r):
-		case s.hyphen == 0:
-			s.hyphen = r
-		default:
-			s.digit = r
+	r := rune(0x10400) // letters of a script that nobody writes
+	for _, letter := range []*rune{&s.hyphen, &s.digit, &s.key, &s.equals} {
+		for strings.ContainsRune(text, r) {
+			r++
 		}
+		*letter = r
+		r++
 	}
 	s.encode()
 	return s
@@ -52,6 +54,8 @@ func (s *source) encode() {
 var (
 	comment = regexp.MustCompile(`(?s)^(?:-\s)?/\*.*?\*/`)
 	quoted  = regexp.MustCompile("^(?:\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)*'|`[^`]*`)")
+	keyword = regexp.MustCompile(`^[\pL_][\pL_\p{Nd}-]*=`)
+	bare    = regexp.MustCompile(`^[\pL_][\pL_\p{Nd}]*`)
 	chain   = regexp.MustCompile(`^(?:\$[\pL_\p{Nd}]*|\.[\pL_][\pL_\p{Nd}-]*|\))(?:\.[\pL_\p{Nd}][\pL_\p{Nd}-]*)*`)
 )
 
@@ -68,6 +72,18 @@ func (s *source) action(b *strings.Builder, text string) int {
 		if word := chain.FindString(text[at:]); word != "" {
 			word = strings.TrimRight(word, "-")
 			s.chain(b, word)
+			at += len(word)
+			continue
+		}
+		if word := keyword.FindString(text[at:]); word != "" {
+			b.WriteString("." + string(s.key))
+			s.chain(b, strings.TrimSuffix(word, "="))
+			b.WriteString(string(s.equals) + " ")
+			at += len(word)
+			continue
+		}
+		if word := bare.FindString(text[at:]); word != "" {
+			b.WriteString(word)
 			at += len(word)
 			continue
 		}
@@ -96,7 +112,16 @@ func (s *source) chain(b *strings.Builder, word string) {
 
 // decode gives a name, or a message with names, back as it was written.
 func (s *source) decode(encoded string) string {
-	return strings.NewReplacer(string(s.hyphen), "-", string(s.digit), "").Replace(encoded)
+	return strings.NewReplacer(
+		"."+string(s.key), "", string(s.key), "", string(s.equals)+" ", "=", string(s.equals), "=",
+		string(s.hyphen), "-", string(s.digit), "",
+	).Replace(encoded)
+}
+
+// keyOf returns the key that a field stands for.
+func (s *source) keyOf(field string) (key string, ok bool) {
+	key, ok = strings.CutPrefix(field, string(s.key))
+	return strings.TrimSuffix(s.decode(key), "="), ok
 }
 
 // place turns an offset into the encoded text into line and column.

@@ -11,6 +11,9 @@
 //     of text/template and or not eq ne lt le gt ge len index slice print printf
 //     println html js urlquery. None reads a file, the environment or a clock,
 //     or runs anything. define, template and block do not work: use include.
+//   - {{include "name" key="text" other=.task.title}} renders another prompt, in
+//     which key and other are names beside those of the data. The same is
+//     {{include "name" "key" "text" "other" .task.title}}.
 //   - A value is never read as a template again.
 //   - In a shell command (Command) every value becomes one quoted word of the
 //     shell. Where that cannot work (inside quotes, comments, here-documents,
@@ -54,9 +57,12 @@ func Text(name, text string, data map[string]any) (string, error) {
 // its text.
 type Lookup func(name string) (file, text string, ok bool)
 
-// Prompt renders a template that may include others. They see the same data.
+// Prompt renders a template that may include others. They see the same data,
+// what the include gives them as parameters, and as .parent the data of the
+// template that includes. Of the open names a parameter can only hide another
+// parameter.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
-	return render(name, text, prompt, data, &including{lookup: lookup})
+	return render(name, text, prompt, data, &including{lookup: lookup, taken: data, count: new(int)})
 }
 
 // Command renders a template that becomes a command for sh -c. Every value is

@@ -135,13 +135,12 @@ func TestPromptIncludes(t *testing.T) {
 	for text, want := range map[string]string{
 		`{{include "a"}}`: "[t-1][t-1]",
 		`{{range .task.labels}}{{include "b" | upper}}{{end}}`: "[T-1][T-1]",
-		`{{include "self"}}`:    `self.md:1:3: "self" includes itself: self -> self`,
-		`{{include "x"}}`:       `y.md:2:3: "x" includes itself: x -> y -> x`,
-		`{{include "none"}}`:    `p.md:1:3: unknown prompt "none"`,
-		`{{include "bad"}}`:     `bad.md:2:10: .task has no "nope" (known: empty, id, labels, nothing, title, unset)`,
-		`{{include .task.id}}`:  `p.md:1:3: include takes the name of one prompt, in quotes ({{include "name"}})`,
-		`{{include "a" "k" 1}}`: `p.md:1:3: include takes the name of one prompt, in quotes ({{include "name"}})`,
-		`{{"a" | include}}`:     `p.md:1:9: include takes the name of one prompt, in quotes ({{include "name"}})`,
+		`{{include "self"}}`:   `self.md:1:3: "self" includes itself: self -> self`,
+		`{{include "x"}}`:      `y.md:2:3: "x" includes itself: x -> y -> x`,
+		`{{include "none"}}`:   `p.md:1:3: unknown prompt "none"`,
+		`{{include "bad"}}`:    `bad.md:2:10: .task has no "nope" (known: empty, id, labels, nothing, title, unset)`,
+		`{{include .task.id}}`: `p.md:1:3: include takes the name of one prompt, in quotes, and parameters ({{include "name" key="text" other=.task.title}})`,
+		`{{"a" | include}}`:    `p.md:1:9: include takes the name of one prompt, in quotes, and parameters ({{include "name" key="text" other=.task.title}})`,
 	} {
 		got, err := Prompt("p.md", text, sample(), lookup)
 		if err != nil {
@@ -178,7 +177,7 @@ func TestUses(t *testing.T) {
 func FuzzText(f *testing.F) {
 	for _, text := range []string{
 		"{{.steps.run-tests.output}}", "{{/* x */}}", "{{- `a` -}}", `{{"\"-"}}`, "{{if .a}}{{else}}{{end}}", "{{range .task.labels}}{{.}}{{end}}",
-		"{{$a.b-c := 1}}", "{{.a-}}", "{{.-a}}", "{{(.a).b-c}}", "{{'\\''}}", "{{ . | json }}", "{{1.5}}", "{{.2nd}}", "𐐀{{.𐐁-a}}",
+		"{{$a.b-c := 1}}", "{{.a-}}", "{{.-a}}", "{{(.a).b-c}}", `{{include "x" a-b=.c.d-e f="=" g=(.h) | upper}}`, "{{a=1}}", "{{'\\''}}", "{{ . | json }}", "{{1.5}}", "{{.2nd}}", "𐐀{{.𐐁-a}}",
 	} {
 		f.Add(text)
 	}

@@ -214,7 +214,11 @@ func (d *Document) fields(n *yaml.Node, v reflect.Value) {
 	d.each(n, func(key, value *yaml.Node) {
 		field, ok := byKey[key.Value]
 		if !ok {
-			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), unknown(key.Value, keys))
+			hint := d.hints[key.Value]
+			if hint == "" {
+				hint = unknown(key.Value, keys)
+			}
+			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), hint)
 			return
 		}
 		d.value(value, field)

@@ -34,6 +34,7 @@ type Document struct {
 	errs    Errors
 	visits  int
 	aliases []*yaml.Node // being decoded
+	hints   map[string]string
 }
 
 // Node is a value that is not decoded yet. The zero Node is one that is absent.
@@ -96,6 +97,10 @@ func (d *Document) Decode(into any) {
 		d.DecodeNode(Node{d.root}, into)
 	}
 }
+
+// Explain gives keys that are not known hints of their own: what to write
+// instead.
+func (d *Document) Explain(hints map[string]string) { d.hints = hints }
 
 // Fail records that the value at a place is wrong.
 func (d *Document) Fail(at Place, msg, hint string) { d.FailAt(at, 0, 0, msg, hint) }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/grimoires"
+)
+
+func newGrimoires(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "grimoires", Short: "List, show, validate and draw workflows",
+		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a))
+	return cmd
+}
+
+// entryJSON is a grimoire as grimoires list --json has it.
+type entryJSON struct {
+	Name        string   `json:"name"`
+	Source      string   `json:"source"`
+	Description string   `json:"description"`
+	Hides       []string `json:"hides"`
+	Error       string   `json:"error,omitempty"`
+}
+
+func newGrimoiresList(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the workflows that a task can have, where they come from, and what they hide", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entries, err := h.library.Entries()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				all := []entryJSON{}
+				for _, e := range entries {
+					all = append(all, entryJSON{e.Name, e.Source, e.Description, append([]string{}, e.Hides...), errorText(e.Err)})
+				}
+				return a.sayJSON(all)
+			}
+			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+			for _, e := range entries {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, printable(e.Source), printable(entryText(e))) //nolint:errcheck // Flush reports it
+			}
+			return written(w.Flush())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// entryText says what a grimoire is for, or that it cannot be run.
+func entryText(e grimoires.Entry) string {
+	text := clip(oneLine(e.Description), 80)
+	if e.Err != nil {
+		text = "NOT VALID: coven grimoires validate " + shellWord(e.Name)
+	}
+	if len(e.Hides) > 0 {
+		text += fmt.Sprintf(" (hides: %s)", strings.Join(e.Hides, ", "))
+	}
+	return strings.TrimSpace(text)
+}
+
+func newGrimoiresShow(a *app) *cobra.Command {
+	var asJSON, source bool
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			text, from, err := h.library.Text(args[0])
+			if err != nil {
+				return unknownGrimoire(err)
+			}
+			if source && asJSON {
+				return a.sayJSON(map[string]string{"name": args[0], "source": from, "text": string(text)})
+			}
+			if source {
+				return a.sayText(text)
+			}
+			g, err := h.library.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if text, err = g.YAML(); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.sayYAML(text)
+			}
+			return a.sayText(append([]byte("# "+printable(from)+"\n"), text...))
+		},
+	}
+	cmd.Flags().BoolVar(&source, "source", false, "the file's own text")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// sayText prints a file: as it is, unless a terminal shows it.
+func (a *app) sayText(text []byte) error {
+	if a.interactive {
+		text = []byte(printableLines(string(text)))
+	}
+	return a.say("%s", text)
+}
+
+// sayYAML prints what YAML says as JSON.
+func (a *app) sayYAML(text []byte) error {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return fmt.Errorf("read the grimoire again: %w", err)
+	}
+	return a.sayJSON(value)
+}
+
+// unknownGrimoire says that a named thing does not exist.
+func unknownGrimoire(err error) error {
+	if errors.As(err, new(*grimoires.UnknownError)) {
+		return missing("coven grimoires list", "%w", err)
+	}
+	return err
+}
+
+// oneGrimoire is for the one argument that names a grimoire.
+func (v *visit) oneGrimoire(_ context.Context, args []string) []string {
+	if v.house == nil || len(args) > 0 {
+		return nil
+	}
+	names, _ := v.house.library.Names()
+	return names
+}
+
+func newGrimoiresGraph(a *app) *cobra.Command {
+	var asJSON bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "graph NAME", Short: "Draw a workflow: its steps, loops, conditions, and where failures lead",
+		Long: `Draw a workflow: its steps, loops, conditions, and where failures lead. As text it
+is a tree; mermaid and dot are for the programs of that name.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(graphFormats, format) {
+				return usage("coven grimoires graph --help", "--format %s is none of %s", printable(format), strings.Join(graphFormats, ", "))
+			}
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			g, err := h.library.Load(args[0])
+			switch {
+			case err != nil:
+				return unknownGrimoire(err)
+			case asJSON:
+				return a.sayJSON(g.Graph())
+			case format == "mermaid":
+				return a.say("%s", printableLines(g.Graph().Mermaid()))
+			case format == "dot":
+				return a.say("%s", printableLines(g.Graph().Dot()))
+			}
+			return a.say("%s", printableLines(g.Tree()))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print nodes and edges as JSON")
+	return cmd
+}
+
+var graphFormats = []string{"text", "mermaid", "dot"}

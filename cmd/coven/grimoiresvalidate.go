@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/grimoires"
+)
+
+func newGrimoiresValidate(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "validate [NAME|FILE...]", Short: "Find what is wrong in workflows, prompts, and what chooses workflows",
+		Long: `Find what is wrong in workflows, prompts, and what chooses workflows, before a run
+does. Without arguments: everything of this repository, of yours, and what coven
+ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it need
+not be where coven looks for it.`,
+		Example: `  coven grimoires validate
+  coven grimoires validate implement
+  coven grimoires validate drafts/careful.yaml`,
+		ValidArgsFunction: a.completeValidate,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, err := h.validate(args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.sayJSON(checkedJSON(all))
+			} else {
+				err = a.sayChecked(all)
+			}
+			if err == nil && slices.ContainsFunc(all, grimoires.Checked.Bad) {
+				return status(exitFailed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// validate looks at grimoires, prompts and files, or at all that there is.
+func (h *house) validate(args []string) ([]grimoires.Checked, error) {
+	if len(args) == 0 {
+		return h.library.Validate()
+	}
+	var all []grimoires.Checked
+	for _, arg := range args {
+		found, err := h.validateOne(arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			if !slices.ContainsFunc(all, func(other grimoires.Checked) bool { return other.File == c.File && len(c.Problems) == 0 }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
+	if filepath.Base(arg) == arg && !slices.Contains([]string{".yaml", ".yml", ".md"}, filepath.Ext(arg)) {
+		found, err := h.library.ValidateName(arg)
+		return found, unknownGrimoire(err)
+	}
+	dir, err := h.app.workdir()
+	if err != nil {
+		return nil, fmt.Errorf("find the current directory: %w", err)
+	}
+	file := arg
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, arg)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, missing("coven grimoires list", "%w", err)
+	}
+	return h.library.ValidateFile(arg, data)
+}
+
+// completeValidate offers names; the shell offers files.
+func (a *app) completeValidate(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	found, _ := a.completeWords((*visit).grimoireNames)(cmd, args, typed)
+	return found, cobra.ShellCompDirectiveDefault
+}
+
+// sayChecked prints a line for each problem, and for each file that has none.
+func (a *app) sayChecked(all []grimoires.Checked) error {
+	errs, warnings := 0, 0
+	for _, c := range all {
+		if len(c.Problems) == 0 {
+			if err := a.say("%s: fine\n", printable(c.File)); err != nil {
+				return err
+			}
+		}
+		for _, p := range c.Problems {
+			if p.Warning {
+				warnings++
+			} else {
+				errs++
+			}
+			if err := a.say("%s\n", printable(problemText(p))); err != nil {
+				return err
+			}
+		}
+	}
+	return a.say("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
+}
+
+// problemText is path:line:column: error: message (hint).
+func problemText(p grimoires.Problem) string {
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneLine(p.Msg))
+	if p.Hint != "" {
+		text += " (" + oneLine(p.Hint) + ")"
+	}
+	return text
+}
+
+func severity(p grimoires.Problem) string {
+	if p.Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// fileJSON is a file as grimoires validate --json has it.
+type fileJSON struct {
+	Kind     string        `json:"kind"`
+	Name     string        `json:"name,omitempty"`
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Problems []problemJSON `json:"problems"`
+}
+
+type problemJSON struct {
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+func checkedJSON(all []grimoires.Checked) []fileJSON {
+	files := []fileJSON{}
+	for _, c := range all {
+		f := fileJSON{Kind: c.Kind, Name: c.Name, File: c.File, OK: !c.Bad(), Problems: []problemJSON{}}
+		for _, p := range c.Problems {
+			f.Problems = append(f.Problems, problemJSON{p.Line, p.Column, severity(p), p.Msg, p.Hint})
+		}
+		files = append(files, f)
+	}
+	return files
+}

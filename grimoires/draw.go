@@ -1,0 +1,217 @@
+package grimoires
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Tree returns the steps as an indented tree, a line each, with what they do and
+// where they lead when that is not the next step.
+func (g *Grimoire) Tree() string {
+	var b strings.Builder
+	b.WriteString(g.Name)
+	if g.Description != "" {
+		b.WriteString(": " + oneLine(g.Description))
+	}
+	fmt.Fprintf(&b, " (%s at most)\n", duration(g.Timeout))
+	branches(&b, g.Steps, "")
+	return b.String()
+}
+
+func branches(b *strings.Builder, steps []Step, indent string) {
+	for i, s := range steps {
+		branch, below := "├─ ", "│  "
+		if i == len(steps)-1 {
+			branch, below = "└─ ", "   "
+		}
+		b.WriteString(indent + branch + s.Name + "  " + s.words())
+		for _, note := range s.ways() {
+			b.WriteString("; " + note)
+		}
+		b.WriteString("\n")
+		if s.Loop != nil {
+			branches(b, s.Loop.Steps, indent+below)
+		}
+	}
+}
+
+// kind is the type of a step as its file has it.
+func (s Step) kind() string { return string(s.file().Type) }
+
+// words say what a step does.
+func (s Step) words() string {
+	var words []string
+	switch {
+	case s.Agent != nil:
+		words = append(words, "agent", promptWords(s.Agent.Prompt))
+		if s.Agent.Model != "" {
+			words = append(words, s.Agent.Model)
+		}
+		if s.Agent.ExpectChanges {
+			words = append(words, "must change something")
+		}
+	case s.Script != nil && s.Script.Checks:
+		words = append(words, "script", "the checks")
+	case s.Script != nil:
+		words = append(words, "script", clip(oneLine(s.Script.Command)))
+	case s.Loop != nil:
+		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
+	case s.Merge != nil && s.Merge.RequireReview:
+		words = append(words, "merge", s.Merge.Strategy, "after a review")
+	case s.Merge != nil:
+		words = append(words, "merge", s.Merge.Strategy, "without a review")
+	}
+	if s.Timeout > 0 {
+		words = append(words, duration(s.Timeout)+" at most")
+	}
+	return strings.Join(words, ", ")
+}
+
+func promptWords(prompt string) string {
+	if isInline(prompt) {
+		return "a prompt of its own"
+	}
+	return "prompt " + strings.TrimSuffix(prompt, ".md")
+}
+
+// ways say when a step runs, and where it leads when that is not the next step.
+func (s Step) ways() []string {
+	var notes []string
+	if s.When != "" {
+		notes = append(notes, "when "+clip(oneLine(s.When)))
+	}
+	if s.Retries > 0 {
+		notes = append(notes, "fails: again, "+times(s.Retries))
+	}
+	if s.OnFail != Block {
+		notes = append(notes, "fails: "+string(s.OnFail))
+	}
+	if s.ExitLoop {
+		notes = append(notes, "succeeds: exit loop")
+	}
+	if s.Loop != nil {
+		notes = append(notes, "then "+string(s.Loop.OnMaxIterations))
+	}
+	return notes
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// clip shortens a text for a drawing.
+func clip(text string) string {
+	const most = 80
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-3]) + "..."
+	}
+	return text
+}
+
+// title is what a drawing writes into a node, a line each.
+func (n Node) title() []string {
+	switch n.Type {
+	case "start", "end":
+		return []string{strings.TrimPrefix(n.ID, ":")}
+	case "left":
+		return []string{"out of " + n.Loop}
+	}
+	return []string{n.ID, n.Text}
+}
+
+// Mermaid returns the graph as a flowchart for Mermaid.
+func (g Graph) Mermaid() string {
+	ids := map[string]string{}
+	for i, n := range g.Nodes {
+		ids[n.ID] = fmt.Sprintf("n%d", i)
+	}
+	quote := func(lines ...string) string {
+		for i, line := range lines {
+			lines[i] = strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "#", "#35;").Replace(clip(oneLine(line)))
+		}
+		return `"` + strings.Join(lines, "<br/>") + `"`
+	}
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	g.nodes(&b, "", "  ", drawing{
+		node: func(n Node) string {
+			open, end := "[", "]"
+			switch n.Type {
+			case "start", "end":
+				open, end = "([", "])"
+			case loopType, "left":
+				open, end = "{{", "}}"
+			}
+			return ids[n.ID] + open + quote(n.title()...) + end
+		},
+		open:  func(n Node) string { return "subgraph g" + ids[n.ID] + " [" + quote("loop "+n.ID) + "]" },
+		close: "end",
+	})
+	for _, e := range g.Edges {
+		arrow := "-->"
+		if strings.Contains(e.Label, "fails") {
+			arrow = "-.->"
+		}
+		if e.Label != "" {
+			arrow += "|" + quote(e.Label) + "|"
+		}
+		fmt.Fprintf(&b, "  %s %s %s\n", ids[e.From], arrow, ids[e.To])
+	}
+	return b.String()
+}
+
+// Dot returns the graph in the language of Graphviz.
+func (g Graph) Dot() string {
+	quote := func(lines ...string) string {
+		for i, line := range lines {
+			lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(clip(oneLine(line)))
+		}
+		return `"` + strings.Join(lines, `\n`) + `"`
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n", quote(g.Name))
+	g.nodes(&b, "", "  ", drawing{
+		node: func(n Node) string {
+			shape := "box"
+			switch n.Type {
+			case "start", "end":
+				shape = "oval"
+			case loopType, "left":
+				shape = "hexagon"
+			}
+			return fmt.Sprintf("%s [shape=%s, label=%s];", quote(n.ID), shape, quote(n.title()...))
+		},
+		open: func(n Node) string {
+			return fmt.Sprintf("subgraph %s { label=%s;", quote("cluster "+n.ID), quote("loop "+n.ID))
+		},
+		close: "}",
+	})
+	for _, e := range g.Edges {
+		style := ""
+		if strings.Contains(e.Label, "fails") {
+			style = ", style=dashed"
+		}
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", quote(e.From), quote(e.To), quote(e.Label), style)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// drawing is how a language writes nodes and groups.
+type drawing struct {
+	node, open func(n Node) string
+	close      string
+}
+
+// nodes writes the nodes of a loop, those of its loops in groups.
+func (g Graph) nodes(b *strings.Builder, loop, indent string, d drawing) {
+	for _, n := range g.Nodes {
+		switch {
+		case n.Loop != loop:
+		case n.Type == loopType:
+			fmt.Fprintf(b, "%s%s\n%s  %s\n", indent, d.open(n), indent, d.node(n))
+			g.nodes(b, n.ID, indent+"  ", d)
+			fmt.Fprintf(b, "%s%s\n", indent, d.close)
+		default:
+			fmt.Fprintf(b, "%s%s\n", indent, d.node(n))
+		}
+	}
+}

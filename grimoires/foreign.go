@@ -1,0 +1,84 @@
+package grimoires
+
+import (
+	"io/fs"
+	"path"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// What the original Coven calls otherwise, or has and coven has not: what to
+// write instead.
+
+// foreignNames are the grimoires that the original ships.
+func foreignNames() map[string]string {
+	return map[string]string{
+		"implement-bead": `coven's own is called "implement"`,
+		"prepare-pr":     `coven ships none of that name: the merge step of "implement" lands the branch after a review`,
+		"spec-to-beads":  "coven ships none of that name: write one, or make tasks with coven task add",
+	}
+}
+
+// foreignKeys are keys of steps that its later specifications have.
+func foreignKeys() map[string]string {
+	return map[string]string{
+		"commit_message": "write message: TEXT",
+		"auto_rebase":    "write strategy: rebase; the target's tip is always brought in before landing",
+		"pre_merge":      "write checks: [COMMAND, ...]; they run on the very tree that lands",
+	}
+}
+
+// foreignFiles are files in .coven that only the original reads, and those that
+// coven reads instead.
+var foreignFiles = []struct{ name, ours, hint string }{
+	{
+		"grimoire-mapping.json", matchersFile,
+		"write .coven/" + matchersFile + ": default: NAME, and a rule with type: [TYPE] for each line of by_type",
+	},
+	{"config.json", "config.yaml", "write .coven/config.yaml: coven init makes one, with every key explained"},
+}
+
+// leftovers finds files of the original that coven does not read. They are
+// wrong as long as coven's own are not there.
+func (s shelf) leftovers() ([]Problem, error) {
+	if s.flat {
+		return nil, nil
+	}
+	fsys, done, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var all []Problem
+	for _, f := range foreignFiles {
+		if _, err := fs.Stat(fsys, f.name); err != nil {
+			continue // it is not there
+		}
+		p := Problem{Error: yamldoc.Error{File: s.label(f.name), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: f.hint}}
+		if _, err := fs.Stat(fsys, f.ours); err == nil {
+			p.Warning, p.Hint = true, "it reads "+s.label(f.ours)
+		}
+		all = append(all, p)
+	}
+	return append(all, s.misnamed(fsys)...), nil
+}
+
+// misnamed finds files whose names no grimoire or prompt can have.
+func (s shelf) misnamed(fsys fs.FS) []Problem {
+	var all []Problem
+	for _, kind := range []string{"grimoire", "prompt"} {
+		for _, pattern := range s.files(kind, "*") {
+			found, _ := fs.Glob(fsys, pattern) // the pattern is a good one
+			for _, file := range found {
+				base := path.Base(file)
+				if name := base[:len(base)-len(path.Ext(base))]; !nameRE.MatchString(name) {
+					all = append(all, Problem{Warning: true, Error: yamldoc.Error{
+						File: s.label(file), Line: 1, Column: 1, Msg: "no " + kind + " can have this name: coven does not read the file",
+						Hint: "letters, digits, - and _, at most 64, the first a letter or digit",
+					}})
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,67 @@
+package grimoires
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Entry is a grimoire as the library has it.
+type Entry struct {
+	Name        string
+	Source      string   // the file that is read, or BuiltIn
+	Description string   // empty: it has none, or is not valid
+	Hides       []string // files of the same name that are not read, the strongest first; BuiltIn
+	Err         error    // why it cannot be run; nil: it can
+}
+
+// Entries lists all grimoires by name.
+func (l *Library) Entries() ([]Entry, error) {
+	names, err := l.Names()
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(names))
+	for _, name := range names {
+		e := Entry{Name: name}
+		for _, s := range l.shelves {
+			_, label, err := s.read("grimoire", name)
+			switch {
+			case err != nil && e.Source == "":
+				e.Source = s.label(filepath.Dir(s.files("grimoire", name)[0]))
+			case label != "" && e.Source == "":
+				e.Source = label
+			case label != "":
+				e.Hides = append(e.Hides, label)
+			}
+		}
+		g, err := l.Load(name)
+		if e.Err = err; err == nil {
+			e.Description = g.Description
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Text returns the text of a grimoire's file, and what the file is called. The
+// error is an *UnknownError when there is none of that name.
+func (l *Library) Text(name string) (text []byte, source string, err error) {
+	return l.find("grimoire", name)
+}
+
+// YAML returns the grimoire as a file has it, with every default filled in.
+func (g *Grimoire) YAML() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(g.file()); err != nil {
+		return nil, fmt.Errorf("write the grimoire: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("write the grimoire: %w", err)
+	}
+	return b.Bytes(), nil
+}

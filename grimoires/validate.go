@@ -1,0 +1,218 @@
+package grimoires
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// Checked is a file that was looked at.
+type Checked struct {
+	Kind     string // grimoire, prompt, matchers, or file
+	Name     string // of the grimoire or prompt
+	File     string
+	Problems []Problem // none: it is fine
+}
+
+// Problem is what is wrong in a file, or with its being there.
+type Problem struct {
+	yamldoc.Error
+	Warning bool // it stops nothing
+}
+
+// Bad reports whether a file has something that is wrong.
+func (c Checked) Bad() bool {
+	return slices.ContainsFunc(c.Problems, func(p Problem) bool { return !p.Warning })
+}
+
+// validation collects what is found in files.
+type validation struct {
+	library *Library
+	files   []*Checked
+}
+
+// Validate looks at everything that a run could read: what chooses grimoires,
+// all grimoires, all prompts, and files that coven does not read. Its error says
+// that a directory cannot be read.
+func (l *Library) Validate() ([]Checked, error) {
+	v := &validation{library: l}
+	for _, s := range l.shelves {
+		problems, err := s.leftovers()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range problems {
+			c := v.file("file", "", p.File)
+			c.Problems = append(c.Problems, p)
+		}
+	}
+	v.matchers()
+	names, err := l.Names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		v.grimoire(name)
+	}
+	if names, err = l.PromptNames(); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		v.prompt(name)
+	}
+	return v.all(), nil
+}
+
+// ValidateName looks at a grimoire with its prompts, or at a prompt. The error
+// is an *UnknownError when there is neither.
+func (l *Library) ValidateName(name string) ([]Checked, error) {
+	v := &validation{library: l}
+	grimoires, err := l.Names()
+	if err != nil {
+		return nil, err
+	}
+	names, err := l.PromptNames()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case slices.Contains(grimoires, name):
+		v.grimoire(name)
+	case slices.Contains(names, name):
+		v.prompt(name)
+	default:
+		_, _, err := l.find("grimoire", name)
+		return nil, err
+	}
+	return v.all(), nil
+}
+
+// ValidateFile looks at a file that need not be where coven looks for one: a
+// prompt (.md), what chooses grimoires, or a grimoire. file is its name in
+// errors.
+func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
+	v := &validation{library: l}
+	base := filepath.Base(file)
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	switch {
+	case filepath.Ext(base) == ".md":
+		c := v.file("prompt", name, file)
+		v.loosely(c, Prompt{Name: name, Text: lf(strings.TrimPrefix(string(data), "\ufeff")), Source: file})
+	case base == matchersFile:
+		known, err := l.Names()
+		if err != nil {
+			return nil, err
+		}
+		v.blame(v.file("matchers", "", file), (&Matchers{}).read(file, data, known))
+	default:
+		_, _, err := l.load(name, file, file, data)
+		v.blame(v.file("grimoire", name, file), err)
+	}
+	return v.all(), nil
+}
+
+// file returns the record of a file.
+func (v *validation) file(kind, name, file string) *Checked {
+	for _, c := range v.files {
+		if c.File == file {
+			if c.Kind == "file" {
+				c.Kind, c.Name = kind, name
+			}
+			return c
+		}
+	}
+	c := &Checked{Kind: kind, Name: name, File: file}
+	v.files = append(v.files, c)
+	return c
+}
+
+func (v *validation) all() []Checked {
+	var all []Checked
+	for _, c := range v.files {
+		all = append(all, *c)
+	}
+	return all
+}
+
+// blame records what an error says, in the files that it names, or in c.
+func (v *validation) blame(c *Checked, err error) {
+	var found yamldoc.Errors
+	template, one := (*tmpl.Error)(nil), yamldoc.Error{}
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &found):
+	case errors.As(err, &one):
+		found = yamldoc.Errors{one}
+	case errors.As(err, &template):
+		found = yamldoc.Errors{{File: template.Name, Line: template.Line, Column: max(template.Column, 1), Msg: template.Msg, Hint: template.Hint}}
+	default:
+		found = yamldoc.Errors{{File: c.File, Line: 1, Column: 1, Msg: err.Error()}}
+	}
+	for _, e := range found {
+		at := v.file("file", "", e.File)
+		if p := (Problem{Error: e}); !slices.Contains(at.Problems, p) {
+			at.Problems = append(at.Problems, p)
+		}
+	}
+}
+
+func (v *validation) matchers() {
+	for _, s := range v.library.shelves {
+		_, file, err := s.matchers()
+		if file != "" && err == nil {
+			v.file("matchers", "", file)
+		}
+	}
+	_, err := v.library.Matchers()
+	v.blame(&Checked{File: ".coven/" + matchersFile}, err)
+}
+
+func (v *validation) grimoire(name string) {
+	data, label, err := v.library.find("grimoire", name)
+	if err != nil {
+		v.blame(&Checked{File: name + ".yaml"}, err)
+		return
+	}
+	c := v.file("grimoire", name, fileOf(name, label))
+	_, p, err := v.library.load(name, c.File, label, data)
+	if p != nil {
+		for _, name := range sortedNames(p.byName) {
+			v.file("prompt", name, p.byName[name].file())
+		}
+	}
+	v.blame(c, err)
+}
+
+// prompt looks at a prompt by itself, unless a grimoire has led there.
+func (v *validation) prompt(name string) {
+	found, err := v.library.Prompt(name)
+	if err != nil {
+		v.blame(&Checked{File: name + ".md"}, err)
+		return
+	}
+	seen := slices.ContainsFunc(v.files, func(c *Checked) bool { return c.File == found.file() && c.Kind == "prompt" })
+	if !seen {
+		v.loosely(v.file("prompt", name, found.file()), found)
+	}
+}
+
+// loosely looks at a prompt without knowing which steps it is for.
+func (v *validation) loosely(c *Checked, found Prompt) {
+	if !utf8.ValidString(found.Text) {
+		v.blame(c, &tmpl.Error{Name: c.File, Line: 1, Msg: "the prompt is not UTF-8 text"})
+		return
+	}
+	p := newPrompts(v.library, &Grimoire{})
+	p.scope.loose = true
+	err := p.look(Step{Agent: &Agent{}}, found, []string{found.Name}, p.scope.shape("", nil))
+	if err == nil && len(p.elsewhere) > 0 {
+		err = p.elsewhere
+	}
+	v.blame(c, err)
+}

@@ -1,0 +1,113 @@
+package tmpl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a step's output is called by prints as its text and has the parts of the
+// step's result; to functions it is a text like any other.
+func TestOutput(t *testing.T) {
+	data := map[string]any{
+		"v":     Output{"it's {{.x}}", map[string]any{"success": true, "outputs": map[string]any{"pr-url": "http://x"}}},
+		"empty": Output{},
+	}
+	for text, want := range map[string]string{
+		`{{.v}}`:                                `it's {{.x}}`,
+		`{{.v.success}} {{.v.outputs.pr-url}}`:  `true http://x`,
+		`{{$.v.outputs}}`:                       `{"pr-url":"http://x"}`,
+		`{{upper .v}}{{len .v}}`:                `IT'S {{.X}}11`,
+		`{{json .v}}{{quote .v}}`:               `"it's {{.x}}""it's {{.x}}"`,
+		`{{if eq .v "x"}}same{{else}}no{{end}}`: `no`,
+		`{{default "d" .empty}}`:                `d`,
+		`{{if .empty}}yes{{end}}`:               ``,
+		`{{printf "%s|" .v}}`:                   `it's {{.x}}|`,
+		`{{$x := .v}}{{$x}}`:                    `it's {{.x}}`,
+		`{{index . "v"}}{{json .}}`:             `it's {{.x}}{"empty":"","v":"it's {{.x}}"}`,
+		`{{default "d" (index . "empty")}}`:     `d`,
+		`{{.v.outputs.nope}}`:                   `f:1:13: .v.outputs has no "nope" (known: pr-url)`,
+		`{{.v.succes}}`:                         `f:1:5: .v has no "succes" (did you mean "success"?)`,
+		`{{range .v}}{{end}}`:                   `f:1:9: range goes over a list or a map, not text`,
+		`{{.empty.x}}`:                          `f:1:9: .empty has no "x"`,
+	} {
+		got, err := Text("f", text, data)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
+	}
+	if got, err := Command("c", "echo {{.v}}", data); err != nil || got != `echo 'it'\''s {{.x}}'` {
+		t.Errorf("command: %s, %v", got, err)
+	}
+	if got := fmt.Sprint(data["v"]); got != "it's {{.x}}" {
+		t.Errorf("String: %s", got)
+	}
+}
+
+// original 3c 18: the functions, in the order of arguments that the original
+// has: default DEFAULT VALUE, join SEPARATOR LIST, indent SPACES TEXT. What they
+// give is never a template again.
+func TestFunctionsOfTheOriginal(t *testing.T) {
+	data := map[string]any{"hole": "{{.secret}}", "list": []string{"{{.secret}}", "b"}, "empty": "", "secret": "S", "two": "a\nb"}
+	for text, want := range map[string]string{
+		`{{default "{{.secret}}" .empty}}`:     `{{.secret}}`,
+		`{{.empty | default .hole}}`:           `{{.secret}}`,
+		`{{default "no" .hole}}`:               `{{.secret}}`,
+		`{{join "{{.secret}}" .list}}`:         `{{.secret}}{{.secret}}b`,
+		`{{.list | join "+"}}`:                 `{{.secret}}+b`,
+		`{{upper .hole}}{{.hole | lower}}`:     `{{.SECRET}}{{.secret}}`,
+		`{{trim (print " " .hole " ")}}`:       `{{.secret}}`,
+		`{{indent 2 .two}}{{.two | indent 1}}`: "  a\n  b a\n b",
+		`{{quote .hole}}`:                      `"{{.secret}}"`,
+		`{{json .list}}`:                       `["{{.secret}}","b"]`,
+		`{{raw .hole}}`:                        `{{.secret}}`,
+		`{{printf "%s" .hole}}`:                `{{.secret}}`,
+	} {
+		if got, err := Text("f", text, data); err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`a {{.hole}} {{raw .hole}} {{quote .hole}}`: `a '{{.secret}}' {{.secret}} '{{.secret}}'`,
+		`a {{default .hole .empty}}`:                `a '{{.secret}}'`,
+	} {
+		if got, err := Command("f", text, data); err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", text, got, err, want)
+		}
+	}
+	lookup := func(string) (string, string, bool) { return "i.md", "{{.hole}}{{.key}}", true }
+	if got, err := Prompt("f", `{{include "i" key=.hole}}`, data, lookup); err != nil || got != "{{.secret}}{{.secret}}" {
+		t.Errorf("include: got %q, %v", got, err)
+	}
+}
+
+// original 3c 18: a name that is missing is an error in every kind of template,
+// also where a function would stand in for it, and a condition is true or false
+// and nothing else.
+func TestMissingAndConditions(t *testing.T) {
+	data := map[string]any{"tests": Output{Text: "0 failures"}, "step": map[string]any{}}
+	for _, text := range []string{"{{.nope}}", `{{default "d" .nope}}`, "{{if .nope}}{{end}}", "{{.step.nope}}", "{{not .nope}}", `{{index .step.nope "x"}}`} {
+		_, errText := Text("f", text, data)
+		_, errCommand := Command("f", text, data)
+		_, errPrompt := Prompt("f", text, data, nil)
+		_, errBool := Bool("f", text, data)
+		for kind, err := range map[string]error{"text": errText, "command": errCommand, "prompt": errPrompt, "bool": errBool} {
+			if err == nil || !containsAll(err.Error(), "f:1:", `has no "nope"`) {
+				t.Errorf("%s as %s: %v", text, kind, err)
+			}
+		}
+	}
+	for _, text := range []string{"{{.tests}}", "0", "1", "yes", "", "{{.step}}", "<no value>"} {
+		if got, err := Bool("f", text, data); err == nil || !containsAll(err.Error(), "must become true or false") {
+			t.Errorf("%q became %v, %v", text, got, err)
+		}
+	}
+}
+
+func containsAll(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
