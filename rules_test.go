@@ -49,7 +49,7 @@ var imports = map[string][]string{
 	"internal/process":    {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
-	"internal/session":    {"internal/event", "plugins/provider"},
+	"internal/session":    {"internal/crash", "internal/event", "plugins/provider"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -29,6 +30,7 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	}
 	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
 	ran, err := w.Commands.Run(ctx, Command{Shell: c.Script.Command, Env: env, Transcript: transcript})
+	crash.Point("script.ended")
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,6 +90,7 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, before e
 	ran, err := w.Commands.Run(ctx, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
+	crash.Point("check.ran")
 	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
