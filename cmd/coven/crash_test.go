@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,15 +13,15 @@ import (
 // The crash matrix. Each story below testdata/crash is played once undisturbed,
 // which lists the crash points that it reaches, and then once for each of them,
 // killed there: it says itself what has to be true then. CRASH=all kills at every
-// hit of every point; otherwise at some hits of each, as many as grid says.
+// hit of every point; without it a bounded grid is played.
 func TestCrash(t *testing.T) {
 	if raced {
 		t.Skip("the crash matrix is many processes, not many goroutines: make crash plays it without -race")
 	}
 	for _, g := range []grid{
-		{story: "landing", hits: 1},
-		{story: "resolve", hits: 1},
-		{story: "nested", hits: 2, again: []string{"script.ended:3", "agent.ended:1", "restore.switched:1", "land.intent:1"}},
+		{story: "landing", kills: 40},
+		{story: "resolve", kills: 40},
+		{story: "nested", kills: 60, again: []string{"script.ended:5", "agent.ended:2", "land.intent:1"}, kills2: 7},
 	} {
 		t.Run(g.story, g.play)
 	}
@@ -30,19 +29,22 @@ func TestCrash(t *testing.T) {
 
 // grid is the part of a story's matrix that is played.
 type grid struct {
-	story string
-	hits  int      // of each point, the first and the last among them
-	again []string // kills after which the story is killed once more
+	story  string
+	kills  int
+	again  []string // kills after which the story is killed once more
+	kills2 int      // how often, for each of them
 }
 
 func (g grid) play(t *testing.T) {
 	m := &matrix{story: g.story}
 	points := m.undisturbed(t, "")
-	for _, kill := range pick(points, g.hits) {
+	kills := pick(points, g.kills)
+	t.Logf("%s: %d hits of points, %d kills", g.story, len(points), len(kills))
+	for _, kill := range kills {
 		m.killed(t, kill, "")
 	}
 	for _, first := range g.again {
-		for _, second := range pick(m.undisturbed(t, first), 1) {
+		for _, second := range pick(m.undisturbed(t, first), g.kills2) {
 			m.killed(t, first, second)
 		}
 	}
@@ -102,42 +104,60 @@ func (m *matrix) run(t *testing.T, vars map[string]string) {
 	})
 }
 
-// pick returns kills for a list of points as they were reached: for each point
-// its first hit, its last, and others evenly between them, most in all; with
-// CRASH=all every hit. Where bytes may be lost the kill is made in three ways.
+// pick returns at most so many kills for points in the order in which they were
+// reached: of each point the first, the last or another hit, in turn, and where
+// bytes may be lost each of the ways, in turn. With CRASH=all it returns them all.
 func pick(points []string, most int) []string {
 	count := map[string]int{}
-	var names, kills []string
+	var names []string
 	for _, p := range points {
 		if count[p]++; count[p] == 1 {
 			names = append(names, p)
 		}
 	}
+	if os.Getenv("CRASH") == "all" {
+		return everyKill(names, count)
+	}
+	var kills []string
+	for _, i := range spread(len(names), most) {
+		name := names[i-1]
+		n := len(kills)
+		hit := []int{1, count[name], (1 + count[name]) / 2}[n%3]
+		ways := ways(name)
+		kills = append(kills, fmt.Sprintf("%s:%d%s", name, hit, ways[n/2%len(ways)]))
+	}
+	return kills
+}
+
+// ways are the ways to die at a point.
+func ways(point string) []string {
+	if strings.HasPrefix(point, "event.written.") {
+		return []string{"", ":lost", ":torn"}
+	}
+	return []string{""}
+}
+
+func everyKill(names []string, count map[string]int) []string {
+	var kills []string
 	for _, name := range names {
-		n := count[name]
-		if os.Getenv("CRASH") == "all" {
-			most = n
-		}
-		for _, hit := range spread(n, most) {
-			kill := fmt.Sprintf("%s:%d", name, hit)
-			kills = append(kills, kill)
-			if strings.HasPrefix(name, "event.written.") {
-				kills = append(kills, kill+":lost", kill+":torn")
+		for hit := range count[name] {
+			for _, way := range ways(name) {
+				kills = append(kills, fmt.Sprintf("%s:%d%s", name, hit+1, way))
 			}
 		}
 	}
 	return kills
 }
 
-// spread returns most numbers from 1 to n, evenly, both ends among them.
+// spread returns at most so many numbers from 1 to n, evenly, both ends among them.
 func spread(n, most int) []int {
-	if most == 1 || n == 1 {
+	most = min(n, most)
+	if most == 1 {
 		return []int{n}
 	}
-	most = min(n, most)
 	var all []int
 	for i := range most {
 		all = append(all, 1+i*(n-1)/(most-1))
 	}
-	return slices.Compact(all)
+	return all
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
 	"strings"
 	"syscall"
 
@@ -82,12 +81,18 @@ func cmdOnce(ts *testscript.TestScript, neg bool, args []string) {
 			ran[key]++
 		}
 	}
-	dirs, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), session.Dir, "*"))
+	journals, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), session.Dir, "*", "events.jsonl"))
 	ts.Check(err)
-	for _, dir := range dirs {
-		events, err := event.Read(filepath.Join(dir, "events.jsonl"))
+	for _, journal := range journals {
+		events, err := event.Read(journal)
 		ts.Check(err)
-		b := &book{ts: ts, name: filepath.Base(dir), results: map[string]int{}, cut: map[string]int{}, open: map[string]bool{}, landed: map[string]int{}, ended: map[event.Type]int{}}
+		if len(events) == 0 {
+			continue // it never began
+		}
+		b := &book{
+			ts: ts, name: filepath.Base(filepath.Dir(journal)),
+			leaves: map[string]*leaf{}, types: map[event.Type]int{},
+		}
 		for _, e := range events {
 			b.enter(e)
 		}
@@ -100,64 +105,60 @@ func cmdOnce(ts *testscript.TestScript, neg bool, args []string) {
 
 // book is what a journal says of the leaves of its session.
 type book struct {
-	ts      *testscript.TestScript
-	name    string
-	scripts []string
-	results map[string]int
-	open    map[string]bool // begun and without a result
-	cut     map[string]int  // how often it was cut off
-	landed  map[string]int
-	ended   map[event.Type]int
+	ts     *testscript.TestScript
+	name   string // of the session
+	leaves map[string]*leaf
+	types  map[event.Type]int
+}
+
+// leaf is one attempt of a leaf.
+type leaf struct {
+	kind string
+	done bool // its result is on record
+	cut  int  // how often its coven ended before that
 }
 
 func (b *book) enter(e event.Event) {
-	if e.Path != "" && b.results[e.Path] > 0 && e.Type != event.Warning {
+	b.types[e.Type]++
+	l := b.leaves[e.Path]
+	if l != nil && l.done && e.Type != event.Warning {
 		b.ts.Fatalf("%s: %s of %s after its result", b.name, e.Type, e.Path)
 	}
-	b.ended[e.Type]++
 	switch e.Type {
 	case event.SessionResumed:
-		for path := range b.open {
-			b.cut[path]++
+		for _, open := range b.leaves {
+			if !open.done {
+				open.cut++
+			}
 		}
 	case event.StepStarted:
-		var start event.StepStart
-		b.ts.Check(e.Decode(&start))
-		if b.open[e.Path] {
+		if l != nil {
 			b.ts.Fatalf("%s: %s began twice", b.name, e.Path)
 		}
-		b.open[e.Path] = true
-		if start.Kind == "script" {
-			b.scripts = append(b.scripts, e.Path)
-		}
+		var start event.StepStart
+		b.ts.Check(e.Decode(&start))
+		b.leaves[e.Path] = &leaf{kind: start.Kind}
 	case event.StepCompleted:
-		if !b.open[e.Path] {
+		if l == nil {
 			b.ts.Fatalf("%s: a result of %s, which did not begin", b.name, e.Path)
 		}
-		delete(b.open, e.Path)
-		b.results[e.Path]++
-	case event.LandDone:
-		b.landed[e.Path]++
+		l.done = true
 	}
 }
 
 // close compares the book with what ran, and takes that out of it.
 func (b *book) close(ran map[string]int) {
-	for path := range b.open {
-		b.ts.Fatalf("%s: %s has no result", b.name, path)
-	}
 	for _, t := range []event.Type{event.SessionStarted, event.LandDone, event.SessionCompleted} {
-		if b.ended[t] != 1 {
-			b.ts.Fatalf("%s: %d times %s", b.name, b.ended[t], t)
+		if b.types[t] != 1 {
+			b.ts.Fatalf("%s: %d times %s", b.name, b.types[t], t)
 		}
 	}
-	sort.Strings(b.scripts)
-	for _, path := range b.scripts {
+	for path, l := range b.leaves {
 		sum := sha256.Sum256([]byte(b.name + "\x00" + path))
 		key := hex.EncodeToString(sum[:16])
-		n, known := ran[key]
-		if known && n > 1+b.cut[path] || !known && !strings.Contains(path, "run-tests") {
-			b.ts.Fatalf("%s: %s ran %d times and was cut off %d times", b.name, path, n, b.cut[path])
+		n := ran[key]
+		if !l.done || n > 1+l.cut || n == 0 && l.kind == "script" {
+			b.ts.Fatalf("%s: %s ran %d times and was cut off %d times (result: %v)", b.name, path, n, l.cut, l.done)
 		}
 		delete(ran, key)
 	}
