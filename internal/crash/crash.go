@@ -11,6 +11,8 @@ package crash
 
 import (
 	"os"
+	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,17 +22,19 @@ import (
 // Env is the environment variable that names the point to die at: "land.intent",
 // or "land.intent:2" for the second time that it is reached. At a point of
 // Unsynced "NAME:2:lost" loses the bytes that are not on disk yet, as when the
-// power goes, and "NAME:2:torn" the second half of them.
+// power goes, and "NAME:2:torn" the second half of them. With "NAME:2:stop" the
+// process is not killed but stopped, and goes on when it gets SIGCONT.
 const Env = "COVEN_CRASH_POINT"
 
 // TraceEnv is the environment variable that names a file to which each point
 // that is reached adds its name, a line. Several processes may share it.
 const TraceEnv = "COVEN_CRASH_TRACE"
 
-// What becomes of bytes that are not on disk when the power goes.
+// The ways to die: with the loss of bytes that are not on disk, or for a while.
 const (
 	lost = "lost"
 	torn = "torn"
+	stop = "stop"
 )
 
 var (
@@ -45,8 +49,8 @@ var (
 // aim is where to die, and how.
 type aim struct {
 	point string
-	hit   int // 1 for the first
-	tail  string
+	hit   int    // 1 for the first
+	way   string // empty: killed, and nothing is lost
 }
 
 // Point kills the process, as kill -9 would, when Env names this point.
@@ -76,11 +80,24 @@ func reach(point string, file *os.File, synced int64) {
 	if hits++; hits != target.hit {
 		return
 	}
-	if file != nil && target.tail != "" {
+	if target.way == stop {
+		rest()
+		return
+	}
+	if file != nil && target.way != "" {
 		shorten(file, synced)
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way
+}
+
+// rest stops the process until somebody lets it go on.
+func rest() {
+	on := make(chan os.Signal, 1)
+	signal.Notify(on, syscall.SIGCONT)
+	defer signal.Stop(on)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-on // this thread may run on for a moment
 }
 
 // note writes the line at once: the process may be killed by its next step.
@@ -102,7 +119,7 @@ func shorten(file *os.File, synced int64) {
 	info, err := file.Stat()
 	if err == nil {
 		size := synced
-		if target.tail == torn {
+		if target.way == torn {
 			size += (info.Size() - synced) / 2
 		}
 		err = file.Truncate(size)
@@ -120,8 +137,8 @@ func parse(value string) aim {
 			a.hit = n
 		}
 	}
-	if len(parts) > 2 && (parts[2] == lost || parts[2] == torn) {
-		a.tail = parts[2]
+	if len(parts) > 2 && slices.Contains([]string{lost, torn, stop}, parts[2]) {
+		a.way = parts[2]
 	}
 	return a
 }
