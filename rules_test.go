@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"internal/process":    {"internal/clock"},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
-	"internal/session":    {"internal/budget", "internal/event", "internal/ledger", "plugins/provider"},
+	"internal/session":    {"internal/budget", "internal/crash", "internal/event", "internal/ledger", "plugins/provider"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -55,6 +56,11 @@ func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 // present claim, takes it over. It fails with a *ClaimedError when another
 // claim is there, and with ErrNoClaim when the one to replace is gone.
 func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, error) {
+	return r.claim(ctx, claim, replaces, "claim.take")
+}
+
+// claim moves the claim's ref. point is the name of the crash points around that.
+func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (Held, error) {
 	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
 	claim.Nonce = rand.Text()
 	content, err := json.Marshal(claim)
@@ -69,9 +75,11 @@ func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, e
 	if replaces != "" {
 		edit = git.Move(claimRef(claim.Task), oid, replaces)
 	}
+	crash.Point(point + ".before")
 	if err := r.transact(ctx, r.git(), "coven: claim", edit); err != nil {
 		return Held{}, r.claimRefused(ctx, claim.Task, replaces, err)
 	}
+	crash.Point(point + ".after")
 	return Held{Claim: claim, Oid: oid}, nil
 }
 
@@ -131,7 +139,7 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 	}
 	claim := held.Claim
 	claim.Expires = expires
-	renewed, err := r.Claim(ctx, claim, held.Oid)
+	renewed, err := r.claim(ctx, claim, held.Oid, "claim.renew")
 	if errors.Is(err, ErrNoClaim) {
 		err = fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
 	}
@@ -141,10 +149,12 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 // Unclaim gives a task back. It fails like Claim when oid is not the present
 // claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
+	crash.Point("claim.release.before")
 	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
 	if err != nil {
 		return r.claimRefused(ctx, taskID, oid, err)
 	}
+	crash.Point("claim.release.after")
 	return nil
 }
 

@@ -60,3 +60,21 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	request.ClaimOid = fresh.Oid
 	value[Landed](t)(w.Land(t.Context(), request))
 }
+
+// A holder that is killed while it renews has the old claim or the new one, and
+// whoever finds it can go on with either.
+func TestRenewSurvivesKill(t *testing.T) {
+	for point, renewed := range map[string]bool{"claim.renew.before": false, "claim.renew.after": true} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			old := claimFor(t, r, "T")
+			killAt(t, actorCommand(r.Root, "T", point, Squash), point)
+			now := value[Held](t)(r.ClaimOf(t.Context(), "T"))
+			equal(t, "renewed", now.Oid != old.Oid && now.Expires.After(old.Expires), renewed)
+			noLocks(t, r.GitDir)
+			again := value[Held](t)(r.Renew(t.Context(), now, old.Expires.Add(2*time.Hour)))
+			must(t, r.Unclaim(t.Context(), "T", again.Oid))
+		})
+	}
+}

@@ -72,6 +72,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"checkout":  cmdCheckout,
 		"inventory": cmdInventory,
 		"signal":    cmdSignal,
+		"doomed":    cmdDoomed,
+		"outcome":   cmdOutcome,
+		"once":      cmdOnce,
 	}
 }
 

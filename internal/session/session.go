@@ -22,6 +22,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -76,7 +77,13 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 		}
 		id = fmt.Sprintf("%s-%d", name, n)
 	}
-	return open(filepath.Join(parent, id), task, now)
+	if err := syncDir(parent); err != nil {
+		return nil, fmt.Errorf("create session: %w", err)
+	}
+	crash.Point("session.made")
+	s, err := open(filepath.Join(parent, id), task, now)
+	crash.Point("session.opened")
+	return s, err
 }
 
 // Open takes an existing session to write it. ErrBusy when another process
@@ -134,6 +141,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
+	crash.Point("session.close")
 	s.emptyInbox()
 	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())
@@ -147,12 +155,26 @@ func (s *Session) Discard() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
 }
 
-// Freeze writes the plan. It is written once.
+// Freeze writes the plan. It is written once, and on disk when Freeze returns.
 func (s *Session) Freeze(plan []byte) error {
+	crash.Point("session.freeze.before")
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, 0o644); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
+	if err := syncDir(s.Dir); err != nil {
+		return fmt.Errorf("freeze the plan: %w", err)
+	}
+	crash.Point("session.freeze.after")
 	return nil
+}
+
+// syncDir makes the names in a directory as durable as the files.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Plan reads the frozen plan of a session directory.
