@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp",
-		"internal/process", "internal/scratch", "internal/screen", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
+		"internal/process", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
@@ -56,6 +56,7 @@ var imports = map[string][]string{
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
 	"internal/session":    {"internal/budget", "internal/crash", "internal/event", "internal/ledger", "plugins/provider"},
+	"internal/secret":     {"internal/suggest", "internal/yamldoc"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

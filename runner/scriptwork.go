@@ -32,7 +32,7 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()
 	ran, err := w.Commands.Run(ctx, Command{
-		Shell: c.Script.Command, Env: env, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
+		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
 	})
 	crash.Point("script.ended")
 	if err != nil {

@@ -32,6 +32,10 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // Journal is an open journal: its events, and the one writer.
 type Journal struct {
+	// Redact, unless it is nil, takes what no record may show out of the data of
+	// an event. It is set before the first Append.
+	Redact func(data []byte) []byte
+
 	now func() time.Time
 
 	mu     sync.Mutex
@@ -161,6 +165,9 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 		raw, err := json.Marshal(data)
 		if err != nil {
 			return e, nil, fmt.Errorf("encode %s: %w", e.Type, err)
+		}
+		if j.Redact != nil {
+			raw = j.Redact(raw)
 		}
 		e.Data = raw
 	}

@@ -56,6 +56,20 @@ type Session struct {
 	lock   *os.File
 	now    func() time.Time
 	closed bool
+	hider  Hider
+}
+
+// Hider takes out of what is written what no record may show.
+type Hider interface {
+	JSON(value []byte) []byte
+	Text(text string) string
+	Writer(to io.WriteCloser) io.WriteCloser
+}
+
+// Hide lets nothing be written from now on that h takes out.
+func (s *Session) Hide(h Hider) {
+	s.hider = h
+	s.Journal.Redact = h.JSON
 }
 
 // Create makes the directory of a new session: the date and the query make its
@@ -200,6 +214,9 @@ func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	at, err := lineStart(f)
 	if err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("open log: %w", err), f.Close())
+	}
+	if s.hider != nil {
+		return s.hider.Writer(f), at, nil
 	}
 	return f, at, nil
 }

@@ -188,6 +188,9 @@ func (s *Session) Say(p Part) error {
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
+	if s.hider != nil {
+		line = s.hider.JSON(line)
+	}
 	f, err := os.OpenFile(filepath.Join(s.Dir, messagesFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
