@@ -20,6 +20,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/fakebd"
 )
@@ -72,6 +73,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"checkout":  cmdCheckout,
 		"inventory": cmdInventory,
 		"signal":    cmdSignal,
+		"hasten":    cmdHasten,
 	}
 }
 
@@ -93,6 +95,12 @@ func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ts.Check(ts.Value(apisKey{}).(*apis).last(ts).WaitHeld(ctx, args[0]))
+}
+
+// hasten FACTOR makes the time go faster by which covens wait.
+func cmdHasten(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "hasten FACTOR")
+	ts.Setenv(clock.Env, fmt.Sprintf("%s@%d", args[0], time.Now().Unix()))
 }
 
 // release NAME lets the model go on.
@@ -428,7 +436,7 @@ func environment(ts *testscript.TestScript) []string {
 		"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
 		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "PAGER",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER",
 	} {
 		if value := ts.Getenv(key); value != "" {
 			env = append(env, key+"="+value)
