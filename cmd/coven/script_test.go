@@ -165,7 +165,8 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	master, err = unblocked(master)
 	ts.Check(err)
 	screen := &pane{}
-	go func() { _, _ = io.Copy(screen, master) }()
+	copied := make(chan struct{})
+	go func() { defer close(copied); _, _ = io.Copy(screen, master) }()
 	failed := ""
 	for _, step := range args[:at] {
 		wait, text, types := strings.Cut(step, "=>")
@@ -197,6 +198,10 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	err = wait(cmd)
+	select {
+	case <-copied:
+	case <-time.After(time.Second): // a child of the command has the terminal open
+	}
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen.text()), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o644))
 	_ = master.Close()

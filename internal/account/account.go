@@ -149,9 +149,7 @@ func (b *Book) read(account string) (Limit, error) {
 		return Limit{}, fmt.Errorf("read the limits of %s: %w", account, err)
 	}
 	var l Limit
-	if json.Unmarshal(data, &l) != nil {
-		return Limit{}, nil
-	}
+	_ = json.Unmarshal(data, &l) // what cannot be read is no limit
 	return l, nil
 }
 
