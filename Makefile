@@ -19,7 +19,7 @@ test: ## every test, the real Claude Code CLI included where npm can bring it
 	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...
 
 crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
-	$(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestCrash ./cmd/coven
+	$(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven
 
 soak: ## 32 covens race for one task, SOAK_ROUNDS times (200)
 	SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven

@@ -76,12 +76,25 @@ func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (
 		edit = git.Move(claimRef(claim.Task), oid, replaces)
 	}
 	crash.Point(point + ".before")
-	if err := r.transact(ctx, r.git(), "coven: claim", edit); err != nil {
-		return Held{}, r.claimRefused(ctx, claim.Task, replaces, err)
+	for range claimTries {
+		if err = r.transact(ctx, r.git(), "coven: claim", edit); err == nil {
+			crash.Point(point + ".after")
+			return Held{Claim: claim, Oid: oid}, nil
+		}
+		err = r.claimRefused(ctx, claim.Task, replaces, err)
+		if !errors.Is(err, errGivenBack) {
+			break
+		}
 	}
-	crash.Point(point + ".after")
-	return Held{Claim: claim, Oid: oid}, nil
+	return Held{}, err
 }
+
+// claimTries is how often a task is claimed again whose claim was in the way and
+// is gone.
+const claimTries = 10
+
+// errGivenBack means that a claim could not be made, and none is there now.
+var errGivenBack = errors.New("the claim that was in the way is gone")
 
 // ClaimOf returns the present claim of a task, or ErrNoClaim.
 func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
@@ -166,6 +179,8 @@ func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err er
 		return readErr
 	case readErr == nil && present.Oid != expected:
 		return &ClaimedError{Present: present}
+	case errors.Is(readErr, ErrNoClaim):
+		return fmt.Errorf("claim %s: %w: %w", taskID, errGivenBack, err)
 	default:
 		return fmt.Errorf("claim %s: %w", taskID, err)
 	}

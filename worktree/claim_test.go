@@ -1,7 +1,10 @@
 package worktree
 
 import (
+	"errors"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -77,4 +80,29 @@ func TestRenewSurvivesKill(t *testing.T) {
 			must(t, r.Unclaim(t.Context(), "T", again.Oid))
 		})
 	}
+}
+
+// Many claim a task and give it back: who does not get it is told who has it,
+// also when that one gave it back just then.
+func TestClaimsComeAndGo(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	var all sync.WaitGroup
+	for n := range 6 {
+		all.Go(func() {
+			for range 30 {
+				held, err := r.Claim(ctx, Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
+				if err == nil {
+					err = r.Unclaim(ctx, "T", held.Oid)
+				} else if errors.Is(err, ErrClaimed) {
+					err = nil
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
