@@ -13,6 +13,10 @@ import (
 // State is what the steps of one run know: the task, and what the steps before
 // them gave. It is made of recorded results only.
 type State struct {
+	// Seen, unless it is nil, is told each way that the tree takes: for those who
+	// ask which ways nobody took.
+	Seen func(step string, way Way)
+
 	leaves  Leaves
 	task    map[string]any
 	prior   string // summary of the session before
@@ -162,4 +166,22 @@ func nothing() map[string]any {
 func str(v any) string {
 	s, _ := v.(string)
 	return s
+}
+
+// Way is a way through a step.
+type Way string
+
+// The ways.
+const (
+	WayPassed    Way = "passed"
+	WayFailed    Way = "failed"
+	WaySkipped   Way = "skipped"        // when was false
+	WayExited    Way = "exited"         // a loop, by a step in it
+	WayExhausted Way = "max_iterations" // a loop
+)
+
+func (s *State) saw(step string, way Way) {
+	if s.Seen != nil {
+		s.Seen(step, way)
+	}
 }
