@@ -42,25 +42,25 @@ type text = yamldoc.At[string]
 
 // grimoireKeys is a grimoire as its file has it.
 type grimoireKeys struct {
-	Name        text                       `yaml:"name"`
-	Description text                       `yaml:"description"`
-	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout"`
-	Budget      yamldoc.At[runBudgetKeys]  `yaml:"budget"`
-	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps"`
+	Name        text                       `yaml:"name" need:"true" about:"as the file"`
+	Description text                       `yaml:"description" about:"one line for people"`
+	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout" about:"of the whole run; 2h"`
+	Budget      yamldoc.At[runBudgetKeys]  `yaml:"budget" about:"of the whole run"`
+	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"what is done, in order"`
 }
 
 // stepKeys are the keys of every step.
 type stepKeys struct {
-	Name      text                      `yaml:"name"`
-	Type      text                      `yaml:"type"`
-	When      text                      `yaml:"when"`
-	Timeout   yamldoc.At[time.Duration] `yaml:"timeout"`
-	OnFail    text                      `yaml:"on_fail"`
-	Retries   yamldoc.At[int]           `yaml:"retries"`
-	Backoff   yamldoc.At[time.Duration] `yaml:"backoff"`
-	Budget    yamldoc.At[budgetKeys]    `yaml:"budget"`
-	OnSuccess text                      `yaml:"on_success"`
-	Output    text                      `yaml:"output"`
+	Name      text                      `yaml:"name" need:"true" about:"unique in the grimoire: letters, digits, - and _"`
+	Type      text                      `yaml:"type" need:"true" about:"agent, script, loop or merge"`
+	When      text                      `yaml:"when" about:"template that becomes true or false; false skips the step"`
+	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent 15m, script 5m; loop and merge: that of the run"`
+	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: the next step; fail: the task has failed; retry: again, then block"`
+	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how often a failed step is tried again before on_fail counts"`
+	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the second try; twice as long before each one after"`
+	Budget    yamldoc.At[budgetKeys]    `yaml:"budget" about:"of the step, all its tries and what is in it"`
+	OnSuccess text                      `yaml:"on_success" oneof:"exit_loop" about:"leave the innermost loop"`
+	Output    text                      `yaml:"output" about:"another name for what the step gives: {{.NAME}}"`
 }
 
 // reader makes a grimoire of a document and keeps what it finds on the way.
@@ -186,12 +186,11 @@ func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Durati
 		Name: k.Name.Value, When: k.When.Value, Timeout: k.Timeout.Or(limit),
 		OnFail: OnFail(k.OnFail.Or(string(Block))), Output: k.Output.Value, Budget: r.amount(k.Budget, k.Budget.Set(), k.Budget.Value),
 	}
-	r.doc.OneOf(k.OnFail, string(Block), string(Continue), string(Fail), string(Retry))
 	s.Retries, s.Backoff = r.retries(k), k.Backoff.Value
 	if s.OnFail == Retry {
 		s.OnFail = Block
 	}
-	if r.doc.OneOf(k.OnSuccess, exitLoop) && k.OnSuccess.Set() {
+	if k.OnSuccess.Value == exitLoop {
 		s.ExitLoop = true
 		if depth == 0 {
 			r.doc.Fail(k.OnSuccess, "there is no loop to exit here", "on_success works for the steps of a loop")

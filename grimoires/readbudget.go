@@ -9,16 +9,16 @@ import (
 
 // budgetKeys is a budget as a file has it.
 type budgetKeys struct {
-	USD    yamldoc.At[float64]       `yaml:"usd"`
-	Tokens yamldoc.At[int64]         `yaml:"tokens"`
-	Turns  yamldoc.At[int]           `yaml:"turns"`
-	Wall   yamldoc.At[time.Duration] `yaml:"wall"`
+	USD    yamldoc.At[float64]       `yaml:"usd" about:"US dollars"`
+	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"that the model read for the first time or wrote"`
+	Turns  yamldoc.At[int]           `yaml:"turns" about:"answers of the model"`
+	Wall   yamldoc.At[time.Duration] `yaml:"wall" about:"time at work"`
 }
 
 // runBudgetKeys is the budget of a whole run.
 type runBudgetKeys struct {
 	Amount  budgetKeys          `yaml:",inline"`
-	Reserve yamldoc.At[float64] `yaml:"reserve"`
+	Reserve yamldoc.At[float64] `yaml:"reserve" about:"share, 0 to 0.9, that is kept for review and landing; 0.1"`
 }
 
 // amount reads a budget, which stands at a place. One that limits nothing is an

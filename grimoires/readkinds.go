@@ -12,15 +12,15 @@ import (
 
 type agentKeys struct {
 	Step     stepKeys        `yaml:",inline"`
-	Prompt   text            `yaml:"prompt"`
-	Spell    text            `yaml:"spell"`
-	Input    map[string]text `yaml:"input"`
-	Agent    text            `yaml:"agent"`
-	Model    text            `yaml:"model"`
-	Provider text            `yaml:"provider"`
-	Expect   text            `yaml:"expect"`
-	Env      map[string]text `yaml:"env"`
-	Workdir  text            `yaml:"workdir"`
+	Prompt   text            `yaml:"prompt" about:"name of a prompt; a text with more than one line is the prompt itself"`
+	Spell    text            `yaml:"spell" about:"the same as prompt"`
+	Input    map[string]text `yaml:"input" about:"templates by name, for the prompt: {{.input.NAME}}"`
+	Agent    text            `yaml:"agent" about:"its definition; build"`
+	Model    text            `yaml:"model" about:"what the agent is asked to use"`
+	Provider text            `yaml:"provider" about:"who drives the agent"`
+	Expect   text            `yaml:"expect" oneof:"changes" about:"an agent that changed nothing has failed"`
+	Env      map[string]text `yaml:"env" about:"templates by variable"`
+	Workdir  text            `yaml:"workdir" about:"directory of the worktree"`
 }
 
 func (r *reader) agent(n yamldoc.Node, depth int) Step {
@@ -42,7 +42,7 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	}
 	r.doc.OneOf(k.Agent, Agents()...)
 	r.doc.OneOf(k.Provider, Providers()...)
-	s.Agent.ExpectChanges = r.doc.OneOf(k.Expect, "changes") && k.Expect.Set()
+	s.Agent.ExpectChanges = k.Expect.Value == "changes"
 	if prompt.Set() {
 		r.found = append(r.found, template{promptTemplate, s.Name, prompt})
 	}
@@ -73,10 +73,10 @@ func (r *reader) templates(kind templateKind, step string, in map[string]text) m
 
 type scriptKeys struct {
 	Step    stepKeys         `yaml:",inline"`
-	Command text             `yaml:"command"`
-	Checks  yamldoc.At[bool] `yaml:"checks"`
-	Env     map[string]text  `yaml:"env"`
-	Workdir text             `yaml:"workdir"`
+	Command text             `yaml:"command" about:"template of a command for sh -c; what it names is quoted for the shell"`
+	Checks  yamldoc.At[bool] `yaml:"checks" about:"true: run the configured checks, in order"`
+	Env     map[string]text  `yaml:"env" about:"templates by variable"`
+	Workdir text             `yaml:"workdir" about:"directory of the worktree"`
 }
 
 func (r *reader) script(n yamldoc.Node, depth int) Step {
@@ -123,9 +123,9 @@ func (r *reader) workdir(dir text) string {
 
 type loopKeys struct {
 	Step            stepKeys                   `yaml:",inline"`
-	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps"`
-	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations"`
-	OnMaxIterations text                       `yaml:"on_max_iterations"`
+	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"what is repeated"`
+	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations" about:"1 to 100; 3"`
+	OnMaxIterations text                       `yaml:"on_max_iterations" oneof:"block|continue|fail|exit" about:"block; exit is fail"`
 }
 
 func (r *reader) loop(n yamldoc.Node, depth int) Step {
@@ -135,7 +135,6 @@ func (r *reader) loop(n yamldoc.Node, depth int) Step {
 	if k.MaxIterations.Set() && (k.MaxIterations.Value < 1 || k.MaxIterations.Value > maxIterations) {
 		r.doc.Fail(k.MaxIterations, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
 	}
-	r.doc.OneOf(k.OnMaxIterations, string(Block), string(Continue), string(Fail), "exit")
 	s.Loop = &Loop{
 		Steps: r.inner(n, k.Steps, depth+1), MaxIterations: k.MaxIterations.Or(defaultIterations),
 		OnMaxIterations: OnFail(k.OnMaxIterations.Or(string(Block))),
@@ -157,11 +156,11 @@ func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth
 
 type mergeKeys struct {
 	Step          stepKeys             `yaml:",inline"`
-	RequireReview yamldoc.At[bool]     `yaml:"require_review"`
-	Strategy      text                 `yaml:"strategy"`
-	Message       text                 `yaml:"message"`
-	Checks        yamldoc.At[[]string] `yaml:"checks"`
-	OnConflict    text                 `yaml:"on_conflict"`
+	RequireReview yamldoc.At[bool]     `yaml:"require_review" about:"wait for coven approve; true"`
+	Strategy      text                 `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
+	Message       text                 `yaml:"message" about:"template of the message of the commit"`
+	Checks        yamldoc.At[[]string] `yaml:"checks" about:"commands instead of the configured ones"`
+	OnConflict    text                 `yaml:"on_conflict" oneof:"block|agent" about:"agent: one brings branch and target together, at most twice"`
 }
 
 func (r *reader) merge(n yamldoc.Node, depth int) Step {
@@ -171,8 +170,6 @@ func (r *reader) merge(n yamldoc.Node, depth int) Step {
 	if depth > 0 {
 		r.doc.Fail(k.Step.Type, "a merge step cannot stand in a loop", "put it after the loop")
 	}
-	r.doc.OneOf(k.Strategy, "squash", "merge", "rebase")
-	r.doc.OneOf(k.OnConflict, string(Block), resolveByAgent)
 	if k.OnConflict.Value == resolveByAgent && k.Strategy.Value == "rebase" {
 		r.doc.Fail(k.OnConflict, "what an agent made of a conflict is a merge: it cannot be rebased", "strategy: squash or merge")
 	}

@@ -10,10 +10,10 @@ import (
 
 // amountKeys is a budget as a file has it.
 type amountKeys struct {
-	USD    yamldoc.At[float64]       `yaml:"usd"`
-	Tokens yamldoc.At[int64]         `yaml:"tokens"`
-	Turns  yamldoc.At[int]           `yaml:"turns"`
-	Wall   yamldoc.At[time.Duration] `yaml:"wall"`
+	USD    yamldoc.At[float64]       `yaml:"usd" about:"US dollars"`
+	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"that the model read for the first time or wrote"`
+	Turns  yamldoc.At[int]           `yaml:"turns" about:"answers of the model"`
+	Wall   yamldoc.At[time.Duration] `yaml:"wall" about:"time at work"`
 }
 
 // amount reads a budget; an empty one takes away the one from before.
@@ -31,16 +31,16 @@ func amount(doc *yamldoc.Document, given yamldoc.At[amountKeys], before budget.A
 
 // pricesKeys are prices as a file has them.
 type pricesKeys struct {
-	AsOf   text       `yaml:"as_of"`
-	Models []priceKey `yaml:"models"`
+	AsOf   text       `yaml:"as_of" need:"true" about:"the day on which they held: 2026-01-31"`
+	Models []priceKey `yaml:"models" about:"the first whose pattern fits counts"`
 }
 
 type priceKey struct {
-	Model      text                `yaml:"model"`
-	Input      yamldoc.At[float64] `yaml:"input"`
-	Output     yamldoc.At[float64] `yaml:"output"`
-	CacheRead  yamldoc.At[float64] `yaml:"cache_read"`
-	CacheWrite yamldoc.At[float64] `yaml:"cache_write"`
+	Model      text                `yaml:"model" need:"true" about:"a name, or a pattern: claude-sonnet-*"`
+	Input      yamldoc.At[float64] `yaml:"input" need:"true" about:"US dollars for a million tokens"`
+	Output     yamldoc.At[float64] `yaml:"output" need:"true" about:"US dollars for a million tokens"`
+	CacheRead  yamldoc.At[float64] `yaml:"cache_read" about:"as input"`
+	CacheWrite yamldoc.At[float64] `yaml:"cache_write" about:"as input"`
 }
 
 // prices puts the prices of a file in front of those from before.

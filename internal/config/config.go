@@ -162,26 +162,26 @@ func (f file) open() (*os.File, error) {
 
 // keys are the settings as a file has them.
 type keys struct {
-	Checks       yamldoc.At[[]text]     `yaml:"checks"`
-	DefaultModel text                   `yaml:"default_model"`
-	Provider     text                   `yaml:"provider"`
-	Grimoire     text                   `yaml:"grimoire"`
-	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt"`
-	Tracker      text                   `yaml:"tracker"`
-	Budget       yamldoc.At[amountKeys] `yaml:"budget"`
-	Prices       yamldoc.At[pricesKeys] `yaml:"prices"`
+	Checks       yamldoc.At[[]text]     `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
+	DefaultModel text                   `yaml:"default_model" about:"what agents are asked to use; sonnet"`
+	Provider     text                   `yaml:"provider" about:"who drives agents; claude"`
+	Grimoire     text                   `yaml:"grimoire" about:"the workflow of tasks that choose none; implement"`
+	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
+	Tracker      text                   `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
+	Budget       yamldoc.At[amountKeys] `yaml:"budget" about:"of a run whose grimoire sets none"`
+	Prices       yamldoc.At[pricesKeys] `yaml:"prices" about:"of models whose CLI does not say what they cost"`
 	Run          struct {
-		MaxTasks yamldoc.At[int]        `yaml:"max_tasks"`
+		MaxTasks yamldoc.At[int]        `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
 		Budget   yamldoc.At[amountKeys] `yaml:"budget"`
-	} `yaml:"run"`
+	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
-		Pass yamldoc.At[[]text] `yaml:"pass"`
-	} `yaml:"env"`
+		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of variables that agents and scripts get in addition"`
+	} `yaml:"env" about:"what of the environment is passed on"`
 	Timeouts struct {
-		Idle yamldoc.At[time.Duration] `yaml:"idle"`
-	} `yaml:"timeouts"`
-	Limits limits               `yaml:"limits"`
-	Notify yamldoc.At[[]notice] `yaml:"notify"`
+		Idle yamldoc.At[time.Duration] `yaml:"idle" about:"a step that prints nothing for this long is stopped; 10m"`
+	} `yaml:"timeouts" about:"limits that hold for every step"`
+	Limits limits               `yaml:"limits" about:"of accounts and agents"`
+	Notify yamldoc.At[[]notice] `yaml:"notify" about:"commands that tell you when a task changes its state; of the user only"`
 }
 
 type text = yamldoc.At[string]
@@ -201,9 +201,7 @@ func (c *Config) apply(f file, data []byte) error {
 	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
 	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
 	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
-	if k.Tracker.Set() && doc.OneOf(k.Tracker, "auto", "bd", "br", "jsonl") {
-		c.Tracker = k.Tracker.Value
-	}
+	c.Tracker = k.Tracker.Or(c.Tracker)
 	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MostTasks) {
 		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
 	}

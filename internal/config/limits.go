@@ -9,8 +9,8 @@ import (
 
 // limits is Limits as a file has them.
 type limits struct {
-	MaxWait  yamldoc.At[time.Duration] `yaml:"max_wait"`
-	SameCall yamldoc.At[int]           `yaml:"same_call"`
+	MaxWait  yamldoc.At[time.Duration] `yaml:"max_wait" about:"how long a task waits for a rate limit; 6h"`
+	SameCall yamldoc.At[int]           `yaml:"same_call" about:"how often in a row an agent may make the same call with the same result; 5, 0: off"`
 }
 
 // over are the limits that a file gives over those from before.

@@ -16,8 +16,8 @@ func States() []string {
 
 // notice is a Notice as a file has it.
 type notice struct {
-	Command text               `yaml:"command"`
-	On      yamldoc.At[[]text] `yaml:"on"`
+	Command text               `yaml:"command" need:"true" about:"given to sh -c"`
+	On      yamldoc.At[[]text] `yaml:"on" about:"the states; all but interrupted"`
 }
 
 // notices reads the notices. A project's file has none: they run outside every

@@ -209,7 +209,7 @@ func (d *Document) each(n *yaml.Node, do func(key, value *yaml.Node)) {
 }
 
 func (d *Document) fields(n *yaml.Node, v reflect.Value) {
-	byKey := map[string]reflect.Value{}
+	byKey := map[string]keyed{}
 	keys := collect(v, byKey, nil)
 	d.each(n, func(key, value *yaml.Node) {
 		field, ok := byKey[key.Value]
@@ -221,8 +221,17 @@ func (d *Document) fields(n *yaml.Node, v reflect.Value) {
 			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), hint)
 			return
 		}
-		d.value(value, field)
+		d.value(value, field.value)
+		if text, ok := field.value.Interface().(At[string]); ok && field.oneOf != "" {
+			d.OneOf(text, strings.Split(field.oneOf, "|")...)
+		}
 	})
+}
+
+// keyed is the field of a key, and the words that its tag oneof allows.
+type keyed struct {
+	value reflect.Value
+	oneOf string
 }
 
 // unknown is the hint for a word that is none of those known.
@@ -234,14 +243,15 @@ func unknown(word string, known []string) string {
 }
 
 // collect finds the fields of a struct and of those inlined in it.
-func collect(v reflect.Value, byKey map[string]reflect.Value, keys []string) []string {
+func collect(v reflect.Value, byKey map[string]keyed, keys []string) []string {
 	for i := range v.NumField() {
-		key, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		tag := v.Type().Field(i).Tag
+		key, options, _ := strings.Cut(tag.Get("yaml"), ",")
 		switch {
 		case options == "inline":
 			keys = collect(v.Field(i), byKey, keys)
 		case key != "" && key != "-":
-			byKey[key] = v.Field(i)
+			byKey[key] = keyed{v.Field(i), tag.Get("oneof")}
 			keys = append(keys, key)
 		}
 	}

@@ -1,0 +1,14 @@
+package config
+
+import "github.com/coven-run/coven/internal/schema"
+
+// Schema is the JSON Schema of config.yaml.
+func Schema() *schema.Schema {
+	s := schema.Of(keys{})
+	if notify, ok := s.Properties.Get("notify"); ok {
+		if on, ok := notify.Items.Properties.Get("on"); ok {
+			on.Items = schema.Words(States()...)
+		}
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+// Package schema makes JSON Schemas of the Go types into which coven's files are
+// read, for editors.
+//
+// Rules. A schema takes every file that its reader takes; what only the reader can
+// know (whether a prompt exists, what a template names) no schema says. Three
+// tags of a struct's fields say what a type cannot: oneof, the words that the
+// reader allows; about, one line for people; and need, that the key is required.
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/invopop/jsonschema"
+)
+
+// Schema is a JSON Schema (draft 2020-12).
+type Schema = jsonschema.Schema
+
+// Of makes the schema of a struct with yaml tags. Keys that it does not have are
+// not allowed.
+func Of(v any) *Schema {
+	t := reflect.TypeOf(v)
+	s := reflector().ReflectFromType(t)
+	s.Version, s.ID = "", ""
+	describe(s, t)
+	return s
+}
+
+func reflector() *jsonschema.Reflector {
+	return &jsonschema.Reflector{
+		FieldNameTag: "yaml", DoNotReference: true, Anonymous: true, Mapper: mapped,
+		RequiredFromJSONSchemaTags: true,
+	}
+}
+
+// mapped is the schema of types that reflection does not understand.
+func mapped(t reflect.Type) *Schema {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return &Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}
+	case t.Kind() == reflect.String: // YAML reads 80 and true as what they look like
+		return union("string", "number", "boolean")
+	case isAt(t):
+		value := t.Field(0).Type
+		if s := mapped(value); s != nil {
+			return s
+		}
+		s := reflector().ReflectFromType(value)
+		s.Version, s.ID = "", ""
+		describe(s, value)
+		return s
+	case t.Kind() == reflect.Struct && t.NumField() == 1 && !t.Field(0).IsExported(): // a node: anything
+		return &Schema{}
+	}
+	return nil
+}
+
+// isAt says whether a type is a yamldoc.At.
+func isAt(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
+}
+
+func union(types ...string) *Schema {
+	var all []*Schema
+	for _, name := range types {
+		all = append(all, &Schema{Type: name})
+	}
+	return &Schema{AnyOf: all}
+}
+
+// describe adds to the schema of a struct what the tags of its fields say.
+func describe(s *Schema, t reflect.Type) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+		if s.Items != nil {
+			s = s.Items
+		}
+	}
+	if t.Kind() != reflect.Struct || isAt(t) || s.Properties == nil {
+		return
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if options == "inline" {
+			describe(s, f.Type)
+			continue
+		}
+		property, ok := s.Properties.Get(key)
+		if key == "" || !ok {
+			continue
+		}
+		if words := f.Tag.Get("oneof"); words != "" {
+			property = Words(strings.Split(words, "|")...)
+			s.Properties.Set(key, property)
+		} else {
+			describe(property, f.Type)
+		}
+		property.Description = f.Tag.Get("about")
+		if f.Tag.Get("need") == "true" {
+			s.Required = append(s.Required, key)
+		}
+	}
+}
+
+// Words is the schema of one of several words.
+func Words(words ...string) *Schema {
+	s := &Schema{}
+	for _, w := range words {
+		s.Enum = append(s.Enum, w)
+	}
+	return s
+}
+
+// Text is the schema of a text.
+func Text() *Schema { return union("string", "number", "boolean") }
+
+// Write returns a schema as a file.
+func Write(s *Schema, title string) ([]byte, error) {
+	s.Version, s.Title = jsonschema.Version, title
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return append(text, '\n'), nil
+}
