@@ -20,12 +20,14 @@ const module = "github.com/coven-run/coven/"
 // tests left out. A new package fails until its row is here.
 var imports = map[string][]string{
 	"cmd/coven": {
-		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/event", "internal/gate", "internal/mcp",
+		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
+		"internal/gate", "internal/mcp",
 		"internal/process", "internal/scratch", "internal/screen", "internal/session", "internal/task", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/crash", "internal/event", "internal/tmpl", "plugins/provider",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/ledger",
+		"internal/tmpl", "plugins/provider",
 	},
 	"worktree":              {"internal/crash", "worktree/internal/git"},
 	"worktree/internal/git": {},
@@ -37,7 +39,9 @@ var imports = map[string][]string{
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/account":    {"internal/clock", "plugins/provider"},
 	"internal/budget":     {},
+	"internal/clock":      {},
 	"internal/config":     {"internal/budget", "internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},
 	"internal/event":      {"internal/budget", "internal/crash"},
@@ -45,12 +49,13 @@ var imports = map[string][]string{
 	"internal/fakebd":     {},
 	"internal/fakeclaude": {},
 	"internal/gate":       {"internal/event", "internal/permission"},
+	"internal/ledger":     {"internal/budget", "internal/event"},
 	"internal/mcp":        {"internal/gate"},
 	"internal/permission": {},
-	"internal/process":    {},
+	"internal/process":    {"internal/clock"},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
-	"internal/session":    {"internal/budget", "internal/event", "plugins/provider"},
+	"internal/session":    {"internal/budget", "internal/event", "internal/ledger", "plugins/provider"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

@@ -10,10 +10,14 @@ import (
 
 // AgentInput is what an agent leaf is given.
 type AgentInput struct {
-	Prompt        string `json:"prompt"`
-	Model         string `json:"model"`
-	ExpectChanges bool   `json:"expect_changes,omitempty"`
-	Resolve       bool   `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first
+	Prompt        string   `json:"prompt"`
+	Agent         string   `json:"agent,omitempty"`
+	Model         string   `json:"model"`
+	Provider      string   `json:"provider,omitempty"`
+	Env           []string `json:"env,omitempty"` // KEY=VALUE
+	Workdir       string   `json:"workdir,omitempty"`
+	ExpectChanges bool     `json:"expect_changes,omitempty"`
+	Resolve       bool     `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first
 }
 
 // agentStep is a step that an agent does.
@@ -41,7 +45,12 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if model == "" {
 		model = a.plan.Model
 	}
+	env, err := s.environment(a.name, a.spec.Env)
+	if err != nil {
+		return Outcome{}, err
+	}
 	return s.call(ctx, a.name, Call{Agent: &AgentInput{
-		Prompt: prompt, Model: model, ExpectChanges: a.spec.ExpectChanges,
+		Prompt: prompt, Agent: a.spec.Agent, Model: model, Provider: a.spec.Provider, Env: env, Workdir: a.spec.Workdir,
+		ExpectChanges: a.spec.ExpectChanges,
 	}})
 }

@@ -77,15 +77,22 @@ func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, erro
 	return w.committed(ctx, c, b, result, "")
 }
 
-// report runs the agent to its end. A time that is up is a report, a limit is
-// something to wait for.
+// report runs the agent to its end. A time that is up is a report; after a limit
+// the agent goes on, when it is over: see agents.Await.
 func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
 	report, err := w.converse(ctx, c, b)
+	for err == nil && report.Kind == agent.Limit {
+		var now beginning
+		if now, _, err = w.begun(c.Path); err == nil {
+			b.cutOff, b.since = true, now.since
+			report, err = w.converse(ctx, c, b)
+		}
+	}
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
-	if err == nil && report.Kind == agent.Limit {
-		err = &Wait{Reason: "limit", Detail: report.Error, Next: "resume"}
+	if b.spending.wait != nil && (err != nil || report.Kind != agent.None) {
+		return report, b.spending.wait // one that came to its end has: the next does not begin
 	}
 	return report, err
 }
@@ -190,7 +197,7 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 	if !before.Started {
 		return w.begunAnew(ctx, c, b)
 	}
-	report, err = w.speak(ctx, c, event.AgentStart{
+	report, err = w.speak(ctx, c, b, event.AgentStart{
 		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, said),
 	})
 	if err == nil && !report.Started {
@@ -206,11 +213,14 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 			return agent.Report{}, err
 		}
 	}
-	return w.speak(ctx, c, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+	return w.speak(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
 // speak runs the agent once.
-func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (agent.Report, error) {
+func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
+	if err := w.Agents.Await(ctx, c.Path); err != nil {
+		return agent.Report{}, err
+	}
 	transcript, at, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return agent.Report{}, err
@@ -220,9 +230,11 @@ func (w *Workshop) speak(ctx context.Context, c Call, start event.AgentStart) (a
 	if err := w.emit(event.AgentStarted, c.Path, start); err != nil {
 		return agent.Report{}, err
 	}
+	b.spending.begun()
 	return w.Agents.Run(ctx, AgentRun{
 		Path: c.Path, Key: w.key(c.Path), Conversation: start.Conversation, Resume: start.Resumed,
-		Prompt: start.Prompt, Model: c.Agent.Model, Transcript: transcript,
+		Prompt: start.Prompt, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider,
+		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: b.spending.spend,
 	})
 }
 

@@ -5,12 +5,32 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 )
 
 // Build makes the tree of a plan. It is the only place where data becomes
 // steps.
 func Build(plan *grimoires.Plan) Step {
-	return buildAll(plan, plan.Grimoire.Steps)
+	g := plan.Grimoire
+	tree := buildAll(plan, g.Steps)
+	if g.Timeout > 0 {
+		tree = timeout{tree, "", g.Timeout}
+	}
+	if g.Budget != (budget.Amount{}) {
+		tree = limited{tree, "", g.Budget, reserve(g)}
+	}
+	return tree
+}
+
+// reserve is the share of a budget that is kept for steps that review and land,
+// when there are any that use it.
+func reserve(g *grimoires.Grimoire) float64 {
+	for s := range g.All() {
+		if s.Merge != nil && s.Merge.Resolve {
+			return g.Reserve
+		}
+	}
+	return 0
 }
 
 func buildAll(plan *grimoires.Plan, specs []grimoires.Step) Step {
@@ -31,7 +51,10 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 		step = timeout{step, spec.Name, spec.Timeout}
 	}
 	if spec.Retries > 0 {
-		step = retry{step, spec.Retries}
+		step = retry{step, spec.Name, spec.Retries, spec.Backoff}
+	}
+	if spec.Budget != (budget.Amount{}) {
+		step = limited{step, spec.Name, spec.Budget, 0}
 	}
 	step = keep{step, spec.Name, spec.Output}
 	step = settle{step, spec.OnFail, spec.ExitLoop}

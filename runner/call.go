@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -13,16 +14,20 @@ import (
 
 // call asks for the work of a leaf and makes an outcome of its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
-	c.Step, c.Path, c.Tolerated = name, s.at.leaf(name, s.retry+1), s.tolerant
+	c.Step, c.Path, c.Tolerated, c.Limits = name, s.at.leaf(name, s.attempt), s.tolerant, s.limits
 	r, err := s.leaves.Do(ctx, c)
 	if err != nil {
 		return Outcome{Path: c.Path}, err
 	}
-	verdict := Passed
+	s.done(r)
+	out := Outcome{Verdict: Passed, Result: r, Path: c.Path}
 	if !r.OK {
-		verdict = Failed
+		out.Verdict = Failed
 	}
-	return Outcome{Verdict: verdict, Result: r, Path: c.Path}, nil
+	if r.Over != "" {
+		return out, &OverTimeError{key: r.Over}
+	}
+	return out, nil
 }
 
 // journal is the record of a session.
@@ -37,6 +42,7 @@ type Recorded struct {
 	journal journal
 	leaves  Leaves
 	results map[string]event.Event // by path
+	anew    int64                  // number of the event since which the clocks of steps count
 }
 
 // Record gives leaves the memory of a journal.
@@ -48,7 +54,8 @@ func Record(j journal, leaves Leaves) *Recorded {
 			r.results[e.Path] = e
 		case event.SessionResumed:
 			var again event.Resumed
-			if e.Decode(&again) == nil {
+			if e.Decode(&again) == nil && again.Retry != "" {
+				r.anew = e.Seq // a person wants it to go on: time begins anew
 				maps.DeleteFunc(r.results, func(path string, _ event.Event) bool { return meant(again.Retry, path) })
 			}
 		}
@@ -63,9 +70,13 @@ func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	if e, ok := r.results[c.Path]; ok {
-		return replay(e, hash)
+		result, err := replay(e, hash)
+		if err == nil && e.Seq > r.anew {
+			charge(ctx, result.Used.Wall)
+		}
+		return result, err
 	}
-	result, err := r.leaves.Do(ctx, c)
+	result, err := r.work(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -73,6 +84,27 @@ func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
 	if err := r.journal.Append(event.Event{Type: event.StepCompleted, Path: c.Path}, result); err != nil {
 		return Result{}, err
 	}
+	return result, nil
+}
+
+// work has a leaf done. One whose time is up has failed.
+func (r *Recorded) work(ctx context.Context, c Call) (Result, error) {
+	timed, worked := stopwatch(ctx)
+	result, err := r.leaves.Do(timed, c)
+	over := (*OverTimeError)(nil)
+	if errors.As(err, &over) {
+		result, err = Result{Error: over.Error(), ErrorType: "timeout"}, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if !result.OK && over == nil {
+		errors.As(context.Cause(ctx), &over)
+	}
+	if over != nil {
+		result.Over = over.key
+	}
+	result.Used.Wall += worked()
 	return result, nil
 }
 

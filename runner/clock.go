@@ -4,17 +4,20 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	ourclock "github.com/coven-run/coven/internal/clock"
 )
 
-// clock is the time that a step has left. It stands still while the step waits
-// for something that is not its own fault.
+// clock is the time at work that a step has left. It stands still while the step
+// waits for something that is not its own fault.
 type clock struct {
 	outer *clock
-	end   func()
+	end   func() // nil: it only counts
 
 	mu     sync.Mutex
 	left   time.Duration
-	since  time.Time // when it was started last; zero: it stands still
+	worked time.Duration
+	since  time.Time // when it was started last
 	timer  *time.Timer
 	paused int
 }
@@ -25,10 +28,23 @@ type clockKey struct{}
 // left out in which it was paused.
 func withClock(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	outer, _ := ctx.Value(clockKey{}).(*clock)
-	c := &clock{outer: outer, left: limit, end: func() { cancel(cause) }}
+	ctx, c := started(ctx, &clock{left: limit, end: func() { cancel(cause) }})
+	return ctx, func() { c.stop(); cancel(nil) }
+}
+
+// stopwatch returns a context whose time at work is counted.
+func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Duration) {
+	ctx, c := started(ctx, &clock{})
+	return ctx, func() time.Duration {
+		c.stop()
+		return c.worked
+	}
+}
+
+func started(ctx context.Context, c *clock) (context.Context, *clock) {
+	c.outer, _ = ctx.Value(clockKey{}).(*clock)
 	c.start()
-	return context.WithValue(ctx, clockKey{}, c), func() { c.stop(); cancel(nil) }
+	return context.WithValue(ctx, clockKey{}, c), c
 }
 
 // Pause stops the clocks of a context's step, and of the steps and the run
@@ -45,14 +61,31 @@ func Pause(ctx context.Context) (resume func()) {
 	})
 }
 
+// charge takes time at work from a context's clocks that an earlier process
+// spent.
+func charge(ctx context.Context, worked time.Duration) {
+	inner, _ := ctx.Value(clockKey{}).(*clock)
+	for c := inner; c != nil && worked > 0; c = c.outer {
+		c.stop()
+		c.mu.Lock()
+		c.left -= worked
+		c.mu.Unlock()
+		c.start()
+	}
+}
+
 // stop and start may nest: the clock goes when each stop has met its start.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.paused++; c.paused > 1 || !c.timer.Stop() {
+	if c.paused++; c.paused > 1 {
 		return
 	}
-	c.left -= time.Since(c.since)
+	passed := ourclock.Since(c.since)
+	c.worked, c.left = c.worked+passed, c.left-passed
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 }
 
 func (c *clock) start() {
@@ -64,5 +97,12 @@ func (c *clock) start() {
 	if c.paused > 0 {
 		return
 	}
-	c.since, c.timer = time.Now(), time.AfterFunc(max(c.left, 0), c.end)
+	c.since = ourclock.Now()
+	switch {
+	case c.end == nil:
+	case c.left <= 0:
+		c.end()
+	default:
+		c.timer = ourclock.AfterFunc(c.left, c.end)
+	}
 }

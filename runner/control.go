@@ -35,13 +35,16 @@ type loop struct {
 
 // Run implements Step.
 func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
-	outer, entry := s.at, s.entry
-	s.entry = s.previous
+	outer, entry, attempt := s.at, s.entry, s.attempt
+	name := s.name(l.name)
+	s.entry, s.attempt = s.previous, 1
 	s.loops = append(s.loops, loopState{name: l.name, max: l.max})
-	defer func() { s.at, s.entry, s.loops = outer, entry, s.loops[:len(s.loops)-1] }()
+	defer func() {
+		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
+	}()
 	last := Outcome{}
 	for i := 1; i <= l.max; i++ {
-		s.at = outer.iteration(l.name, i)
+		s.at = outer.iteration(name, i)
 		s.loops[len(s.loops)-1].iteration = i
 		out, err := l.body.Run(ctx, s)
 		switch {
@@ -53,7 +56,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
-	last.Path = strings.Join(outer.iteration(l.name, l.max), "/") + "/"
+	last.Path = strings.Join(outer.iteration(name, l.max), "/") + "/"
 	return l.exhausted(last), nil
 }
 

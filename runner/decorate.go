@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
@@ -39,7 +41,7 @@ func (k skip) Run(_ context.Context, s *State) (Outcome, error) {
 	return Outcome{Verdict: Skipped}, nil
 }
 
-// keep takes a step's result into the state.
+// keep takes a step's result into the state, under its name.
 type keep struct {
 	step         Step
 	name, output string
@@ -49,28 +51,52 @@ type keep struct {
 func (k keep) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := k.step.Run(ctx, s)
 	if err == nil {
-		s.done(k.name, k.output, out.Result)
+		s.named(k.name, k.output, out.Result)
 	}
 	return out, err
 }
 
-// retry tries a failed step again.
+// retry tries a failed step again, after a pause that grows.
 type retry struct {
-	step Step
-	more int
+	step    Step
+	name    string
+	more    int
+	backoff time.Duration
 }
+
+// longestBackoff bounds the pause before another try.
+const longestBackoff = 15 * time.Minute
 
 // Run implements Step.
 func (r retry) Run(ctx context.Context, s *State) (Outcome, error) {
-	tolerant := s.tolerant
-	defer func() { s.retry, s.tolerant = 0, tolerant }()
-	for s.retry = 0; ; s.retry++ {
-		s.tolerant = tolerant || s.retry < r.more
+	tolerant, attempt := s.tolerant, s.attempt
+	defer func() { s.tolerant, s.attempt = tolerant, attempt }()
+	for s.attempt = 1; ; s.attempt++ {
+		s.tolerant = tolerant || s.attempt <= r.more
 		out, err := r.step.Run(ctx, s)
-		if err != nil || out.Verdict != Failed || s.retry == r.more {
+		if err != nil || out.Verdict != Failed && out.Verdict != Stopped || s.attempt > r.more {
 			return out, err
 		}
+		if err := r.pause(ctx, s); err != nil {
+			return Outcome{Path: out.Path}, err
+		}
 	}
+}
+
+// pause lets time pass before the next try.
+func (r retry) pause(ctx context.Context, s *State) error {
+	if r.backoff == 0 {
+		return nil
+	}
+	wait := min(r.backoff<<min(s.attempt-1, 30), longestBackoff)
+	if wait <= 0 {
+		wait = longestBackoff
+	}
+	outer := s.at
+	defer func() { s.at = outer }()
+	s.at = append(outer[:len(outer):len(outer)], r.name)
+	_, err := s.call(ctx, "backoff", Call{Pause: &PauseInput{For: wait}})
+	return err
 }
 
 // settle says what a step's success or failure means for the run.
@@ -102,6 +128,7 @@ func (t settle) Run(ctx context.Context, s *State) (Outcome, error) {
 type OverTimeError struct {
 	Step  string // empty: the whole run
 	Limit time.Duration
+	key   string // path of the step whose time it was
 }
 
 func (e *OverTimeError) Error() string {
@@ -111,22 +138,69 @@ func (e *OverTimeError) Error() string {
 	return fmt.Sprintf("step %s took longer than %s", e.Step, e.Limit)
 }
 
-// timeout ends a step that takes too long. A leaf that was cut off has failed;
-// a step around it that cannot start its next leaf has failed too.
+// wholeRun is the key of the run's time.
+const wholeRun = "."
+
+// timeout ends a step that takes too long. The leaf that is cut off, or that
+// would have come next, has failed, and its result says whose time was up: so the
+// steps around it up to that one end, now and whenever the run is replayed.
 type timeout struct {
 	step  Step
-	name  string
+	name  string // empty: the whole run
 	limit time.Duration
 }
 
 // Run implements Step.
 func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
-	over := &OverTimeError{Step: t.name, Limit: t.limit}
+	over := &OverTimeError{Step: t.name, Limit: t.limit, key: wholeRun}
+	if t.name != "" {
+		over.key = s.at.leaf(t.name, s.attempt)
+	}
 	ctx, cancel := withClock(ctx, t.limit, over)
 	defer cancel()
 	out, err := t.step.Run(ctx, s)
-	if found := (*OverTimeError)(nil); errors.As(err, &found) && found == over {
-		return Outcome{Verdict: Failed, Path: out.Path, Result: Result{Error: over.Error(), ErrorType: "timeout"}}, nil
+	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
+		out.Verdict, out.Result.OK = Failed, false
+		out.Result.Error, out.Result.ErrorType = over.Error(), "timeout"
+		return out, nil
 	}
 	return out, err
+}
+
+// Limit is a budget that holds for the leaves inside a step.
+type Limit struct {
+	Scope   string // path of the step; empty: the whole run
+	Name    string // of the step
+	Max     budget.Amount
+	Reserve float64 // the share that this leaf may not use
+}
+
+// unreserved are limits for a leaf that may use what is kept for reviews and
+// landing.
+func unreserved(limits []Limit) []Limit {
+	free := slices.Clone(limits)
+	for i := range free {
+		free[i].Reserve = 0
+	}
+	return free
+}
+
+// limited lets a budget hold for a step, all its attempts and what is in it.
+type limited struct {
+	step    Step
+	name    string // empty: the whole run
+	max     budget.Amount
+	reserve float64
+}
+
+// Run implements Step.
+func (l limited) Run(ctx context.Context, s *State) (Outcome, error) {
+	limit := Limit{Name: l.name, Max: l.max, Reserve: l.reserve}
+	if l.name != "" {
+		limit.Scope = s.at.of(l.name)
+	}
+	outer := s.limits
+	s.limits = append(outer[:len(outer):len(outer)], limit)
+	defer func() { s.limits = outer }()
+	return l.step.Run(ctx, s)
 }

@@ -37,15 +37,16 @@ type mergeStep struct {
 // Run lands what the steps before made. Where that is wanted, an agent resolves
 // a conflict, and what it made is checked and lands like anything else.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
-	outer, tolerant := s.at, s.tolerant
-	defer func() { s.at, s.tolerant = outer, tolerant }()
+	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
+	name := s.name(m.name)
+	defer func() { s.at, s.tolerant, s.attempt = outer, tolerant, attempt }()
 	for n := 1; ; n++ {
 		s.tolerant = tolerant || m.spec.Resolve && n <= mostResolves
 		out, err := m.land(ctx, s)
 		if err != nil || out.Result.ErrorType != conflictType || !m.spec.Resolve || n > mostResolves {
 			return out, err
 		}
-		s.at = outer.iteration(m.name, n)
+		s.at, s.attempt = outer.iteration(name, n), 1
 		solved, err := m.resolve(ctx, s, out.Result.Files)
 		if err != nil {
 			return solved, err
@@ -54,7 +55,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 			solved.Result.Error = out.Result.Error + "; an agent did not resolve it: " + solved.Result.Error
 			return solved, nil
 		}
-		s.at = outer.iteration(m.name, n+1)
+		s.at = outer.iteration(name, n+1)
 	}
 }
 
@@ -66,6 +67,9 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	if err != nil {
 		return Outcome{}, fmt.Errorf("step %s: %w", m.name, err)
 	}
+	outer := s.limits
+	defer func() { s.limits = outer }()
+	s.limits = unreserved(outer)
 	work := called{"resolve", Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
 	return timeout{work, "resolve", resolveTime}.Run(ctx, s)
 }
@@ -97,6 +101,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: checks, Receipts: s.receipts, RequireReview: m.spec.RequireReview,
+		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview,
 	}})
 }

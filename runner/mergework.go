@@ -192,7 +192,7 @@ func (w *Workshop) provenHere(c Call, tree string) bool {
 func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	for _, check := range checks {
 		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
-			return r.Command == check && r.Tree == tree && r.ExitCode == 0
+			return r.Command == check && r.Tree == tree && r.ExitCode == 0 && r.Settings == ""
 		}) {
 			return false
 		}

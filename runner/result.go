@@ -1,6 +1,9 @@
 package runner
 
 import (
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -19,7 +22,9 @@ type Result struct {
 	Tree      string          `json:"tree,omitempty"`
 	Files     []string        `json:"files,omitempty"` // what the step changed
 	Receipts  []event.Receipt `json:"receipts,omitempty"`
-	Usage     provider.Usage  `json:"usage,omitzero"`
+	Usage     provider.Usage  `json:"usage,omitzero"`      // of the last run of its agent
+	Used      budget.Amount   `json:"used,omitzero"`       // by all runs of the leaf, those that were cut off among them
+	Over      string          `json:"over,omitempty"`      // path of the step whose time was up
 	Agent     string          `json:"agent,omitempty"`     // who did it, of an agent step
 	Tolerated bool            `json:"tolerated,omitempty"` // it failed, and the run may go on
 	Input     string          `json:"input"`               // sha256 of what the leaf was given
@@ -29,9 +34,11 @@ type Result struct {
 // limit or the checkout has to change first. It travels as an error, so the
 // leaf that returned it has no recorded result and is asked again on resume.
 type Wait struct {
-	Reason string // review, limit, checkout: design, States
+	Reason string // review, limit, budget, checkout: design, States
 	Detail string
-	Next   string // the coven command that goes on: approve, resume
+	Next   string    // the coven command that goes on: approve, resume
+	More   string    // what is added to a budget: usd=+5
+	Until  time.Time // when going on is of use; zero: at any time
 }
 
 func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }

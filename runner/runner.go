@@ -41,7 +41,6 @@ type Runner struct {
 	Claims   claims
 	Ground   ground
 	Workshop *Workshop
-	Active   time.Duration // how long earlier parts of the session ran
 }
 
 // tracker is where the task lives.
@@ -49,6 +48,8 @@ type tracker interface {
 	Close(ctx context.Context, summary, commit string) error
 	Block(ctx context.Context, why string) error
 	Release(ctx context.Context, why string) error
+	// Note says something on the task. It may be said twice.
+	Note(ctx context.Context, text string) error
 }
 
 // claims holds the task for this session.
@@ -68,9 +69,10 @@ type ground interface {
 // Ending is how a run of a session ended.
 type Ending struct {
 	Status  Status
-	Reason  string // of Waiting: review, limit, checkout
-	Detail  string // one line for a person
-	Next    string // the one command that goes on; empty when there is none
+	Reason  string    // of Waiting: review, limit, checkout
+	Detail  string    // one line for a person
+	Next    string    // the one command that goes on; empty when there is none
+	Until   time.Time // when going on is of use; zero: at any time
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it
@@ -103,12 +105,8 @@ func (r *Runner) Run(ctx context.Context) (Ending, error) {
 
 // steps runs the plan's tree, or what is left of it.
 func (r *Runner) steps(ctx context.Context) (Outcome, error) {
-	tree := Build(r.Plan)
-	if limit := r.Plan.Grimoire.Timeout; limit > 0 {
-		tree = timeout{tree, "", max(limit-r.Active, time.Second)}
-	}
 	state := NewState(Record(r.Journal, r.Workshop), r.Plan)
-	out, err := tree.Run(ctx, state)
+	out, err := Build(r.Plan).Run(ctx, state)
 	if out.Result.Summary == "" {
 		out.Result.Summary = state.summary
 	}
@@ -128,7 +126,10 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	switch {
 	case errors.As(err, &wait):
 		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
-		ending.Next = r.command(wait.Next)
+		ending.Next, ending.Until = r.command(wait.Next), wait.Until
+		if wait.More != "" {
+			ending.Next += " --budget " + wait.More
+		}
 	case errors.Is(err, ErrInterrupted):
 		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
@@ -179,7 +180,7 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 	case Completed:
 		return r.complete(ctx, e)
 	case Waiting:
-		return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next})
+		return r.wait(ctx, e)
 	case Interrupted, Cancelled: // who cancels takes the session over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
@@ -193,6 +194,17 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 		return r.emit(event.SessionFailed, r.ended(e))
 	}
 	return r.emit(event.SessionBlocked, r.ended(e))
+}
+
+// wait records that the session waits. That its budget is spent is said on the
+// task, too: whoever plans the work may not look at sessions.
+func (r *Runner) wait(ctx context.Context, e Ending) error {
+	if e.Reason == budgetReason {
+		if err := r.Tracker.Note(ctx, fmt.Sprintf("coven: waiting (budget) at %s: %s; next: %s", e.Step, e.Detail, e.Next)); err != nil {
+			return err
+		}
+	}
+	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, Until: e.Until})
 }
 
 // complete closes a task whose change has landed; one without a change goes

@@ -13,6 +13,7 @@ type ScriptInput struct {
 	Command string   `json:"command,omitempty"`
 	Checks  []string `json:"checks,omitempty"`
 	Env     []string `json:"env,omitempty"` // KEY=VALUE
+	Workdir string   `json:"workdir,omitempty"`
 }
 
 // scriptStep is a step that runs a shell command or the plan's checks.
@@ -24,7 +25,11 @@ type scriptStep struct {
 
 // Run renders the command and asks for it to be run.
 func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
-	input := ScriptInput{}
+	env, err := s.environment(c.name, c.spec.Env)
+	if err != nil {
+		return Outcome{}, err
+	}
+	input := ScriptInput{Env: env, Workdir: c.spec.Workdir}
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {
@@ -34,12 +39,18 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		input.Command = command
 	}
-	for _, key := range sortedKeys(c.spec.Env) {
-		value, err := tmpl.Text(c.name+" env "+key, c.spec.Env[key], s.Data(nil))
-		if err != nil {
-			return Outcome{}, fmt.Errorf("step %s: %w", c.name, err)
-		}
-		input.Env = append(input.Env, key+"="+value)
-	}
 	return s.call(ctx, c.name, Call{Script: &input})
+}
+
+// environment renders the variables that a step sets.
+func (s *State) environment(step string, env map[string]string) ([]string, error) {
+	var all []string
+	for _, key := range sortedKeys(env) {
+		value, err := tmpl.Text(step+" env "+key, env[key], s.Data(nil))
+		if err != nil {
+			return nil, fmt.Errorf("step %s: %w", step, err)
+		}
+		all = append(all, key+"="+value)
+	}
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"strings"
 
@@ -28,15 +29,42 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 		return w.checks(ctx, c.Path, c.Script.Checks, transcript)
 	}
 	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
-	ran, err := w.Commands.Run(ctx, Command{Shell: c.Script.Command, Env: env, Transcript: transcript})
+	sum := sha256.New()
+	ran, err := w.Commands.Run(ctx, Command{
+		Shell: c.Script.Command, Env: env, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
+	})
 	if err != nil {
 		return Result{}, err
 	}
 	result := ran.result("the command")
+	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
+	receipt.Settings = settings(c.Script)
+	result.Receipts = []event.Receipt{receipt}
 	if result.ErrorType != "" {
 		return w.unfinished(ctx, result)
 	}
 	return w.committed(ctx, c, b, result, "")
+}
+
+// settings is what makes a script's run differ from that of the same command
+// elsewhere; empty: nothing.
+func settings(s *ScriptInput) string {
+	if len(s.Env) == 0 && s.Workdir == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Workdir}, s.Env...), "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// receipt is the proof that a command ran on a tree.
+func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
+	receipt := event.Receipt{
+		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, Log: hex.EncodeToString(log.Sum(nil)),
+	}
+	if r.Stopped != "" {
+		receipt.ExitCode = -1
+	}
+	return receipt
 }
 
 // result makes a leaf's result of a command's end; what names the command.
@@ -91,13 +119,7 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, before e
 	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
-	receipt := event.Receipt{
-		Command: check, ExitCode: ran.ExitCode, Tree: tree,
-		Duration: ran.Duration, Log: hex.EncodeToString(sum.Sum(nil)),
-	}
-	if ran.Stopped != "" {
-		receipt.ExitCode = -1
-	}
+	receipt := ran.receipt(check, tree, sum)
 	return ran, receipt, w.emit(event.CheckEnded, path, receipt)
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -12,13 +13,14 @@ import (
 // State is what the steps of one run know: the task, and what the steps before
 // them gave. It is made of recorded results only.
 type State struct {
-	leaves  Leaves
-	task    map[string]any
-	attempt string // summary of the prior session
+	leaves Leaves
+	task   map[string]any
+	prior  string // summary of the session before
 
 	at       place
-	retry    int  // attempts of the current leaf that came before
-	tolerant bool // a failure of the current leaf stops nothing
+	attempt  int     // of the step at work: 1, 2, ...
+	tolerant bool    // a failure of the current leaf stops nothing
+	limits   []Limit // that hold for the step at work, the outermost first
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any
@@ -27,7 +29,7 @@ type State struct {
 
 	files    []string
 	commits  []string
-	receipts []event.Receipt // of the checks that last ran
+	receipts []event.Receipt // of scripts and checks
 	tree     string          // the worktree after the last leaf
 	summary  string          // of the first agent: what the change is about
 }
@@ -41,13 +43,22 @@ type loopState struct {
 // not run have defined values, those of a step that was skipped.
 func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 	s := &State{
-		leaves: leaves, task: grimoires.TaskData(plan.Task), attempt: plan.Attempt,
-		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(),
+		leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
+		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(), attempt: 1,
 	}
 	for step := range plan.Grimoire.All() {
 		s.skipped(step.Name, step.Output)
 	}
 	return s
+}
+
+// name is what paths call a step with steps inside: the first attempt has no
+// number.
+func (s *State) name(step string) string {
+	if s.attempt == 1 {
+		return step
+	}
+	return fmt.Sprintf("%s#%d", step, s.attempt)
 }
 
 // Data is what templates see; input is that of the step.
@@ -65,7 +76,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 	}
 	maps.Copy(data, map[string]any{
 		"task": s.task, "bead": s.task, "steps": s.steps, "previous": s.previous,
-		"loop": loop, "loop_entry": s.entry, "input": input, "attempt": s.attempt,
+		"loop": loop, "loop_entry": s.entry, "input": input, "attempt": s.prior,
 		"artifacts": map[string]any{
 			"files": s.files, "commit": commit, "commits": s.commits, "task_ids": []string{str(s.task["id"])},
 		},
@@ -73,14 +84,18 @@ func (s *State) Data(input map[string]any) map[string]any {
 	return data
 }
 
-// done takes the result of a step into the state.
-func (s *State) done(name, output string, r Result) {
+// named lets later steps know the result of a step by its name.
+func (s *State) named(name, output string, r Result) {
 	value := view(r, false)
 	s.steps[name] = value
 	s.previous = value
 	if output != "" {
 		s.outputs[output] = tmpl.Output{Text: r.Output, Parts: value}
 	}
+}
+
+// done takes what a leaf made into the state.
+func (s *State) done(r Result) {
 	for _, f := range r.Files {
 		if !slices.Contains(s.files, f) {
 			s.files = append(s.files, f)
@@ -92,12 +107,21 @@ func (s *State) done(name, output string, r Result) {
 	if r.Tree != "" {
 		s.tree = r.Tree
 	}
-	if len(r.Receipts) > 0 {
-		s.receipts = r.Receipts
-	}
+	s.receipts = append(s.receipts, r.Receipts...)
 	if s.summary == "" {
 		s.summary = r.Summary
 	}
+}
+
+// proofs are the receipts of what ran on the tree as it is now.
+func (s *State) proofs() []event.Receipt {
+	var now []event.Receipt
+	for _, r := range s.receipts {
+		if r.Tree == s.tree {
+			now = append(now, r)
+		}
+	}
+	return now
 }
 
 // skipped gives a step that did not run its defined values. previous stays:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Step is one node of a planned grimoire. It reads nothing but its state: the
@@ -18,16 +19,25 @@ type Leaves interface {
 	Do(ctx context.Context, call Call) (Result, error)
 }
 
-// Call asks for the work of one leaf: plain data. Exactly one of Agent, Script
-// and Merge is set.
+// Call asks for the work of one leaf: plain data. Exactly one of Agent, Script,
+// Merge and Pause is set.
 type Call struct {
 	Path   string       `json:"path"` // step path with attempt: tests[2]/fix#1
 	Step   string       `json:"step"` // the step's name
 	Agent  *AgentInput  `json:"agent,omitempty"`
 	Script *ScriptInput `json:"script,omitempty"`
 	Merge  *MergeInput  `json:"merge,omitempty"`
+	Pause  *PauseInput  `json:"pause,omitempty"`
 	// Tolerated says that the run goes on when the leaf fails.
 	Tolerated bool `json:"tolerated,omitempty"`
+	// Limits are the budgets that hold for the leaf. They are no part of what it
+	// is asked: a person may raise them while the session waits.
+	Limits []Limit `json:"-"`
+}
+
+// PauseInput is what a leaf is given that only lets time pass.
+type PauseInput struct {
+	For time.Duration `json:"for_ns"`
 }
 
 // Kind is the type of the step, as grimoires name it.
@@ -37,6 +47,8 @@ func (c Call) Kind() string {
 		return "agent"
 	case c.Script != nil:
 		return "script"
+	case c.Pause != nil:
+		return "pause"
 	default:
 		return "merge"
 	}
@@ -45,11 +57,15 @@ func (c Call) Kind() string {
 // place is where in the tree a step stands: its path grows with each loop.
 type place []string
 
+// iteration is the place of the steps inside a loop.
 func (p place) iteration(loop string, n int) place {
 	return append(p[:len(p):len(p)], fmt.Sprintf("%s[%d]", loop, n))
 }
 
+// of returns the path of a step here.
+func (p place) of(name string) string { return strings.Join(append(p[:len(p):len(p)], name), "/") }
+
 // leaf returns the path of one attempt of a leaf.
 func (p place) leaf(name string, attempt int) string {
-	return strings.Join(append(p[:len(p):len(p)], fmt.Sprintf("%s#%d", name, attempt)), "/")
+	return p.of(fmt.Sprintf("%s#%d", name, attempt))
 }

@@ -97,6 +97,23 @@ func TestTree(t *testing.T) {
 			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", runner.Stopped, runner.Blocked,
 		},
 		{
+			"retried, then goes on", "steps:\n- {name: a, type: script, command: x, on_fail: continue, retries: 1}\n- {name: b, type: script, command: y}",
+			failing("a#1", "a#2"), "a#1 a#2 b#1", runner.Passed, "",
+		},
+		{
+			"a pause before each further try", "steps:\n- {name: a, type: script, command: x, retries: 2, backoff: 10s}",
+			failing("a#1", "a#2"), "a#1 a/backoff#1 a#2 a/backoff#2 a#3", runner.Passed, "",
+		},
+		{
+			"a loop is tried again", "steps:\n- name: l\n  type: loop\n  retries: 1\n  steps:\n  - {name: a, type: script, command: x}\n  - {name: b, type: script, command: x, retries: 1, on_success: exit_loop}",
+			failing("l[1]/b#1", "l[1]/b#2", "l#2[1]/b#1"), "l[1]/a#1 l[1]/b#1 l[1]/b#2 l#2[1]/a#1 l#2[1]/b#1 l#2[1]/b#2", runner.Passed, "",
+		},
+		{
+			"attempts count for their own step", "steps:\n- name: l\n  type: loop\n  retries: 2\n  steps:\n  - name: i\n    type: loop\n    retries: 1\n    steps:\n    - {name: a, type: script, command: x, on_success: exit_loop}\n  - {name: b, type: script, command: x, on_success: exit_loop}",
+			failing("l[1]/i[1]/a#1", "l[1]/i#2[1]/a#1", "l#2[1]/b#1"),
+			"l[1]/i[1]/a#1 l[1]/i#2[1]/a#1 l#2[1]/i[1]/a#1 l#2[1]/b#1 l#3[1]/i[1]/a#1 l#3[1]/b#1", runner.Passed, "",
+		},
+		{
 			"when false", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, when: \"{{.previous.failed}}\"}\n- {name: c, type: script, command: z, when: \"{{.steps.b.skipped}}\"}",
 			ok, "a#1 c#1", runner.Passed, "",
 		},

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/budget"
+	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/ledger"
 )
 
 // Workshop is Leaves that does the work for real, in the worktree of one task.
@@ -28,6 +31,10 @@ type Workshop struct {
 	// Approve answers a merge review by itself; empty: a person does. It is who
 	// the record says has approved.
 	Approve string
+	Prices  budget.Prices // of models whose CLI does not say what they cost
+	Purse   *Purse        // shared with other tasks; nil: there is none
+
+	ledger *ledger.Ledger
 }
 
 // stage is the worktree as a step finds and leaves it.
@@ -66,6 +73,9 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // agents runs agents.
 type agents interface {
+	// Await returns when the agents' account has no limit that is known. The clocks
+	// of the step stand still meanwhile. A limit that is not waited for is a *Wait.
+	Await(ctx context.Context, path string) error
 	Run(ctx context.Context, run AgentRun) (agent.Report, error)
 	// Recall reads the report of a run that coven did not see the end of from
 	// its transcript; complete says whether the agent had given its result.
@@ -79,8 +89,15 @@ type AgentRun struct {
 	Conversation string
 	Resume       bool
 	Prompt       string
+	Agent        string // its definition; empty: build
 	Model        string
+	Provider     string   // empty: the plan's
+	Env          []string // KEY=VALUE
+	Workdir      string   // relative to the worktree
 	Transcript   io.Writer
+	// Spend is told what the run has used so far after each answer of the model;
+	// an error stops the agent.
+	Spend func(used event.Usage) error
 }
 
 // commands runs shell commands, contained, in the worktree.
@@ -92,6 +109,7 @@ type commands interface {
 type Command struct {
 	Shell      string // given to sh -c
 	Env        []string
+	Workdir    string // relative to the worktree
 	Transcript io.Writer
 }
 
@@ -115,22 +133,48 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Result{}, err
 	}
+	spending, err := w.spending(c)
+	if err != nil {
+		return Result{}, err
+	}
 	b, err := w.begin(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := w.do(ctx, c, b)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
+	b.spending = spending
+	charge(ctx, spending.before.Wall)
+	timed, stop := spending.clock(ctx)
+	defer stop()
+	result, err := w.do(timed, c, b)
+	if cause := context.Cause(timed); err != nil && cause != nil {
 		err = cause // whatever was cut off, this is why
 	}
-	if c.Script != nil && errors.Is(err, ErrInterrupted) {
-		err = errors.Join(err, w.park(context.WithoutCancel(ctx), c, b))
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		result, err = Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
 	}
-	return result, err
+	result.Used = spending.total()
+	return result, errors.Join(err, w.cutShort(context.WithoutCancel(ctx), c, b, err))
+}
+
+// cutShort leaves the worktree of a leaf that was stopped so that a person, and
+// the leaf when it goes on, find what they can use.
+func (w *Workshop) cutShort(ctx context.Context, c Call, b beginning, why error) error {
+	switch {
+	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
+		return nil
+	case c.Script != nil:
+		return w.park(ctx, c, b)
+	case c.Agent != nil && isSpent(why):
+		_, err := w.Stage.Snapshot(ctx, "the budget is spent in "+c.Path)
+		return err
+	}
+	return nil
 }
 
 func (w *Workshop) do(ctx context.Context, c Call, b beginning) (Result, error) {
 	switch {
+	case c.Pause != nil:
+		return w.pause(ctx, c, b)
 	case c.Agent != nil:
 		return w.agent(ctx, c, b)
 	case c.Script != nil:
@@ -170,9 +214,12 @@ func (w *Workshop) putBack(ctx context.Context, path, before string) error {
 // beginning is how a leaf finds the worktree.
 type beginning struct {
 	event.StepStart
-	cutOff bool   // the leaf began before and its result was never recorded
-	since  int64  // number of the event of its start
-	origin string // the tree when the leaf began for the first time, earlier attempts included
+	cutOff bool      // the leaf began before and its result was never recorded
+	since  int64     // number of the event of its start
+	at     time.Time // when it began
+	origin string    // the tree when the leaf began for the first time, earlier attempts included
+
+	spending *spending
 }
 
 // begin records that a leaf starts, with the worktree as it is, or finds the
@@ -181,6 +228,9 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 	b, ok, err := w.begun(c.Path)
 	if ok || err != nil {
 		return b, err
+	}
+	if c.Pause != nil {
+		return b, w.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
 	}
 	snapshot, err := w.Stage.Snapshot(ctx, "start of "+c.Path)
 	if err != nil {
@@ -209,7 +259,7 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 			if err := e.Decode(&b.StepStart); err != nil {
 				return b, false, err
 			}
-			b.cutOff, b.since, ok = true, e.Seq, true
+			b.cutOff, b.since, b.at, ok = true, e.Seq, e.Time, true
 			if b.origin == "" {
 				b.origin = b.Tree
 			}
@@ -220,6 +270,22 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 		}
 	}
 	return b, ok, nil
+}
+
+// pause lets time pass: what is left of it when it was cut off.
+func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, error) {
+	left := c.Pause.For
+	if b.cutOff {
+		left -= ourclock.Since(b.at)
+	}
+	timer := ourclock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	case <-timer.C:
+		return Result{OK: true, Summary: "waited " + c.Pause.For.String()}, nil
+	}
 }
 
 func (w *Workshop) emit(t event.Type, path string, data any) error {

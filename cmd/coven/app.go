@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/screen"
 )
@@ -46,7 +47,7 @@ func (a *app) screen(asJSON bool, draw func(event.Event) string) *screen.Screen 
 func newApp() *app {
 	return &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: time.Now, self: os.Executable,
+		getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: clock.Now, self: os.Executable,
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		size: func() (int, int) {
 			width, height, err := term.GetSize(int(os.Stdout.Fd()))

@@ -72,6 +72,7 @@ func (h *house) find(id string) (session.View, error) {
 
 // stateText is a session's state in words: waiting (review).
 func stateText(v session.View) string {
+	v = v.Shown()
 	if v.Reason != "" {
 		return v.Status + " (" + v.Reason + ")"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
@@ -28,6 +30,8 @@ type crew struct {
 	session  *session.Session
 	provider string
 	idle     time.Duration
+	limits   config.Limits
+	waits    waits
 	mail     *mailbox
 }
 
@@ -41,7 +45,11 @@ type agents struct{ *crew }
 
 // Run implements runner's agents.
 func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
-	driver, err := c.driver(ctx)
+	driver, err := c.driver(ctx, run.Provider)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	account, err := c.account(ctx)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -53,30 +61,37 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
+	dir, err := workdir(root, run.Workdir)
+	if err != nil {
+		return agent.Report{}, err
+	}
 	c.mail.anew()
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	return c.engine.agents.Run(ctx, agent.Job{
+	tab := &tab{crew: c.crew, account: account}
+	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
-		Dir: root, Pass: c.site.pass, Env: []string{"COVEN_STEP_KEY=" + run.Key}, Idle: c.idle,
+		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, run.Env...), Idle: c.idle, Spend: run.Spend,
 		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
-		Say: func(part provider.Event) error { return c.say(run.Path, part) },
+		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
+		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
+	return report, errors.Join(err, tab.broken)
 }
 
 // Recall implements runner's agents.
 func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report, bool, error) {
-	driver, err := c.driver(ctx)
+	driver, err := c.driver(ctx, "")
 	if err != nil {
 		return agent.Report{}, false, err
 	}
 	return agent.Recall(ctx, driver, transcript)
 }
 
-func (c *crew) driver(ctx context.Context) (provider.Provider, error) {
-	driver, err := c.engine.host.Provider(ctx, c.provider)
+func (c *crew) driver(ctx context.Context, name string) (provider.Provider, error) {
+	driver, err := c.engine.host.Provider(ctx, cmp.Or(name, c.provider))
 	if errors.Is(err, plugins.ErrUnknown) {
 		return nil, usage("coven run --provider claude", "%w (known: claude)", err)
 	}
@@ -133,9 +148,13 @@ type commands struct{ *crew }
 
 // Run implements runner's commands.
 func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
+	dir, err := workdir(c.site.tree.Path, cmd.Workdir)
+	if err != nil {
+		return runner.Ran{}, err
+	}
 	start := time.Now()
 	exit, output, err := c.engine.launcher.Run(ctx, process.Spec{
-		Argv: []string{"sh", "-c", cmd.Shell}, Dir: c.site.tree.Path,
+		Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir,
 		Env:        append(agent.Environment(c.site.environ(), c.site.pass), cmd.Env...),
 		Transcript: cmd.Transcript, Idle: c.idle,
 	})
@@ -151,6 +170,23 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, exit.Cause
 	}
 	return ran, nil
+}
+
+// workdir is the directory of a step, inside the worktree: no link leads out.
+func workdir(root, dir string) (string, error) {
+	if dir == "" {
+		return root, nil
+	}
+	inside, err := os.OpenRoot(root)
+	if err != nil {
+		return "", fmt.Errorf("open the worktree: %w", err)
+	}
+	defer inside.Close() //nolint:errcheck // read only
+	info, err := inside.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return "", &runner.RefusedError{Reason: "workdir not found: " + dir}
+	}
+	return filepath.Join(root, dir), nil
 }
 
 // logs holds the raw terminal bytes of steps: runner's interface.

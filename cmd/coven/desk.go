@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
@@ -27,7 +27,8 @@ type desk struct {
 	engine  *engine
 	screen  *screen.Screen
 	json    bool
-	approve string // who approves merge reviews by himself; empty: a person is asked
+	approve string        // who approves merge reviews by himself; empty: a person is asked
+	purse   *runner.Purse // of all tasks of this command; nil: there is no budget
 }
 
 func (d *desk) app() *app { return d.house.app }
@@ -68,7 +69,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
 		return runner.Ending{}, err
 	}
-	return d.work(ctx, s, j, plan, started, 0)
+	return d.work(ctx, s, j, plan, started)
 }
 
 // admit claims the task for the new session, clears away what an earlier one
@@ -126,9 +127,12 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 }
 
 // resume goes on with a session that is not over. The step that blocked it runs
-// again.
-func (d *desk) resume(ctx context.Context, v session.View) (runner.Ending, error) {
-	retry := event.Resumed{}
+// again. more is added to the budgets that hold where it waits.
+func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
+	retry := event.Resumed{Budget: more}
+	if more != (budget.Amount{}) {
+		retry.At = v.WaitsAt
+	}
 	if v.Status == session.Blocked || v.Status == session.Failed {
 		retry.Retry = v.Failing
 	}
@@ -154,10 +158,6 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err != nil {
 		return runner.Ending{}, err
 	}
-	active := v.Active
-	if retry != (event.Resumed{}) {
-		active = 0 // a person wants it to go on: the run's time begins anew
-	}
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
 	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {
@@ -172,7 +172,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
 		return runner.Ending{}, err
 	}
-	return d.work(ctx, s, j, plan, v.Info, active)
+	return d.work(ctx, s, j, plan, v.Info)
 }
 
 // claimAgain claims the task in its tracker for a session that was blocked.
@@ -215,17 +215,19 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 }
 
 // work runs a session to its next end and shows it.
-func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session, active time.Duration) (runner.Ending, error) {
+func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
 		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
-		mail: newMailbox(s),
+		limits: d.house.config.Limits,
+		mail:   newMailbox(s),
 	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site, Active: active,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
 			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Prices: d.house.config.Prices, Purse: d.purse,
 		},
 	}
 	for _, e := range sinceStart(s.Events()) {
@@ -308,8 +310,11 @@ func exitOf(e runner.Ending) int {
 	case runner.Interrupted:
 		return exitInterrupted
 	case runner.Waiting:
-		if e.Reason == "limit" {
+		switch e.Reason {
+		case "limit":
 			return exitLimit
+		case "budget":
+			return exitBudget
 		}
 		return exitPerson
 	case runner.Blocked:

@@ -77,6 +77,7 @@ type engine struct {
 	launcher *process.Launcher
 	host     *plugins.Host
 	agents   *agent.Runner
+	accounts *accounts
 }
 
 func (h *house) start() (*engine, error) {
@@ -100,7 +101,7 @@ func (h *house) start() (*engine, error) {
 		},
 	})
 	return &engine{
-		scratch: private, launcher: launcher, host: host,
+		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root),
 		agents: &agent.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: h.app.environ, Version: version, Sockets: private.Path(),
 		},

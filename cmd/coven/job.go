@@ -64,6 +64,15 @@ func (t told) Release(ctx context.Context, why string) error {
 	return taken(err)
 }
 
+// Note says something on the task.
+func (t told) Note(ctx context.Context, text string) error {
+	if t.job.tracker == nil {
+		return nil
+	}
+	_, err := t.job.tracker.Note(ctx, t.job.task.ID, t.actor, text)
+	return taken(err)
+}
+
 // taken lets a task go that is somebody else's: then it is not ours to change.
 func taken(err error) error {
 	if errors.As(err, new(*task.ClaimedError)) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -25,7 +26,7 @@ func (s *site) keep(ctx context.Context, every time.Duration) (kept context.Cont
 	done := make(chan struct{})
 	var side sync.WaitGroup
 	side.Go(func() {
-		ticker := time.NewTicker(every)
+		ticker := time.NewTicker(clock.World(every))
 		defer ticker.Stop()
 		for {
 			select {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -29,6 +30,9 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 	plan, err := d.house.library.Freeze(g, checks)
 	if err != nil {
 		return nil, err
+	}
+	if plan.Grimoire.Budget == (budget.Amount{}) {
+		plan.Grimoire.Budget = cfg.Budget
 	}
 	plan.Model = cmp.Or(c.model, cfg.DefaultModel)
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)

@@ -143,7 +143,8 @@ func (p *readyPool) forgotten(ctx context.Context, held worktree.Held) []job {
 	return nil
 }
 
-// limitPause is how long a watching coven lets a rate limit be.
+// limitPause is how long a watching coven lets a rate limit be that it did not
+// wait for, also when nobody knows how long it lasts.
 const limitPause = 5 * time.Minute
 
 // goesOn says whether a session needs nobody's word to go on: its coven was
@@ -158,7 +159,8 @@ func (p *readyPool) goesOn(v session.View) bool {
 	case v.Reason == "checkout":
 		return time.Since(at) >= pollEvery
 	}
-	return v.Reason == "limit" && time.Since(v.Updated) >= limitPause
+	now := p.house.app.now()
+	return v.Reason == "limit" && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
 func (p *readyPool) begun(j job) { p.tried[j.task.ID] = time.Now() }

@@ -2,50 +2,86 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
 
 func newResume(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume [TASK]",
+	var more string
+	cmd := &cobra.Command{
+		Use:   "resume [TASK] [--budget usd=+5]",
 		Short: "Go on with a session that was interrupted, limited or blocked",
 		Long: `Go on with a task's session: steps that are on record are not run again, an
 agent that was cut off goes on with its conversation, a step that blocked the
 task is run anew. Without TASK: every session that was interrupted, that met a
-limit, or that waited for the checkout.`,
+limit, or that waited for the checkout.
+
+--budget adds to the budgets that hold where the task waits: usd, tokens, turns
+and wall (a duration), several with commas between them.`,
+		Example: `  coven resume
+  coven resume bd-12 --budget usd=+5,turns=+50`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeTasks(resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.atDesk(cmd.Context(), func(d *desk) error { return resume(cmd.Context(), d, args) })
+			amount, err := moreBudget(more)
+			if err != nil {
+				return err
+			}
+			return a.atDesk(cmd.Context(), func(d *desk) error {
+				if len(args) == 0 {
+					return resumeAll(cmd.Context(), d, amount)
+				}
+				v, err := d.find(args[0])
+				if err != nil {
+					return err
+				}
+				return outcome(d.goOn(cmd.Context(), v, amount))
+			})
 		},
 	}
+	cmd.Flags().StringVar(&more, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
+	return cmd
 }
 
-func resume(ctx context.Context, d *desk, args []string) error {
-	if len(args) == 1 {
-		v, err := d.find(args[0])
-		if err != nil {
-			return err
-		}
-		return outcome(d.goOn(ctx, v))
+// moreBudget reads what a person adds to a budget.
+func moreBudget(text string) (budget.Amount, error) {
+	if text == "" {
+		return budget.Amount{}, nil
 	}
+	more, err := budget.ParseMore(text)
+	if err != nil {
+		return more, usage("coven resume TASK --budget usd=+5", "--budget: %w", err)
+	}
+	return more, nil
+}
+
+// resumeAll goes on with every session that only needs somebody to start it.
+func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	views, broken := session.List(d.house.repo.Root)
 	d.app().explain(broken)
-	code, count := exitOK, 0
+	code, count, poor := exitOK, 0, 0
 	for _, v := range views {
-		if v.Status != session.Interrupted && (v.Status != session.Waiting || v.Reason == "review") {
+		if !resumable(v, more) {
+			if v.Status == session.Waiting && v.Reason == "budget" {
+				poor, code = poor+1, worse(code, exitBudget)
+			}
 			continue
 		}
-		err := outcome(d.goOn(ctx, v))
+		err := outcome(d.goOn(ctx, v, more))
 		d.explain(err)
 		code, count = worse(code, codeOf(err)), count+1
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if poor > 0 {
+		err := d.app().say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		return errors.Join(err, status(code))
 	}
 	if count == 0 {
 		return d.app().say("nothing to resume\n  next: coven status\n")
@@ -53,8 +89,20 @@ func resume(ctx context.Context, d *desk, args []string) error {
 	return status(code)
 }
 
+// resumable says whether a session goes on when a person starts it again. One
+// whose budget is spent goes on with more only.
+func resumable(v session.View, more budget.Amount) bool {
+	switch {
+	case v.Status == session.Interrupted:
+		return true
+	case v.Status != session.Waiting || v.Reason == "review":
+		return false
+	}
+	return v.Reason != "budget" || more != (budget.Amount{})
+}
+
 // goOn resumes one session, where that is what its state asks for.
-func (d *desk) goOn(ctx context.Context, v session.View) (runner.Ending, error) {
+func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
 	task := shellWord(v.Task)
 	switch {
 	case v.Status == session.Waiting && v.Reason == "review":
@@ -66,5 +114,5 @@ func (d *desk) goOn(ctx context.Context, v session.View) (runner.Ending, error) 
 	case v.Status == session.Failed, v.Status == session.Cancelled:
 		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
-	return d.resume(ctx, v)
+	return d.resume(ctx, v, more)
 }

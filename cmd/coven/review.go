@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
@@ -105,7 +106,7 @@ func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (ru
 	if err != nil {
 		return runner.Ending{}, err
 	}
-	return d.resume(ctx, v)
+	return d.resume(ctx, v, budget.Amount{})
 }
 
 // answer records a person's answer to the question that v waits with.

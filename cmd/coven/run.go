@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -29,6 +31,7 @@ type runOptions struct {
 	model       string
 	onto        string
 	base        string
+	budget      string
 	autoApprove bool
 	yes         bool
 	watch       bool
@@ -71,6 +74,7 @@ Ctrl-C twice: stop at once.`,
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
+	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: run.budget of the configuration)")
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "land without asking, once the checks pass")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before many tasks are run")
 	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
@@ -110,7 +114,11 @@ func (o *runOptions) run(ctx context.Context) error {
 	if len(todo) == 0 && !o.watch {
 		return o.app.say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
-	if ok, err := o.confirm(ctx, h, len(todo)); err != nil || !ok {
+	limit, err := o.limit(h)
+	if err != nil {
+		return err
+	}
+	if ok, err := o.confirm(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
 	e, err := h.start()
@@ -118,7 +126,20 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	return o.work(ctx, &desk{house: h, engine: e, json: o.json, approve: o.approver()}, from, len(todo), target)
+	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
+	return o.work(ctx, d, from, len(todo), target)
+}
+
+// limit is the budget of all tasks of this run together.
+func (o *runOptions) limit(h *house) (budget.Amount, error) {
+	if o.budget == "" {
+		return h.config.Run.Budget, nil
+	}
+	limit, err := budget.Parse(o.budget)
+	if err != nil {
+		return limit, usage("coven run --budget usd=5", "--budget: %w", err)
+	}
+	return limit, nil
 }
 
 // work runs the tasks and shows them.
@@ -264,19 +285,56 @@ func (h *house) wordsOf(id string) (job, error) {
 	return job{task: t}, nil
 }
 
-// confirm asks once before many tasks are run.
-func (o *runOptions) confirm(ctx context.Context, h *house, count int) (bool, error) {
-	if count <= manyTasks || o.yes || !o.app.interactive || o.json {
+// confirm asks once before many tasks are run, and before one that nothing
+// limits.
+func (o *runOptions) confirm(ctx context.Context, h *house, todo []job, limit budget.Amount) (bool, error) {
+	if o.yes || !o.app.interactive || o.json || len(todo) == 0 {
 		return true, nil
 	}
-	width := cmp.Or(o.width, h.config.Run.MaxTasks)
-	text := fmt.Sprintf("Run %d tasks, %d at once? %s [y]es [n]o ", count, min(width, count), h.costText(count))
-	answer, err := o.app.ask(ctx, text)
+	most, limited := o.most(h, todo, limit)
+	if len(todo) <= manyTasks && limited {
+		return true, nil
+	}
+	what := "1 task"
+	if len(todo) > 1 {
+		width := cmp.Or(o.width, h.config.Run.MaxTasks)
+		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
+	}
+	cost := "Nothing limits what that costs." + h.before(len(todo))
+	if limited {
+		cost = "That costs at most " + most.String() + "."
+	}
+	answer, err := o.app.ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, cost))
 	return strings.HasPrefix(answer, "y"), err
 }
 
-// costText says what tasks can cost: nothing limits it, but those before tell.
-func (h *house) costText(count int) string {
+// most is what tasks can cost at most: limited is false when nothing says so.
+func (o *runOptions) most(h *house, todo []job, limit budget.Amount) (most budget.Amount, limited bool) {
+	limited = true
+	for _, j := range todo {
+		choice, err := h.grimoireOf(j.task, o.grimoire)
+		if err != nil {
+			return limit, true // the task will not run
+		}
+		g, err := h.library.Load(choice.Grimoire)
+		if err != nil {
+			return limit, true // the task will not run
+		}
+		of := g.Budget
+		if of == (budget.Amount{}) {
+			of = h.config.Budget
+		}
+		limited = limited && (of.USD > 0 || of.Tokens > 0 || of.Turns > 0 || of.Wall > 0)
+		most = most.Add(of)
+	}
+	if limit != (budget.Amount{}) {
+		return limit, true
+	}
+	return most, limited
+}
+
+// before says what earlier tasks cost.
+func (h *house) before(count int) string {
 	views, _ := session.List(h.repo.Root) // what cannot be read tells nothing
 	sum, most, n := 0.0, 0.0, 0
 	for _, v := range views {
@@ -284,11 +342,10 @@ func (h *house) costText(count int) string {
 			sum, most, n = sum+cost, max(most, cost), n+1
 		}
 	}
-	const unlimited = "Nothing limits what they cost."
 	if n == 0 {
-		return unlimited
+		return ""
 	}
-	return fmt.Sprintf("%s The %d before cost $%.2f each, at most $%.2f: about $%.2f.", unlimited, n, sum/float64(n), most, sum/float64(n)*float64(count))
+	return fmt.Sprintf(" The %d before cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
 }
 
 // preface says what the user should know before agents work.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
@@ -149,7 +150,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
 	case prior.Status == session.Running:
 		return runner.Ending{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
-		return d.resume(ctx, prior)
+		return d.resume(ctx, prior, budget.Amount{})
 	}
 	target, err := d.house.repo.Target(ctx, s.onto) // the task before may have moved it
 	if err != nil {

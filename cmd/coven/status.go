@@ -28,6 +28,9 @@ func newStatus(a *app) *cobra.Command {
 				views = current(views)
 			}
 			if asJSON {
+				for i := range views {
+					views[i] = views[i].Shown()
+				}
 				return a.sayJSON(views)
 			}
 			return a.statusTable(views)

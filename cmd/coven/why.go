@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -79,10 +80,6 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 		r.Next = nextOf(v)
 	case session.Interrupted:
 		r.Reason = h.interrupted(v)
-	case session.Waiting:
-		if v.Reason == "limit" {
-			r.Reason += fmt.Sprintf(" (met at %s; the API has not said until when)", v.Updated.Local().Format("15:04"))
-		}
 	}
 	return r, nil
 }
@@ -91,6 +88,9 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 // one that waits for its turn to land, who has it.
 func (h *house) atWork(v session.View) string {
 	now := h.app.now()
+	if v.Parked != nil {
+		return fmt.Sprintf("%s (pid %s for %s)", screen.Limit(*v.Parked, now), pidOf(v.Holder), age(now, v.Since))
+	}
 	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), pidOf(v.Holder), age(now, v.Since))
 	last := v.Steps
 	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {

@@ -59,6 +59,16 @@ type Job struct {
 	// read: one that is read when the agent comes to its end is not taken, and
 	// stays with its sender.
 	Messages <-chan Message
+	// Spend is told what the run used so far, at the end of each answer of the model
+	// API. Its error stops the agent before it asks for another: see Budget. An
+	// answer after which the agent is done is let be. nil: there is no budget.
+	Spend func(used event.Usage) error
+	// Limit is told of each refusal of the API for a rate limit or an overload, and
+	// says whether the agent is to be stopped. nil: it never is; the CLI may wait.
+	Limit func(provider.Limit) (stop bool)
+	// SameCall is how often in a row an agent may make the same call, or the same
+	// few calls, with the same result: then it is stopped. 0: as often as it likes.
+	SameCall int
 	// Emit makes an event durable. Called from several goroutines.
 	Emit func(t event.Type, data any) error
 	// Say takes each part of the conversation as it comes.
@@ -90,7 +100,9 @@ const (
 	None        Kind = ""
 	Timeout     Kind = "timeout"           // out of time, or silent for too long
 	ProcessExit Kind = "process_exit"      // the CLI ended on its own without success
-	Limit       Kind = "limit"             // the API refused for a rate limit or overload, retries included
+	Limit       Kind = "limit"             // the API refused for a rate limit or overload
+	Budget      Kind = "budget"            // Job.Spend said so
+	Stuck       Kind = "stuck"             // it made the same calls over and over
 	Failed      Kind = "provider"          // the CLI says that it failed
 	GateLost    Kind = "gate_lost"         // coven's permission server went away
 	Ungated     Kind = "permission_denied" // a tool ran that nobody was asked about
@@ -106,6 +118,8 @@ type Report struct {
 	Started bool            // the CLI told of itself: its conversation exists
 	Heard   []string        // ids of messages that are in the conversation, and of others that coven did not send
 	Result  provider.Result // the last one, with the turns and the usage of all
+	Limit   provider.Limit  // what was said of the last limit, when Kind is Limit
+	Used    event.Usage     // by this run, whether it gave a result or not; not after Recall
 }
 
 // Run runs the agent to its end. The error is coven's own: the CLI could not be
@@ -127,7 +141,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	// What an agent says after coven decided to stop it is no part of its
 	// record: a CLI whose shell command is ended under it may go on and claim
 	// success.
-	record := &transcript{to: job.Transcript}
+	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
+	defer record.end()
 	stop := func() {
 		record.end()
 		close(run.stopping)

@@ -22,6 +22,9 @@ var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
 	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
+	errLimited  = errors.New("the API refuses")
+	errSpent    = errors.New("spent")
+	errStuck    = errors.New("the agent goes in circles")
 )
 
 // run is an agent at work.
@@ -34,6 +37,8 @@ type run struct {
 	talk     *talk
 
 	meter  meter
+	spent  error // what Job.Spend said
+	circle circle
 	report Report
 	broken error // coven could not record or read the run
 	unfed  error // the same of what it says to the agent
@@ -41,7 +46,7 @@ type run struct {
 
 func newRun(job Job) *run {
 	return &run{
-		job: job, talk: newTalk(), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		job: job, talk: newTalk(), circle: circle{most: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
@@ -78,6 +83,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}, task []byte) Rep
 		r.broken = r.unfed
 	}
 	r.judge(exit)
+	r.report.Used = r.meter.total()
 	if _, unheard := r.talk.open(); unheard > 0 {
 		r.warn("the agent ended before it heard the last %d of the messages to it", unheard)
 	}
@@ -97,11 +103,11 @@ func (r *run) guard(lost, done <-chan struct{}) {
 
 // read takes the agent's output line by line until it ends.
 func (r *run) read(ctx context.Context) {
-	lines := bufio.NewReaderSize(r.child.Output(), 64<<10)
+	out := bufio.NewReaderSize(r.child.Output(), 64<<10)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 && r.broken == nil {
-			if r.broken = r.take(ctx, line); r.broken != nil {
+		lines, err := wholeLines(out)
+		if len(bytes.TrimSpace(lines)) > 0 && r.broken == nil {
+			if r.broken = r.take(ctx, lines); r.broken != nil {
 				r.child.Stop(r.broken)
 			}
 		}
@@ -114,8 +120,21 @@ func (r *run) read(ctx context.Context) {
 	}
 }
 
-func (r *run) take(ctx context.Context, line []byte) error {
-	events, err := r.job.Provider.Parse(ctx, line)
+// wholeLines reads a line, and with it those that are there already.
+func wholeLines(out *bufio.Reader) ([]byte, error) {
+	lines, err := out.ReadBytes('\n')
+	if err != nil {
+		return lines, err
+	}
+	there, _ := out.Peek(out.Buffered()) // no more than there is: it cannot fail
+	more := bytes.LastIndexByte(there, '\n') + 1
+	lines = append(lines, there[:more]...)
+	_, err = out.Discard(more)
+	return lines, err
+}
+
+func (r *run) take(ctx context.Context, lines []byte) error {
+	events, err := r.job.Provider.Parse(ctx, lines)
 	if err != nil {
 		return err
 	}
@@ -132,30 +151,84 @@ func (r *run) see(e provider.Event) error {
 	r.report.remember(e)
 	switch e := e.(type) {
 	case provider.Started:
+		r.meter.model = e.Model
 		if slices.Contains(e.FailedServers, mcp.Name) {
 			r.child.Stop(errNoGate)
 		}
 	case provider.Text:
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
+		r.circle.call(e)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
 		r.compare(e)
+		return r.stuck(r.circle.result(e))
 	case provider.Retry:
 		text := fmt.Sprintf("the API answered %d (%s); try %d of %d", e.Status, e.Reason, e.Attempt, e.MaxAttempts)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: text})
 	case provider.Heard:
 		r.talk.heard(e.ID)
+		r.circle.forget() // a person said something else
+		r.overspent()
+	case provider.Limit:
+		r.limited(e)
 	case provider.Spent:
-		if r.meter.spent(e) {
-			return r.job.Emit(event.AgentUsage, r.meter.total())
-		}
+		return r.count(e)
 	case provider.Result:
+		if e.Limit && r.job.Limit != nil {
+			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // there is nothing left to stop
+		}
 		r.meter.settle(r.report.Result.Usage)
+		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.talk.answered()
+		return err
 	}
 	return nil
+}
+
+// count takes what an answer of the model API used.
+func (r *run) count(e provider.Spent) error {
+	begun, ended := r.meter.spent(e)
+	if begun {
+		r.overspent() // when it was to be the last, and is not
+	}
+	if !ended {
+		return nil
+	}
+	used := r.meter.total()
+	if err := r.job.Emit(event.AgentUsage, used); err != nil || r.job.Spend == nil {
+		return err
+	}
+	if r.spent = r.job.Spend(used); !e.Done || e.More {
+		r.overspent()
+	}
+	return nil
+}
+
+// overspent stops an agent whose budget is spent, before it spends more: a shell
+// command that was asked to end would be followed by another question to the API.
+func (r *run) overspent() {
+	if r.spent != nil {
+		r.child.Kill(errSpent)
+	}
+}
+
+// limited stops an agent that met a limit which is worth no waiting for.
+func (r *run) limited(e provider.Limit) {
+	if r.job.Limit != nil && r.job.Limit(e) {
+		r.child.Stop(fmt.Errorf("%w: %s", errLimited, e.Reason))
+	}
+}
+
+// stuck stops an agent that goes in circles.
+func (r *run) stuck(loop *event.Loop) error {
+	if loop == nil {
+		return nil
+	}
+	err := r.job.Emit(event.AgentStuck, *loop)
+	r.child.Stop(fmt.Errorf("%w: %s", errStuck, loopText(*loop, r.job.Dir)))
+	return err
 }
 
 // compare stops the agent at the first call that ran without being asked about.

@@ -19,6 +19,12 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(GateLost, "%v: without it no tool call is allowed", exit.Cause)
 	case errors.Is(exit.Cause, errUngated):
 		r.fail(Ungated, "%v", exit.Cause)
+	case errors.Is(exit.Cause, errSpent):
+		r.fail(Budget, "%v", r.spent)
+	case errors.Is(exit.Cause, errStuck):
+		r.fail(Stuck, "%v", exit.Cause)
+	case errors.Is(exit.Cause, errLimited):
+		r.fail(Limit, "%v", exit.Cause)
 	case r.broken != nil:
 		r.fail(Internal, "%v", r.broken)
 	case exit.Err != nil:

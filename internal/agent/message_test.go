@@ -219,29 +219,6 @@ conversations:
 	}
 }
 
-// Whoever watches sees once per answer of the model what was used until then.
-func TestUsage(t *testing.T) {
-	both(t, `
-conversations:
-- turns:
-  - {chunks: [{text: one}, {text: two}], tools: [{name: Bash, input: {command: touch made}}], usage: {input: 100, output: 7}}
-  - {text: second, usage: {input: 200, output: 8}}
-`, func(t *testing.T, w *world) {
-		w.start()
-		w.succeeded("second")
-		var inputs []int64
-		for _, used := range emitted[event.Usage](w, event.AgentUsage) {
-			inputs = append(inputs, used.Input)
-		}
-		if !slices.Equal(inputs, []int64{100, 300}) {
-			t.Errorf("input tokens so far: %v", inputs)
-		}
-		if used := w.report.Result.Usage; used.InputTokens != 300 || used.OutputTokens != 15 {
-			t.Errorf("used %+v", used)
-		}
-	})
-}
-
 // A CLI that never says that it heard a message does not hang the run: its idle
 // limit ends it.
 func TestMessageNeverHeard(t *testing.T) {

@@ -51,6 +51,8 @@ func (r *Report) remember(e provider.Event) {
 		r.Kind, r.Error = None, ""
 	case provider.Text:
 		r.Text = e.Text
+	case provider.Limit:
+		r.Limit = e
 	case provider.Heard:
 		r.Heard = append(r.Heard, e.ID)
 	case provider.Result:

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -26,21 +27,25 @@ type Errors = yamldoc.Errors
 
 // Config is coven's settings.
 type Config struct {
-	Checks       []string // commands that must pass before a change lands, in order; nil: detect them
-	DefaultModel string   // what agents are asked to use
-	Provider     string   // who drives agents
-	Grimoire     string   // the workflow of tasks that choose none
-	PriorAttempt bool     // tell agents what the session before came to
-	Tracker      string   // where tasks live: auto, bd, br or jsonl
+	Checks       []string      // commands that must pass before a change lands, in order; nil: detect them
+	DefaultModel string        // what agents are asked to use
+	Provider     string        // who drives agents
+	Grimoire     string        // the workflow of tasks that choose none
+	PriorAttempt bool          // tell agents what the session before came to
+	Tracker      string        // where tasks live: auto, bd, br or jsonl
+	Budget       budget.Amount // of runs whose grimoire sets none
+	Prices       budget.Prices // of models whose CLI does not say what they cost
 	Run          Run
 	Env          Env
 	Timeouts     Timeouts
+	Limits       Limits
 	Notify       []Notice // commands that tell a person; of the user's file only
 }
 
 // Run is how tasks are run.
 type Run struct {
-	MaxTasks int // how many at once
+	MaxTasks int           // how many at once
+	Budget   budget.Amount // of all tasks of one coven run together
 }
 
 // Notice is a command that coven runs when a task changes its state.
@@ -59,11 +64,18 @@ type Timeouts struct {
 	Idle time.Duration // a step without output for this long is stopped
 }
 
+// Limits are what ends a step, or a run, that gets nowhere.
+type Limits struct {
+	MaxWait  time.Duration // the longest that a task waits for an account's rate limit
+	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
+}
+
 // Default returns the settings that hold where no file says otherwise.
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 	}
 }
 
@@ -150,14 +162,17 @@ func (f file) open() (*os.File, error) {
 
 // keys are the settings as a file has them.
 type keys struct {
-	Checks       yamldoc.At[[]text] `yaml:"checks"`
-	DefaultModel text               `yaml:"default_model"`
-	Provider     text               `yaml:"provider"`
-	Grimoire     text               `yaml:"grimoire"`
-	PriorAttempt yamldoc.At[bool]   `yaml:"prior_attempt"`
-	Tracker      text               `yaml:"tracker"`
+	Checks       yamldoc.At[[]text]     `yaml:"checks"`
+	DefaultModel text                   `yaml:"default_model"`
+	Provider     text                   `yaml:"provider"`
+	Grimoire     text                   `yaml:"grimoire"`
+	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt"`
+	Tracker      text                   `yaml:"tracker"`
+	Budget       yamldoc.At[amountKeys] `yaml:"budget"`
+	Prices       yamldoc.At[pricesKeys] `yaml:"prices"`
 	Run          struct {
-		MaxTasks yamldoc.At[int] `yaml:"max_tasks"`
+		MaxTasks yamldoc.At[int]        `yaml:"max_tasks"`
+		Budget   yamldoc.At[amountKeys] `yaml:"budget"`
 	} `yaml:"run"`
 	Env struct {
 		Pass yamldoc.At[[]text] `yaml:"pass"`
@@ -165,6 +180,7 @@ type keys struct {
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle"`
 	} `yaml:"timeouts"`
+	Limits limits               `yaml:"limits"`
 	Notify yamldoc.At[[]notice] `yaml:"notify"`
 }
 
@@ -192,6 +208,10 @@ func (c *Config) apply(f file, data []byte) error {
 		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
 	}
 	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
+	c.Budget = amount(doc, k.Budget, c.Budget)
+	c.Run.Budget = amount(doc, k.Run.Budget, c.Run.Budget)
+	c.Prices = prices(doc, k.Prices, c.Prices)
+	c.Limits = k.Limits.over(doc, c.Limits)
 	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
 	return doc.Err()
 }

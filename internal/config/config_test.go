@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/internal/budget"
 )
 
 // project is a repository and a user, each with settings unless empty.
@@ -43,7 +45,8 @@ func TestLoadDefaults(t *testing.T) {
 		c, err := Load(root, getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-			Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, %v", c, err)
@@ -54,15 +57,20 @@ func TestLoadDefaults(t *testing.T) {
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
-			"run: {max_tasks: 5}\nnotify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
+			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\n" +
+			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
 		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
-			"run: {max_tasks: 8}\ntracker: jsonl\n",
+			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
+			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
 	})
 	c, err := Load(root, getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
-		Tracker: "jsonl", Run: Run{MaxTasks: 8},
+		Tracker: "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour},
+		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
+			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
+		)},
 		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}},
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
@@ -98,6 +106,8 @@ timeouts:
   idle: 10
 tracker: linear
 run: {max_tasks: 0}
+budget: {usd: 0}
+prices: {models: [{input: 3}, {model: x}]}
 notify: [{command: x}]
 `,
 		"repo/.coven/config.yml": "",
@@ -118,7 +128,11 @@ notify: [{command: x}]
 .coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)
 .coven/config.yaml:10:10: "linear" is none of auto, bd, br, jsonl
 .coven/config.yaml:11:18: 0 is not between 1 and 64
-.coven/config.yaml:12:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
+.coven/config.yaml:12:9: a budget must be more than 0 ({} for none)
+.coven/config.yaml:13:9: prices need the day on which they held (as_of: 2026-01-31)
+.coven/config.yaml:13:9: a price needs the name of a model, or a pattern of names (model: claude-sonnet-*)
+.coven/config.yaml:13:39: a price needs input and output: US dollars for a million tokens (input: 3, output: 15)
+.coven/config.yaml:14:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -195,7 +209,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%v\nin\n%s", err, b[1])
 		}
 	}
-	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle", "run.max_tasks", "tracker", "notify"} {
+	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle", "run.max_tasks", "run.budget", "budget", "prices", "tracker", "notify"} {
 		if !strings.Contains(string(text), "`"+key+"`") {
 			t.Errorf("%s is not described", key)
 		}

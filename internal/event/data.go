@@ -1,6 +1,11 @@
 package event
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+)
 
 // Session is the data of SessionStarted.
 type Session struct {
@@ -28,13 +33,20 @@ type Resumed struct {
 	// count no more either.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that goes on with it
+	// Budget is what a person adds to the budgets that hold for the step at At:
+	// where the session waits for one. Empty: to that of the whole run only.
+	Budget budget.Amount `json:"budget,omitzero"`
+	At     string        `json:"at,omitempty"`
 }
 
 // Waiting is the data of SessionWaiting.
 type Waiting struct {
-	Reason string `json:"reason"` // review, limit, checkout, ...: design, States
-	Detail string `json:"detail"` // one line for a person
-	Next   string `json:"next"`   // the one command that goes on
+	Reason string `json:"reason"`         // review, limit, checkout, ...: design, States
+	Detail string `json:"detail"`         // one line for a person
+	Next   string `json:"next"`           // the one command that goes on
+	Step   string `json:"step,omitempty"` // path of the step that waits
+	// Until is when going on is of use: the end of a limit. Zero: at any time.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Ended is the data of the events that end a session.
@@ -80,14 +92,41 @@ type Message struct {
 	By   string `json:"by"` // a person's name
 }
 
-// Usage is the data of AgentUsage: what one run of an agent used so far, for
-// those who watch. The truth is the result of the step.
+// Usage is the data of AgentUsage: what one run of an agent, from its
+// AgentStarted on, used so far. It comes at the end of each answer of the model
+// API and after each result: the last one is all that a run used that was killed,
+// but for the answer that was cut off.
 type Usage struct {
-	Input      int64   `json:"input"`          // tokens
-	Output     int64   `json:"output"`         // tokens; of answers that the last result does not count, only what the API said at their start
-	CacheRead  int64   `json:"cache_read"`     // tokens
-	CacheWrite int64   `json:"cache_write"`    // tokens
-	Cost       float64 `json:"cost,omitempty"` // US dollars up to the last result, when there was one
+	Input      int64   `json:"input"`           // tokens
+	Output     int64   `json:"output"`          // tokens
+	CacheRead  int64   `json:"cache_read"`      // tokens
+	CacheWrite int64   `json:"cache_write"`     // tokens
+	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as the CLI reckons; 0 before
+	Turns      int     `json:"turns"`           // answers of the model API
+	Model      string  `json:"model,omitempty"` // id of the model that answered last
+}
+
+// Limit is the data of LimitMet: the account's API refuses, and no agent of the
+// task is at work.
+type Limit struct {
+	Account string    `json:"account"`
+	Until   time.Time `json:"until,omitzero"` // when the limit ends, as the API says; zero: it did not say
+	Reason  string    `json:"reason"`         // a word: five_hour, rate_limit, overloaded
+	At      time.Time `json:"at"`             // when the task goes on by itself
+}
+
+// Loop is the data of AgentStuck: calls that an agent made over and over.
+type Loop struct {
+	Calls []LoopCall `json:"calls"` // of one round, in order
+	Count int        `json:"count"` // rounds
+}
+
+// LoopCall is a call of a Loop, which had the same result each time.
+type LoopCall struct {
+	Tool   string          `json:"tool"`
+	Input  json.RawMessage `json:"input"`
+	Result string          `json:"result"` // at most its first 2 KiB
+	Error  bool            `json:"error,omitempty"`
 }
 
 // Tool is the data of AgentTool: a call as it was seen in the agent's stream.
@@ -123,6 +162,7 @@ type Receipt struct {
 	Tree     string        `json:"tree"` // of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
+	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
 }
 
 // Landing is the data of LandIntended and LandDone.

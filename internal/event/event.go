@@ -47,7 +47,11 @@ const (
 	AgentRetry   Type = "agent.retry"   // Text
 	AgentMessage Type = "agent.message" // Message: before the agent is told
 	AgentUsage   Type = "agent.usage"   // Usage
+	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
+
+	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stand still
+	LimitOver Type = "limit.over" // none: it goes on
 
 	CheckStarted Type = "check.started" // Check
 	CheckEnded   Type = "check.ended"   // Receipt

@@ -54,6 +54,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, request Request, a
 // answer sends the turn in the form the request asked for. An answer that
 // cannot be finished, on purpose or not, drops the connection.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn) {
+	turn.Limits.tell(w.Header())
 	if !request.Stream {
 		if turn.Cut {
 			panic(http.ErrAbortHandler)
@@ -92,7 +93,23 @@ func fail(w http.ResponseWriter, failure Failure) {
 	if failure.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter/time.Second)))
 	}
+	failure.Limits.tell(w.Header())
 	reply(w, failure.Status, errorBody(failure.Status, "scripted failure"))
+}
+
+// tell sets the headers; the time of the reset is rounded up to whole seconds.
+func (l Limits) tell(header http.Header) {
+	if l.Status == "" {
+		return
+	}
+	header.Set("Anthropic-Ratelimit-Unified-Status", l.Status)
+	if l.Reset > 0 {
+		reset := time.Now().Add(l.Reset + time.Second - 1).Unix()
+		header.Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(reset, 10))
+	}
+	if l.Claim != "" {
+		header.Set("Anthropic-Ratelimit-Unified-Representative-Claim", l.Claim)
+	}
 }
 
 func reply(w http.ResponseWriter, status int, body any) {

@@ -40,6 +40,8 @@ type Turn struct {
 	StopReason string `yaml:"stop_reason"`
 	// Usage defaults to 10 tokens in and 5 out.
 	Usage Usage `yaml:"usage"`
+	// Limits is told with the answer.
+	Limits Limits `yaml:"limits"`
 	// Cut drops the connection in the middle of the last block.
 	Cut bool `yaml:"cut"`
 }
@@ -71,6 +73,15 @@ type Failure struct {
 	Status     int           `yaml:"status"`
 	Times      int           `yaml:"times"`
 	RetryAfter time.Duration `yaml:"retry_after"`
+	Limits     Limits        `yaml:"limits"`
+}
+
+// Limits becomes the headers in which the API tells a subscriber of the
+// account's limits: anthropic-ratelimit-unified-*.
+type Limits struct {
+	Status string        `yaml:"status"` // allowed, allowed_warning, rejected; "" sends no header at all
+	Reset  time.Duration `yaml:"reset"`  // from now; 0 = not told
+	Claim  string        `yaml:"claim"`  // five_hour, seven_day, ...
 }
 
 // Load reads a scenario from a YAML file.

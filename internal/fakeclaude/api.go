@@ -16,10 +16,12 @@ import (
 
 // api asks the model.
 type api struct {
-	model  string
-	system string
-	tools  []object
-	out    *output
+	model   string
+	system  string
+	tools   []object
+	partial bool // print the pieces of answers
+	out     *output
+	limits  limits
 }
 
 // answer is one finished answer of the model.
@@ -39,9 +41,11 @@ type usage struct {
 // apiError is an answer that did not come: status 0 is a connection that broke.
 type apiError struct {
 	status     int
+	said       string // by the API
 	text       string
 	retryAfter time.Duration
-	started    bool // a block had already been shown
+	reset      time.Duration // until the account's limit ends, if that was told
+	started    bool          // a block had already been shown
 	used       usage
 }
 
@@ -64,11 +68,14 @@ func modelID(name string) string {
 // ask gets one answer, with as many retries as the environment allows. Every
 // block is shown, by the given func, as soon as it is complete.
 func (a *api) ask(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
+	if a.partial {
+		a.out.event("system", object{"subtype": "status", "status": "requesting"})
+	}
 	limit := maxRetries()
 	for attempt := 1; ; attempt++ {
 		got, err := a.once(ctx, messages, show)
 		var failed *apiError
-		if err == nil || !errors.As(err, &failed) || !failed.retryable() || attempt > limit {
+		if err == nil || !errors.As(err, &failed) || !failed.retryable(attempt, limit) {
 			return got, err
 		}
 		a.reportRetry(failed, attempt, limit)
@@ -85,11 +92,20 @@ func maxRetries() int {
 	return 10
 }
 
-func (e *apiError) retryable() bool {
+// retryable says whether an attempt that failed is followed by another. With its
+// watchdog the real one never gives up on a limit; without, it does so at once
+// when the wait is long, or a subscriber has used up what was paid for.
+func (e *apiError) retryable(attempt, limit int) bool {
 	switch {
 	case e.started:
 		return false
-	case e.status == 0, e.status == http.StatusUnauthorized, e.status == http.StatusTooManyRequests:
+	case e.limited() && watchdog():
+		return true
+	case attempt > limit, e.retryAfter > longestWait:
+		return false
+	case e.status == http.StatusTooManyRequests:
+		return !subscriber()
+	case e.status == 0, e.status == http.StatusUnauthorized:
 		return true
 	default:
 		return e.status >= 500
@@ -98,7 +114,10 @@ func (e *apiError) retryable() bool {
 
 // delay is far shorter than the real one's, unless the server names one.
 func (e *apiError) delay(attempt int) time.Duration {
-	if e.retryAfter > 0 {
+	switch {
+	case e.reset > 0 && watchdog() && e.status == http.StatusTooManyRequests:
+		return e.reset
+	case e.retryAfter > 0:
 		return e.retryAfter
 	}
 	return time.Duration(attempt) * 5 * time.Millisecond
@@ -153,14 +172,22 @@ func (a *api) once(ctx context.Context, messages []message, show func(object, me
 	}
 	defer func() { _ = response.Body.Close() }() // read to its end, or given up
 	if response.StatusCode != http.StatusOK {
-		return answer{}, statusError(response)
+		return answer{}, a.refusal(response)
 	}
 	reader := &streamReader{show: show}
+	if a.partial {
+		reader.piece = func(event json.RawMessage) {
+			a.out.event("stream_event", object{"event": event, "parent_tool_use_id": nil})
+		}
+	}
 	if err := reader.read(response.Body); err != nil {
 		if reader.failed != nil {
 			return answer{}, reader.failed
 		}
 		return answer{}, connectionError(ctx, reader)
+	}
+	if subscriber() {
+		a.limits.learn(a.out, limitsIn(response.Header))
 	}
 	return reader.answer, nil
 }
@@ -177,7 +204,25 @@ func connectionError(ctx context.Context, reader *streamReader) error {
 	return &apiError{text: text, started: reader.shown, used: reader.answer.usage}
 }
 
-func statusError(response *http.Response) error {
+// refusal reads an answer that is an error.
+func (a *api) refusal(response *http.Response) error {
+	failed := statusError(response)
+	info := limitsIn(response.Header)
+	if at, told := info["resetsAt"].(int64); told {
+		failed.reset = time.Until(time.Unix(at, 0))
+	}
+	if failed.status == http.StatusTooManyRequests && !watchdog() {
+		failed.text = "API Error: Request rejected (429) · " + failed.said
+		if subscriber() {
+			info["status"] = "rejected"
+			a.limits.learn(a.out, info)
+			failed.text = refusedSubscriber(info, failed.said)
+		}
+	}
+	return failed
+}
+
+func statusError(response *http.Response) *apiError {
 	data, _ := io.ReadAll(response.Body) // an error without a text is still one
 	var body struct {
 		Error struct {
@@ -190,7 +235,9 @@ func statusError(response *http.Response) error {
 		text = "Failed to authenticate. " + text
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 when there is none
-	return &apiError{status: response.StatusCode, text: text, retryAfter: time.Duration(seconds) * time.Second}
+	return &apiError{
+		status: response.StatusCode, said: body.Error.Message, text: text, retryAfter: time.Duration(seconds) * time.Second,
+	}
 }
 
 func sleep(ctx context.Context, duration time.Duration) error {

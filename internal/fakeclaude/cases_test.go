@@ -9,9 +9,9 @@ const notebook = `{"cells":[{"cell_type":"code","id":"c1","source":["x=1"],"meta
 	`"metadata":{"language_info":{"name":"python"}},"nbformat":4,"nbformat_minor":5}`
 
 // contractCases are all cases: tools and gate here, the others in
-// lifecases_test.go and messagecases_test.go.
+// lifecases_test.go, messagecases_test.go and limitcases_test.go.
 func contractCases() []contractCase {
-	return slices.Concat(toolCases(), lifeCases(), messageCases())
+	return slices.Concat(toolCases(), lifeCases(), messageCases(), limitCases())
 }
 
 func toolCases() []contractCase {

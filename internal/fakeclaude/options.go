@@ -14,6 +14,7 @@ import (
 type options struct {
 	version bool
 	replay  bool              // tell of each message when it is taken
+	partial bool              // print the pieces of answers
 	values  map[string]string // by flag name, without the dashes
 	tools   []string
 	ask     []string // permissions.ask of --settings
@@ -24,7 +25,7 @@ type options struct {
 // switches take no value, valued take one. Flags of the real CLI that coven
 // does not use are unknown here.
 func switches() []string {
-	return []string{"print", "verbose", "strict-mcp-config", "version", "replay-user-messages"}
+	return []string{"print", "verbose", "strict-mcp-config", "version", "replay-user-messages", "include-partial-messages"}
 }
 
 func valued() []string {
@@ -63,6 +64,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	opts.version = opts.values["version"] != ""
 	opts.replay = opts.values["replay-user-messages"] != ""
+	opts.partial = opts.values["include-partial-messages"] != ""
 	if opts.version {
 		return opts, nil
 	}

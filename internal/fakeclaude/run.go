@@ -110,7 +110,7 @@ func (r *run) prepare(first prompt) error {
 		},
 	}
 	r.tools.ungated.Store(r.fault.Ungated)
-	r.api = &api{model: modelID(r.options.values["model"]), system: r.system(), tools: r.offered(), out: r.out}
+	r.api = &api{model: modelID(r.options.values["model"]), system: r.system(), tools: r.offered(), partial: r.options.partial, out: r.out}
 	return nil
 }
 

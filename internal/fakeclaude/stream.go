@@ -11,8 +11,9 @@ import (
 // streamReader reads one answer, which comes as server-sent events.
 type streamReader struct {
 	show    func(block, message object) error
-	message object // as in message_start
-	block   object // the one that is open
+	piece   func(event json.RawMessage) // may be nil
+	message object                      // as in message_start
+	block   object                      // the one that is open
 	input   strings.Builder
 	answer  answer
 	shown   bool  // at least one block was complete
@@ -46,11 +47,14 @@ func (s *streamReader) read(body io.Reader) error {
 		if err := json.Unmarshal([]byte(data), &event); err != nil {
 			return fmt.Errorf("decode stream: %w", err)
 		}
-		if event.Type == "message_stop" {
-			return nil
-		}
 		if err := s.event(event); err != nil {
 			return err
+		}
+		if s.piece != nil {
+			s.piece(json.RawMessage(data))
+		}
+		if event.Type == "message_stop" {
+			return nil
 		}
 	}
 	if err := scanner.Err(); err != nil {

@@ -64,7 +64,7 @@ func newTranscript(path, id string) (*transcript, error) {
 
 // resumeTranscript goes on with a conversation, which may have been cut off
 // anywhere: a tool call without a result is forgotten, a question without an
-// answer is closed with the same two messages that the real CLI adds.
+// answer is closed with the same messages that the real CLI adds.
 func resumeTranscript(path, id string) (*transcript, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +93,11 @@ func (t *transcript) repair() error {
 	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role == "assistant" {
 		return nil
 	}
-	if err := t.add("user", textBlock("Continue from where you left off.")); err != nil {
-		return err
+	last := t.messages[len(t.messages)-1].Content
+	if last[len(last)-1]["type"] == "tool_result" {
+		if err := t.add("user", textBlock("Continue from where you left off.")); err != nil {
+			return err
+		}
 	}
 	return t.add("assistant", textBlock("No response requested."))
 }

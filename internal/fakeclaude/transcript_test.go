@@ -32,8 +32,25 @@ type event struct {
 	StopReason     string  `json:"stop_reason"`
 	TerminalReason string  `json:"terminal_reason"`
 	SessionID      string  `json:"session_id"`
-	Cost           float64 `json:"total_cost_usd"`
-	Usage          struct {
+	RetryDelay     float64 `json:"retry_delay_ms"`
+	RateLimit      struct {
+		Status   string
+		ResetsAt int64  `json:"resetsAt"`
+		Type     string `json:"rateLimitType"`
+		Overage  bool   `json:"isUsingOverage"`
+	} `json:"rate_limit_info"`
+	Piece struct {
+		Type  string
+		Delta struct {
+			StopReason string `json:"stop_reason"`
+		}
+		Message struct{ Model string }
+		Usage   struct {
+			Out int `json:"output_tokens"`
+		}
+	} `json:"event"`
+	Cost  float64 `json:"total_cost_usd"`
+	Usage struct {
 		In  int `json:"input_tokens"`
 		Out int `json:"output_tokens"`
 	}
@@ -56,6 +73,7 @@ const messageID = "33333333-3333-4333-8333-33333333333"
 var (
 	apiErrorText = regexp.MustCompile(`(API Error: \d+) .*`)
 	loopback     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	resetTime    = regexp.MustCompile(`· resets .*"`)
 )
 
 // describe turns a run into lines that must be equal for both programs.
@@ -83,7 +101,7 @@ func (w *world) anonymous(lines []string) []string {
 	replacer := strings.NewReplacer(w.cwd, "CWD", w.home, "HOME")
 	for i, line := range lines {
 		line = apiErrorText.ReplaceAllString(replacer.Replace(line), "$1")
-		lines[i] = loopback.ReplaceAllString(line, "API")
+		lines[i] = resetTime.ReplaceAllString(loopback.ReplaceAllString(line, "API"), `· resets TIME"`)
 	}
 	return lines
 }
@@ -96,7 +114,15 @@ func (e event) lines(calls map[string]string) []string {
 	case "system init":
 		return []string{fmt.Sprintf("init tools=%v servers=%v", e.Tools, e.MCPServers)}
 	case "system api_retry":
-		return []string{fmt.Sprintf("retry %d of %d: %s %s", e.Attempt, e.MaxRetries, number(e.ErrorStatus), e.Error)}
+		line := fmt.Sprintf("retry %d of %d: %s %s", e.Attempt, e.MaxRetries, number(e.ErrorStatus), e.Error)
+		if e.RetryDelay >= longDelay {
+			line += fmt.Sprintf(" in %.0f minutes", e.RetryDelay/60_000)
+		}
+		return []string{line}
+	case "rate_limit_event ":
+		return []string{fmt.Sprintf("limit %s %s overage=%t reset told: %t", e.RateLimit.Status, e.RateLimit.Type, e.RateLimit.Overage, e.RateLimit.ResetsAt > 0)}
+	case "stream_event ":
+		return e.pieceLines()
 	case "assistant ", "user ":
 		return blockLines(e.Message.Content, calls)
 	}
@@ -109,6 +135,20 @@ func (e event) lines(calls map[string]string) []string {
 	}
 	return []string{fmt.Sprintf("result %s is_error=%t status=%s turns=%d stop=%s terminal=%s tokens=%d/%d cost=%.6f denials=%v text=%q",
 		e.Subtype, e.IsError, number(e.APIErrorStatus), e.NumTurns, e.StopReason, e.TerminalReason, e.Usage.In, e.Usage.Out, e.Cost, names, e.Result)}
+}
+
+// longDelay is a delay, in milliseconds, that the API asked for.
+const longDelay = 60_000
+
+// pieceLines are the pieces of an answer that coven reads.
+func (e event) pieceLines() []string {
+	switch e.Piece.Type {
+	case "message_start":
+		return []string{"answer begins: " + e.Piece.Message.Model}
+	case "message_delta":
+		return []string{fmt.Sprintf("answer ends: %s after %d tokens", e.Piece.Delta.StopReason, e.Piece.Usage.Out)}
+	}
+	return nil
 }
 
 // taken is a message that the CLI took, with its id if the test chose it.

@@ -72,7 +72,13 @@ func (c *Child) Resume() { c.clocks.resume() }
 
 // Stop ends the whole tree: TERM, the grace, KILL. It does not block. The first
 // cause is kept for Exit; nil stands for ErrStopped.
-func (c *Child) Stop(cause error) {
+func (c *Child) Stop(cause error) { c.stop(cause, commandTerm) }
+
+// Kill is Stop without TERM and grace: a program that is asked to end could do
+// one more thing.
+func (c *Child) Kill(cause error) { c.stop(cause, commandKill) }
+
+func (c *Child) stop(cause error, command byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause != nil {
@@ -84,7 +90,7 @@ func (c *Child) Stop(cause error) {
 	if c.onStop != nil {
 		c.onStop()
 	}
-	c.link.terminate()
+	c.link.terminate(command)
 	c.killer = time.AfterFunc(c.grace+lastResort, c.kill)
 }
 

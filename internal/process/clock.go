@@ -3,6 +3,8 @@ package process
 import (
 	"sync"
 	"time"
+
+	ourclock "github.com/coven-run/coven/internal/clock"
 )
 
 // clock calls fire once after limit of running time. A nil clock never does.
@@ -34,8 +36,8 @@ func (c *clock) run() {
 	if c.ended || !c.since.IsZero() {
 		return
 	}
-	c.since = time.Now()
-	c.timer = time.AfterFunc(c.limit-c.used, c.expire)
+	c.since = ourclock.Now()
+	c.timer = ourclock.AfterFunc(c.limit-c.used, c.expire)
 }
 
 func (c *clock) halt() {
@@ -48,7 +50,7 @@ func (c *clock) halt() {
 		return
 	}
 	c.timer.Stop()
-	c.used += time.Since(c.since)
+	c.used += ourclock.Since(c.since)
 	c.since = time.Time{}
 }
 
@@ -62,7 +64,7 @@ func (c *clock) touch() {
 	defer c.mu.Unlock()
 	c.used = 0
 	if !c.since.IsZero() {
-		c.since = time.Now()
+		c.since = ourclock.Now()
 	}
 }
 
@@ -90,8 +92,8 @@ func (c *clock) again() {
 	if c.ended || c.since.IsZero() {
 		return
 	}
-	c.since = time.Now()
-	c.timer.Reset(c.limit)
+	c.since = ourclock.Now()
+	c.timer.Reset(ourclock.World(c.limit))
 }
 
 // due reports whether the limit is used up, and waits on when it is not.
@@ -101,9 +103,9 @@ func (c *clock) due() bool {
 	if c.ended || c.since.IsZero() {
 		return false
 	}
-	left := c.limit - c.used - time.Since(c.since)
+	left := c.limit - c.used - ourclock.Since(c.since)
 	if left > 0 {
-		c.timer.Reset(left)
+		c.timer.Reset(ourclock.World(left))
 	}
 	return left <= 0
 }

@@ -47,8 +47,8 @@ func memoryFile(name string) (*os.File, error) {
 }
 
 // terminate asks the shim to end the tree. A shim that is gone needs no asking.
-func (l *link) terminate() {
-	_, _ = l.control.Write([]byte{commandTerm})
+func (l *link) terminate(command byte) {
+	_, _ = l.control.Write([]byte{command})
 }
 
 // handOver closes the shim's ends here, once it was started or never will be.

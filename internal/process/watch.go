@@ -72,6 +72,9 @@ func (w *watch) finish(status syscall.WaitStatus) {
 
 func (w *watch) obey(command byte) {
 	switch {
+	case command == commandKill:
+		w.stopped = w.stopped || !w.over
+		w.kill = time.After(0)
 	case command != commandTerm: // coven is dead
 		w.commands = nil
 		w.kill = time.After(0)

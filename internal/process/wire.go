@@ -21,8 +21,11 @@ const (
 	terminalFd = 7 // the program's standard output and error, likewise
 )
 
-// commandTerm on the control pipe asks for TERM, grace and KILL.
-const commandTerm = 'T'
+// What the control pipe can ask for: TERM, grace and KILL, or KILL at once.
+const (
+	commandTerm = 'T'
+	commandKill = 'K'
+)
 
 // order is what a shim is told to do.
 type order struct {

@@ -177,7 +177,7 @@ func (l *Live) task(id string) *liveTask {
 }
 
 func (t *liveTask) take(e event.Event) {
-	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted) {
+	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.LimitMet) {
 		t.step, t.since = StepName(e.Path), e.Time // a step that was cut off goes on
 	}
 	switch e.Type {
@@ -188,6 +188,10 @@ func (t *liveTask) take(e event.Event) {
 		t.spending = provider.Usage{
 			InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
 		}
+	case event.LimitMet:
+		t.doing = "waiting (limit) until " + Clock(Decoded[event.Limit](e).At, e.Time)
+	case event.LimitOver:
+		t.doing = ""
 	case event.AgentTool:
 		t.doing = Decoded[event.Tool](e).Summary
 	case event.CheckStarted:

@@ -55,6 +55,12 @@ func story(e event.Event) string {
 		return indent(m.By+": "+m.Text, "  » ")
 	case event.AgentRetry:
 		return "  … " + Decoded[event.Text](e).Text
+	case event.AgentStuck:
+		return "  ✗ the agent goes in circles: coven stops it"
+	case event.LimitMet:
+		return "  … waiting (limit): " + Limit(Decoded[event.Limit](e), e.Time)
+	case event.LimitOver:
+		return "  … the limit is over: the agent goes on"
 	case event.GateDecided:
 		if d := Decoded[event.Decision](e); !d.Allowed {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason
@@ -72,6 +78,26 @@ func story(e event.Event) string {
 		return "warning: " + Decoded[event.Text](e).Text
 	}
 	return ""
+}
+
+// Limit says what a task waits for whose account is limited, as seen at now.
+func Limit(l event.Limit, now time.Time) string {
+	text := fmt.Sprintf("the account %s is limited (%s)", l.Account, l.Reason)
+	if l.Until.IsZero() {
+		text += ", the API has not said until when"
+	} else {
+		text += " until " + Clock(l.Until, now)
+	}
+	return text + "; goes on by itself at " + Clock(l.At, now)
+}
+
+// Clock is a time of day in the user's zone; on another day than now, with its date.
+func Clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
 }
 
 // Receipt says how a command ended, and after which time.

@@ -27,7 +27,7 @@ func Load(dir string) (View, error) {
 		if again, err := event.Read(filepath.Join(dir, eventsFile)); err == nil && len(again) > len(events) {
 			return Load(dir)
 		}
-		v.Status, v.Detail, v.Crashed = Interrupted, "coven ended while the session ran", true
+		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
 	}
 	return v, nil
 }

@@ -119,7 +119,7 @@ func (s *Session) Append(e event.Event, data any) error {
 	if err := s.Journal.Append(e, data); err != nil {
 		return err
 	}
-	if strings.HasPrefix(string(e.Type), "session.") || e.Type == event.StepCompleted {
+	if strings.HasPrefix(string(e.Type), "session.") || e.Type == event.StepCompleted || e.Type == event.LimitMet || e.Type == event.LimitOver {
 		return s.writeViews()
 	}
 	return nil

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/ledger"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -31,6 +33,8 @@ type View struct {
 	Reason   string           `json:"reason,omitempty"` // of waiting
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
+	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
+	Until    time.Time        `json:"until,omitzero"`     // of waiting: when going on is of use
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
 	Rescue   string           `json:"rescue,omitempty"`
@@ -41,6 +45,7 @@ type View struct {
 	Active   time.Duration    `json:"active_ns"` // without the time it waited
 	Steps    []Step           `json:"steps"`
 	Usage    provider.Usage   `json:"usage"`
+	Used     budget.Amount    `json:"used,omitzero"` // in the terms of a budget, what was cut off among it
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
@@ -51,6 +56,9 @@ type View struct {
 	// Crashed says that the process that ran the session is gone, and nobody
 	// had stopped it.
 	Crashed bool `json:"crashed,omitempty"`
+	// Parked is the limit that a session at work waits out, in its own process; nil:
+	// it waits for none. Shown makes a state of it.
+	Parked *event.Limit `json:"limit,omitempty"`
 	// Holder is the coven that ran the session last: coven/<host>/<pid>. Since is
 	// when it began to.
 	Holder string    `json:"holder,omitempty"`
@@ -81,11 +89,22 @@ type result struct {
 	Summary string         `json:"summary"`
 	Error   string         `json:"error"`
 	Usage   provider.Usage `json:"usage"`
+
+	Receipts []event.Receipt `json:"receipts"`
 }
 
 // Live says whether the session can go on, or does: what it has belongs to it.
 func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
+}
+
+// Shown is the view as people and programs are shown it: a session at work that
+// waits for the end of a limit is waiting.
+func (v View) Shown() View {
+	if v.Status == Running && v.Parked != nil {
+		v.Status, v.Reason, v.Until = Waiting, "limit", v.Parked.At
+	}
+	return v
 }
 
 // Same says whether two views show a session in the same state, with the same
@@ -118,7 +137,7 @@ func Fold(events []event.Event) (View, error) {
 		before := last
 		last = e.Time
 		switch {
-		case e.Seq == 1 || e.Type == event.SessionResumed:
+		case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
 			if !since.IsZero() { // the stretch before was cut off
 				v.Active += before.Sub(since)
 			}
@@ -126,7 +145,7 @@ func Fold(events []event.Event) (View, error) {
 		case since.IsZero():
 			continue
 		}
-		if e.Type.Stops() {
+		if e.Type.Stops() || e.Type == event.LimitMet {
 			v.Active += e.Time.Sub(since)
 			since = time.Time{}
 		}
@@ -134,6 +153,9 @@ func Fold(events []event.Event) (View, error) {
 	if !since.IsZero() {
 		v.Active += v.Updated.Sub(since)
 	}
+	book := ledger.New(budget.DefaultPrices())
+	book.Read(events)
+	v.Used = book.Within("")
 	return v, nil
 }
 
@@ -151,11 +173,13 @@ func (v *View) take(e event.Event) error {
 			return err
 		}
 		v.Holder, v.Since = r.Holder, e.Time
-		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.Ended = Running, "", "", "", "", time.Time{}
+		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt = Running, "", "", "", "", ""
+		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
-		v.Status, v.Reason, v.Detail, v.Next = Waiting, w.Reason, w.Detail, w.Next
+		v.Status, v.Reason, v.Detail, v.Next, v.Until, v.Parked = Waiting, w.Reason, w.Detail, w.Next, w.Until, nil
+		v.WaitsAt = w.Step
 		return err
 	case event.SessionCompleted, event.SessionFailed, event.SessionBlocked, event.SessionCancelled, event.SessionStopped:
 		return v.end(e)
@@ -172,6 +196,7 @@ func (v *View) end(e event.Event) error {
 	}
 	v.Status, v.Reason = strings.TrimPrefix(string(e.Type), "session."), ""
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
+	v.Until, v.Parked = time.Time{}, nil
 	if d.Summary != "" {
 		v.Summary = d.Summary
 	}
@@ -192,6 +217,11 @@ func (v *View) work(e event.Event) error {
 		return v.stepCompleted(e)
 	case event.AgentTool, event.CheckStarted:
 		return v.doing(e)
+	case event.LimitMet:
+		v.Parked = &event.Limit{}
+		return e.Decode(v.Parked)
+	case event.LimitOver:
+		v.Parked = nil
 	case event.CheckEnded:
 		return appendTo(&v.Receipts, e)
 	case event.GateDecided:
@@ -230,6 +260,11 @@ func (v *View) stepCompleted(e event.Event) error {
 		return err
 	}
 	v.Usage = v.Usage.Add(r.Usage)
+	for _, receipt := range r.Receipts { // those of checks are there already
+		if !slices.Contains(v.Receipts, receipt) {
+			v.Receipts = append(v.Receipts, receipt)
+		}
+	}
 	if v.Summary == "" {
 		v.Summary = r.Summary
 	}

@@ -56,6 +56,7 @@ func (s *Session) writeViews() error {
 		return err
 	}
 	v.ID = s.ID
+	v = v.Shown()
 	data, err := json.MarshalIndent(v.metadata(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)

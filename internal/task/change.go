@@ -109,6 +109,19 @@ func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error
 	})
 }
 
+// Note appends note to a task's notes, for actor.
+func (f *File) Note(ctx context.Context, id, actor, note string) (Task, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+		if noted(t.Notes, note) {
+			return nil, nil
+		}
+		if err := fence(t, actor); err != nil {
+			return nil, err
+		}
+		return f.edits().note(t.Notes, note).done()
+	})
+}
+
 // noted says whether note is the last thing in notes.
 func noted(notes, note string) bool {
 	return note == "" || notes == note || strings.HasSuffix(notes, "\n"+note)

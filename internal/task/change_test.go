@@ -111,6 +111,7 @@ func TestChangesAreIdempotent(t *testing.T) {
 		{"claim again", func(f *File) (Task, error) { return f.Claim(t.Context(), "t-1", "you") }},
 		{"release", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "given back") }},
 		{"close", func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "", "done") }},
+		{"note", func(f *File) (Task, error) { return f.Note(t.Context(), "t-1", "", "by the way") }},
 		{"block closed", func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "", "late") }},
 		{"release closed", func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "late") }},
 	}
@@ -137,7 +138,7 @@ func TestChangesAreIdempotent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last.Status != StatusClosed || last.Notes != "line 1\nline 2\ngiven back" || last.CloseReason != "done" {
+	if last.Status != StatusClosed || last.Notes != "line 1\nline 2\ngiven back\nby the way" || last.CloseReason != "done" {
 		t.Errorf("got %+v", last)
 	}
 }

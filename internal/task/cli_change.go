@@ -144,6 +144,24 @@ func (c *CLI) Release(ctx context.Context, id, actor, note string) (Task, error)
 	})
 }
 
+// Note appends note to a task's notes. The program cannot make that depend on
+// the assignee, so it is looked at just before.
+func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
+	note = argument(note)
+	t, _, err := c.look(ctx, id)
+	if err != nil || noted(t.Notes, note) {
+		return t, err
+	}
+	if err := fence(t, actor); err != nil {
+		return Task{}, err
+	}
+	out, err := c.append(ctx, t, as(actor, "update", "--json"), note)
+	if err != nil {
+		return Task{}, c.notFound(id, err)
+	}
+	return c.after(ctx, t, out)
+}
+
 // giveBack takes a task from its assignee. to says which status it gets, and
 // whether it is as it should be already.
 func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
@@ -186,10 +204,15 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 	if checked {
 		args = append(args, "--claim")
 	}
-	id := []string{"--", t.ID}
 	if noted(t.Notes, note) {
-		return c.run(ctx, append(args, id...)...)
+		return c.run(ctx, append(args, "--", t.ID)...)
 	}
+	return c.append(ctx, t, args, note)
+}
+
+// append runs a command that changes a task, and appends a note with it.
+func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*output, error) {
+	id := []string{"--", t.ID}
 	out, err := c.run(ctx, slices.Concat(args, []string{"--append-notes=" + note}, id)...)
 	if unknownFlag(err) {
 		all := strings.TrimPrefix(t.Notes+"\n"+note, "\n")

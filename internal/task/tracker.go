@@ -66,6 +66,9 @@ type Tracker interface {
 	// Release gives a task back: nobody's, and open if it was in progress or
 	// blocked; note is appended unless it is empty. A closed task stays as it is.
 	Release(ctx context.Context, id, actor, note string) (Task, error)
+	// Note appends note to a task's notes, whatever its status, unless it is the
+	// last thing there already.
+	Note(ctx context.Context, id, actor, note string) (Task, error)
 }
 
 var _, _ Tracker = (*File)(nil), (*CLI)(nil)

@@ -10,6 +10,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Provider knows one agent CLI.
@@ -68,6 +69,9 @@ type Command struct {
 	Files   []File   // written before the start, readable by the user only
 	Gated   bool     // every tool call of this command line passes the gate
 	Account string   // what rate limits and cost belong to: anthropic, openai, local
+	// Partial is how those lines of the output begin that are pieces of what comes
+	// whole later: the record of the run leaves them out. Empty: there are none.
+	Partial string
 }
 
 // File is a file that the CLI needs.
@@ -135,11 +139,25 @@ type Result struct {
 // name any id.
 type Heard struct{ ID string }
 
-// Spent is what one answer of the model API has used so far. A later Spent with
-// the same ID takes its place.
+// Spent is what one answer of the model API has used so far. Of each number, the
+// largest that was said of an answer counts.
 type Spent struct {
-	ID    string
+	ID    string // of the answer; empty: the one that the Spent before was about
+	Model string // that answered; empty: not said
 	Usage Usage
+	Done  bool // the answer is complete: Usage is final
+	More  bool // it is, and asks for tools: the CLI will ask the model again
+}
+
+// Limit says that the model API refused for a rate limit or an overload. It is
+// made of what the CLI says in a form of its own, never of a text that an agent
+// could have written.
+type Limit struct {
+	Until  time.Time     // when the limit ends; zero: not known, or After says it
+	After  time.Duration // the same, from when this was said; 0: not known
+	Again  time.Duration // when the CLI asks again by itself; 0: it does not, or not in a time that makes sense
+	Reason string        // a word: rate_limit, overloaded, five_hour
+	Status int           // HTTP, or 0
 }
 
 // Usage is what a run used, as the CLI reckons it.
@@ -171,3 +189,4 @@ func (Retry) event()      {}
 func (Result) event()     {}
 func (Heard) event()      {}
 func (Spent) event()      {}
+func (Limit) event()      {}

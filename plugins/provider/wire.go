@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"time"
+
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 )
 
@@ -33,7 +35,11 @@ func encode(e Event) *pluginv1.Event {
 	case Heard:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Heard{Heard: &pluginv1.Heard{Id: e.ID}}}
 	case Spent:
-		return &pluginv1.Event{Kind: &pluginv1.Event_Spent{Spent: &pluginv1.Spent{Id: e.ID, Usage: encodeUsage(e.Usage)}}}
+		return &pluginv1.Event{Kind: &pluginv1.Event_Spent{Spent: &pluginv1.Spent{
+			Id: e.ID, Model: e.Model, Usage: encodeUsage(e.Usage), Done: e.Done, More: e.More,
+		}}}
+	case Limit:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Limit{Limit: encodeLimit(e)}}
 	}
 	return &pluginv1.Event{}
 }
@@ -44,6 +50,16 @@ func encodeResult(r Result) *pluginv1.Result {
 		Status: int32(r.Status), Turns: int32(r.Turns), //nolint:gosec // an HTTP status, a count of turns
 		Usage: encodeUsage(r.Usage),
 	}
+}
+
+func encodeLimit(l Limit) *pluginv1.Limit {
+	wire := &pluginv1.Limit{
+		AfterMs: l.After.Milliseconds(), AgainMs: l.Again.Milliseconds(), Reason: l.Reason, Status: int32(l.Status), //nolint:gosec // an HTTP status
+	}
+	if !l.Until.IsZero() {
+		wire.UntilUnix = l.Until.Unix()
+	}
+	return wire
 }
 
 func encodeUsage(u Usage) *pluginv1.Usage {
@@ -83,7 +99,12 @@ func decode(e *pluginv1.Event) Event {
 	case *pluginv1.Event_Heard:
 		return Heard{ID: k.Heard.GetId()}
 	case *pluginv1.Event_Spent:
-		return Spent{ID: k.Spent.GetId(), Usage: decodeUsage(k.Spent.GetUsage())}
+		return Spent{
+			ID: k.Spent.GetId(), Model: k.Spent.GetModel(), Usage: decodeUsage(k.Spent.GetUsage()),
+			Done: k.Spent.GetDone(), More: k.Spent.GetMore(),
+		}
+	case *pluginv1.Event_Limit:
+		return decodeLimit(k.Limit)
 	}
 	return nil
 }
@@ -94,6 +115,17 @@ func decodeResult(r *pluginv1.Result) Result {
 		Status: int(r.GetStatus()), Turns: int(r.GetTurns()),
 		Usage: decodeUsage(r.GetUsage()),
 	}
+}
+
+func decodeLimit(l *pluginv1.Limit) Limit {
+	limit := Limit{
+		After: time.Duration(l.GetAfterMs()) * time.Millisecond, Again: time.Duration(l.GetAgainMs()) * time.Millisecond,
+		Reason: l.GetReason(), Status: int(l.GetStatus()),
+	}
+	if l.GetUntilUnix() > 0 {
+		limit.Until = time.Unix(l.GetUntilUnix(), 0)
+	}
+	return limit
 }
 
 func decodeUsage(u *pluginv1.Usage) Usage {

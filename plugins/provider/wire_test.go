@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,7 +23,9 @@ func TestEventsOnTheWire(t *testing.T) {
 		Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 500, Status: 529, Reason: "overloaded"},
 		Result{OK: true, Text: "done", Error: "e", Limit: true, Status: 429, Turns: 3, Usage: usage},
 		Heard{ID: "u1"},
-		Spent{ID: "m1", Usage: usage},
+		Spent{ID: "m1", Model: "m", Usage: usage, Done: true, More: true},
+		Limit{Until: time.Unix(1795280659, 0), Reason: "five_hour", Status: 429},
+		Limit{After: 600 * time.Second, Again: 1500 * time.Millisecond, Reason: "rate_limit", Status: 429},
 	} {
 		bytes, err := proto.Marshal(encode(sent))
 		if err != nil {

@@ -59,6 +59,7 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	}
 	argv := []string{
 		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
+		"--include-partial-messages", // for what each answer used in the end: the CLI's whole messages have what it used at its start
 		"--mcp-config", filepath.Join(req.FilesDir, serversFile), "--strict-mcp-config",
 		"--permission-prompt-tool", "mcp__" + req.Gate.Name + "__" + req.GateTool,
 		"--permission-mode", "default",
@@ -67,14 +68,20 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir},
+		Env:     []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir, watchdog},
 		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"},
 		Input:   input,
 		Files:   []provider.File{{Name: serversFile, Content: servers}, {Name: systemFile, Content: []byte(req.System)}},
 		Gated:   true,
 		Account: "anthropic",
+		Partial: partial,
 	}, nil
 }
+
+// watchdog makes the CLI say until when the API does not want to be asked:
+// without it, it gives up on a long wait and does not say how long it would have
+// been. With it, it retries for as long as it takes: coven stops it.
+const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
 
 // Message implements provider.Provider. The CLI answers a message whose id it
 // knows from before with Heard alone, and with no result.

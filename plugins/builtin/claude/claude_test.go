@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/provider"
@@ -33,7 +34,7 @@ func TestCommand(t *testing.T) {
 		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write"]}}`,
 		"--permission-prompt-tool mcp__coven__approve", "--permission-mode default",
 		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id c-1", "--model haiku",
-		"--append-system-prompt-file /files/system.md", "--replay-user-messages",
+		"--append-system-prompt-file /files/system.md", "--replay-user-messages", "--include-partial-messages",
 	} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the command line lacks %q:\n%s", want, line)
@@ -128,7 +129,51 @@ func TestParse(t *testing.T) {
 		},
 		{
 			`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":531.5,"error_status":529,"error":"overloaded"}`,
-			[]provider.Event{provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 531, Status: 529, Reason: "overloaded"}},
+			[]provider.Event{
+				provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 531, Status: 529, Reason: "overloaded"},
+				provider.Limit{Again: 531500 * time.Microsecond, Reason: "overloaded", Status: 529},
+			},
+		},
+		// A delay that is longer than the CLI's own is the API's word.
+		{
+			`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":600000,"error_status":429,"error":"rate_limit"}`,
+			[]provider.Event{
+				provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 600000, Status: 429, Reason: "rate_limit"},
+				provider.Limit{After: 10 * time.Minute, Again: 10 * time.Minute, Reason: "rate_limit", Status: 429},
+			},
+		},
+		// Retries beyond those that the CLI would make on its own lead nowhere.
+		{
+			`{"type":"system","subtype":"api_retry","attempt":11,"max_retries":10,"retry_delay_ms":300000,"error_status":529,"error":"overloaded"}`,
+			[]provider.Event{
+				provider.Retry{Attempt: 11, MaxAttempts: 10, DelayMS: 300000, Status: 529, Reason: "overloaded"},
+				provider.Limit{Reason: "overloaded", Status: 529},
+			},
+		},
+		{
+			`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":90000,"error_status":500,"error":"server_error"}`,
+			[]provider.Event{provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 90000, Status: 500, Reason: "server_error"}},
+		},
+		{
+			`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795280659,"rateLimitType":"five_hour","isUsingOverage":false}}`,
+			[]provider.Event{provider.Limit{Until: time.Unix(1795280659, 0), Reason: "five_hour", Status: 429}},
+		},
+		{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}`, []provider.Event{provider.Limit{Reason: "rate_limit", Status: 429}}},
+		{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795280659,"isUsingOverage":true}}`, nil},
+		{`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1795280659,"rateLimitType":"five_hour"}}`, nil},
+		// Of the pieces of an answer only what it used counts.
+		{
+			`{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":100,"output_tokens":1}}}}`,
+			[]provider.Event{provider.Spent{ID: "msg_1", Model: "m", Usage: provider.Usage{InputTokens: 100, OutputTokens: 1}}},
+		},
+		{`{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}}`, nil},
+		{
+			`{"type":"stream_event","event":{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":42}}}`,
+			[]provider.Event{provider.Spent{Usage: provider.Usage{OutputTokens: 42}, Done: true, More: true}},
+		},
+		{
+			`{"type":"stream_event","event":{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":42}}}`,
+			[]provider.Event{provider.Spent{Usage: provider.Usage{OutputTokens: 42}, Done: true}},
 		},
 		{
 			`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hello"},{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"a"}}]}}`,
@@ -165,7 +210,7 @@ func TestParse(t *testing.T) {
 			`{"type":"assistant","message":{"id":"msg_1","model":"m","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}}`,
 			[]provider.Event{
 				provider.Text{Text: "hi"},
-				provider.Spent{ID: "msg_1", Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4}},
+				provider.Spent{ID: "msg_1", Model: "m", Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4}},
 			},
 		},
 		{

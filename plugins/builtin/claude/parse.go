@@ -38,6 +38,12 @@ type line struct {
 	UUID     string `json:"uuid"`
 	IsReplay bool   `json:"isReplay"` // a line of the CLI's input, which it took
 
+	// stream_event
+	Event json.RawMessage `json:"event"` // a streamEvent
+
+	// rate_limit_event
+	RateLimit json.RawMessage `json:"rate_limit_info"` // a rateLimit
+
 	// result
 	IsError        bool     `json:"is_error"`
 	APIErrorStatus int      `json:"api_error_status"`
@@ -99,10 +105,14 @@ func (l line) events() []provider.Event {
 	case l.Type == "system" && l.Subtype == "init":
 		return []provider.Event{l.started()}
 	case l.Type == "system" && l.Subtype == "api_retry":
-		return []provider.Event{provider.Retry{
+		return append([]provider.Event{provider.Retry{
 			Attempt: l.Attempt, MaxAttempts: l.MaxRetries, DelayMS: int64(l.RetryDelay),
 			Status: l.ErrorStatus, Reason: l.Reason,
-		}}
+		}}, l.refused()...)
+	case l.Type == "rate_limit_event":
+		return eventsIn[rateLimit](l.RateLimit)
+	case l.Type == "stream_event":
+		return eventsIn[streamEvent](l.Event)
 	case l.Type == "user" && l.IsReplay:
 		return []provider.Event{provider.Heard{ID: l.UUID}}
 	case l.Type == "assistant":
@@ -113,6 +123,15 @@ func (l line) events() []provider.Event {
 		return []provider.Event{l.result()}
 	}
 	return nil
+}
+
+// eventsIn reads a part of a line; one that is not as expected says nothing.
+func eventsIn[T interface{ events() []provider.Event }](raw json.RawMessage) []provider.Event {
+	var part T
+	if json.Unmarshal(raw, &part) != nil {
+		return nil
+	}
+	return part.events()
 }
 
 func (l line) started() provider.Started {
@@ -145,7 +164,7 @@ func (l line) spent() []provider.Event {
 	if l.Message.ID == "" || l.Message.Model == "<synthetic>" || l.Message.Usage == (usage{}) {
 		return nil
 	}
-	return []provider.Event{provider.Spent{ID: l.Message.ID, Usage: l.Message.Usage.provider()}}
+	return []provider.Event{provider.Spent{ID: l.Message.ID, Model: l.Message.Model, Usage: l.Message.Usage.provider()}}
 }
 
 func (u usage) provider() provider.Usage {
@@ -198,7 +217,7 @@ func (l line) result() provider.Result {
 	if r.OK {
 		return r
 	}
-	r.Limit = l.APIErrorStatus == 429 || l.APIErrorStatus == 529
+	r.Limit = limits(l.APIErrorStatus)
 	r.Error = l.failure()
 	return r
 }

@@ -202,6 +202,7 @@ type CommandResponse struct {
 	Files         []*File                `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`     // written, readable by the user only, before the start
 	Gated         bool                   `protobuf:"varint,6,opt,name=gated,proto3" json:"gated,omitempty"`    // every tool call of this command line passes the gate
 	Account       string                 `protobuf:"bytes,7,opt,name=account,proto3" json:"account,omitempty"` // what rate limits and cost belong to
+	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"` // lines of output that begin so are pieces of what comes whole later; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -281,6 +282,13 @@ func (x *CommandResponse) GetGated() bool {
 func (x *CommandResponse) GetAccount() string {
 	if x != nil {
 		return x.Account
+	}
+	return ""
+}
+
+func (x *CommandResponse) GetPartial() string {
+	if x != nil {
+		return x.Partial
 	}
 	return ""
 }
@@ -535,6 +543,7 @@ type Event struct {
 	//	*Event_Result
 	//	*Event_Heard
 	//	*Event_Spent
+	//	*Event_Limit
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -658,6 +667,15 @@ func (x *Event) GetSpent() *Spent {
 	return nil
 }
 
+func (x *Event) GetLimit() *Limit {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Limit); ok {
+			return x.Limit
+		}
+	}
+	return nil
+}
+
 type isEvent_Kind interface {
 	isEvent_Kind()
 }
@@ -698,6 +716,10 @@ type Event_Spent struct {
 	Spent *Spent `protobuf:"bytes,9,opt,name=spent,proto3,oneof"`
 }
 
+type Event_Limit struct {
+	Limit *Limit `protobuf:"bytes,10,opt,name=limit,proto3,oneof"`
+}
+
 func (*Event_Started) isEvent_Kind() {}
 
 func (*Event_Text) isEvent_Kind() {}
@@ -715,6 +737,8 @@ func (*Event_Result) isEvent_Kind() {}
 func (*Event_Heard) isEvent_Kind() {}
 
 func (*Event_Spent) isEvent_Kind() {}
+
+func (*Event_Limit) isEvent_Kind() {}
 
 type Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1174,8 +1198,11 @@ func (x *Heard) GetId() string {
 // Spent is what one answer of the model API has used so far.
 type Spent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the answer; a later Spent with the same id takes its place
-	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // of the answer; empty: the one that the Spent before was about
+	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"` // the largest that was said of each number counts
+	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"` // that answered; empty: not said
+	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`  // the answer is complete
+	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`  // it is, and asks for tools: the CLI will ask the model again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,6 +1251,104 @@ func (x *Spent) GetUsage() *Usage {
 	return nil
 }
 
+func (x *Spent) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Spent) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *Spent) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// Limit says that the model API refused for a rate limit or an overload.
+type Limit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UntilUnix     int64                  `protobuf:"varint,1,opt,name=until_unix,json=untilUnix,proto3" json:"until_unix,omitempty"` // when the limit ends, in seconds; 0: not known
+	AfterMs       int64                  `protobuf:"varint,2,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`       // the same, from when this was said; 0: not known
+	AgainMs       int64                  `protobuf:"varint,3,opt,name=again_ms,json=againMs,proto3" json:"again_ms,omitempty"`       // when the CLI asks again by itself; 0: it does not, or not in a time that makes sense
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                         // a word: rate_limit, overloaded, five_hour
+	Status        int32                  `protobuf:"varint,5,opt,name=status,proto3" json:"status,omitempty"`                        // HTTP, or 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit) Reset() {
+	*x = Limit{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit) ProtoMessage() {}
+
+func (x *Limit) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit.ProtoReflect.Descriptor instead.
+func (*Limit) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Limit) GetUntilUnix() int64 {
+	if x != nil {
+		return x.UntilUnix
+	}
+	return 0
+}
+
+func (x *Limit) GetAfterMs() int64 {
+	if x != nil {
+		return x.AfterMs
+	}
+	return 0
+}
+
+func (x *Limit) GetAgainMs() int64 {
+	if x != nil {
+		return x.AgainMs
+	}
+	return 0
+}
+
+func (x *Limit) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Limit) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
 type Usage struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens      int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
@@ -1237,7 +1362,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1374,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_coven_plugin_v1_provider_proto_msgTypes[17]
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1387,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{17}
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1318,7 +1443,7 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x06Server\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\tR\x03env\"\xbe\x01\n" +
+	"\x03env\x18\x03 \x03(\tR\x03env\"\xd8\x01\n" +
 	"\x0fCommandResponse\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x10\n" +
 	"\x03env\x18\x02 \x03(\tR\x03env\x12\x12\n" +
@@ -1326,7 +1451,8 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05input\x18\x04 \x01(\fR\x05input\x12+\n" +
 	"\x05files\x18\x05 \x03(\v2\x15.coven.plugin.v1.FileR\x05files\x12\x14\n" +
 	"\x05gated\x18\x06 \x01(\bR\x05gated\x12\x18\n" +
-	"\aaccount\x18\a \x01(\tR\aaccount\"4\n" +
+	"\aaccount\x18\a \x01(\tR\aaccount\x12\x18\n" +
+	"\apartial\x18\b \x01(\tR\apartial\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"$\n" +
@@ -1338,7 +1464,7 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"'\n" +
 	"\x0fMessageResponse\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\fR\x05input\"\xe6\x03\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input\"\x96\x04\n" +
 	"\x05Event\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x18.coven.plugin.v1.StartedH\x00R\astarted\x12+\n" +
 	"\x04text\x18\x02 \x01(\v2\x15.coven.plugin.v1.TextH\x00R\x04text\x125\n" +
@@ -1349,7 +1475,9 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05retry\x18\x06 \x01(\v2\x16.coven.plugin.v1.RetryH\x00R\x05retry\x121\n" +
 	"\x06result\x18\a \x01(\v2\x17.coven.plugin.v1.ResultH\x00R\x06result\x12.\n" +
 	"\x05heard\x18\b \x01(\v2\x16.coven.plugin.v1.HeardH\x00R\x05heard\x12.\n" +
-	"\x05spent\x18\t \x01(\v2\x16.coven.plugin.v1.SpentH\x00R\x05spentB\x06\n" +
+	"\x05spent\x18\t \x01(\v2\x16.coven.plugin.v1.SpentH\x00R\x05spent\x12.\n" +
+	"\x05limit\x18\n" +
+	" \x01(\v2\x16.coven.plugin.v1.LimitH\x00R\x05limitB\x06\n" +
 	"\x04kind\"\x80\x01\n" +
 	"\aStarted\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x14\n" +
@@ -1383,10 +1511,20 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05turns\x18\x06 \x01(\x05R\x05turns\x12,\n" +
 	"\x05usage\x18\a \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\x17\n" +
 	"\x05Heard\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"E\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x83\x01\n" +
 	"\x05Spent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
-	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\xc4\x01\n" +
+	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\x12\x14\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\"\x8c\x01\n" +
+	"\x05Limit\x12\x1d\n" +
+	"\n" +
+	"until_unix\x18\x01 \x01(\x03R\tuntilUnix\x12\x19\n" +
+	"\bafter_ms\x18\x02 \x01(\x03R\aafterMs\x12\x19\n" +
+	"\bagain_ms\x18\x03 \x01(\x03R\aagainMs\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06status\x18\x05 \x01(\x05R\x06status\"\xc4\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12*\n" +
@@ -1410,7 +1548,7 @@ func file_coven_plugin_v1_provider_proto_rawDescGZIP() []byte {
 	return file_coven_plugin_v1_provider_proto_rawDescData
 }
 
-var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*CommandRequest)(nil),  // 0: coven.plugin.v1.CommandRequest
 	(*Server)(nil),          // 1: coven.plugin.v1.Server
@@ -1429,7 +1567,8 @@ var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*Result)(nil),          // 14: coven.plugin.v1.Result
 	(*Heard)(nil),           // 15: coven.plugin.v1.Heard
 	(*Spent)(nil),           // 16: coven.plugin.v1.Spent
-	(*Usage)(nil),           // 17: coven.plugin.v1.Usage
+	(*Limit)(nil),           // 17: coven.plugin.v1.Limit
+	(*Usage)(nil),           // 18: coven.plugin.v1.Usage
 }
 var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	1,  // 0: coven.plugin.v1.CommandRequest.gate:type_name -> coven.plugin.v1.Server
@@ -1444,19 +1583,20 @@ var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	14, // 9: coven.plugin.v1.Event.result:type_name -> coven.plugin.v1.Result
 	15, // 10: coven.plugin.v1.Event.heard:type_name -> coven.plugin.v1.Heard
 	16, // 11: coven.plugin.v1.Event.spent:type_name -> coven.plugin.v1.Spent
-	17, // 12: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
-	17, // 13: coven.plugin.v1.Spent.usage:type_name -> coven.plugin.v1.Usage
-	0,  // 14: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
-	4,  // 15: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
-	6,  // 16: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
-	2,  // 17: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
-	5,  // 18: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
-	7,  // 19: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
-	17, // [17:20] is the sub-list for method output_type
-	14, // [14:17] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	17, // 12: coven.plugin.v1.Event.limit:type_name -> coven.plugin.v1.Limit
+	18, // 13: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
+	18, // 14: coven.plugin.v1.Spent.usage:type_name -> coven.plugin.v1.Usage
+	0,  // 15: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
+	4,  // 16: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
+	6,  // 17: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
+	2,  // 18: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
+	5,  // 19: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
+	7,  // 20: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
+	18, // [18:21] is the sub-list for method output_type
+	15, // [15:18] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_coven_plugin_v1_provider_proto_init() }
@@ -1474,6 +1614,7 @@ func file_coven_plugin_v1_provider_proto_init() {
 		(*Event_Result)(nil),
 		(*Event_Heard)(nil),
 		(*Event_Spent)(nil),
+		(*Event_Limit)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1481,7 +1622,7 @@ func file_coven_plugin_v1_provider_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coven_plugin_v1_provider_proto_rawDesc), len(file_coven_plugin_v1_provider_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/account"
+	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner"
+)
+
+// accounts are the accounts that agents use, for all tasks of a process.
+type accounts struct {
+	book *account.Book
+
+	mu    sync.Mutex
+	names map[string]string // provider -> account
+}
+
+func newAccounts(root string) *accounts {
+	return &accounts{book: account.Open(root), names: map[string]string{}}
+}
+
+// of is the account of a provider's agents: what it would start says so.
+func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.names[name]; ok {
+		return known, nil
+	}
+	command, err := driver.Command(ctx, provider.Request{
+		Conversation: uuid.NewString(), Prompt: "nothing", Tools: granted(), FilesDir: "/nowhere",
+		Gate: provider.Server{Name: mcp.Name, Argv: []string{"coven", "gate"}}, GateTool: mcp.ApproveTool,
+	})
+	if err != nil {
+		return "", err
+	}
+	a.names[name] = command.Account
+	return command.Account, nil
+}
+
+// waits is how long a session waited for limits since its account's API last
+// gave an answer.
+type waits struct {
+	mu     sync.Mutex
+	waited time.Duration
+}
+
+func (w *waits) add(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited += d
+}
+
+func (w *waits) renew() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited = 0
+}
+
+func (w *waits) spent() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waited
+}
+
+// Await implements runner's agents. It waits in this process: the session's lock
+// and the claim are kept, its clocks stand still.
+func (c agents) Await(ctx context.Context, path string) error {
+	name, err := c.account(ctx)
+	if err != nil {
+		return err
+	}
+	limit, limited, err := c.engine.accounts.book.Limited(name)
+	if err != nil || !limited {
+		return err
+	}
+	resume := runner.Pause(ctx)
+	defer resume()
+	for limited {
+		if err := c.sitOut(ctx, path, name, limit); err != nil {
+			return err
+		}
+		if limit, limited, err = c.engine.accounts.book.Limited(name); err != nil {
+			return err
+		}
+	}
+	return c.session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
+}
+
+// sitOut waits until a limit ends, and a little longer, or says that nobody waits
+// for it.
+func (c agents) sitOut(ctx context.Context, path, name string, limit account.Limit) error {
+	now := clock.Now().Round(0)
+	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
+	if limit.Told {
+		met.Until = limit.Until
+	}
+	wait := met.At.Sub(now)
+	if c.waits.spent()+wait > c.limits.MaxWait {
+		return tooLong(met, now, c.limits.MaxWait)
+	}
+	if err := c.session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
+		return err
+	}
+	c.waits.add(wait)
+	return sleepUntil(ctx, met.At)
+}
+
+// tooLong is what a run waits for that does not wait for a limit itself.
+func tooLong(met event.Limit, now time.Time, most time.Duration) error {
+	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
+	if met.Until.IsZero() {
+		detail += fmt.Sprintf(", the API has not said until when; try again after %s", screen.Clock(met.At, now))
+	} else {
+		detail += " until " + screen.Clock(met.Until, now)
+	}
+	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
+	return &runner.Wait{Reason: "limit", Detail: detail, Next: "resume", Until: met.At}
+}
+
+// glance is how often one who waits looks at the time: a machine that slept
+// meanwhile has other timers than clocks.
+const glance = 10 * time.Second
+
+// sleepUntil waits until an instant of the clock.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	for {
+		left := at.Sub(clock.Now().Round(0))
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(clock.World(left), glance))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+func (c *crew) account(ctx context.Context) (string, error) {
+	driver, err := c.driver(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	return c.engine.accounts.of(ctx, c.provider, driver)
+}
+
+// tab is what one run of an agent says of its account.
+type tab struct {
+	crew    *crew
+	account string
+	broken  error // the account's limits could not be kept: nobody may try again
+}
+
+// limited takes a refusal of the API, and says whether the agent is to be stopped.
+func (t *tab) limited(l provider.Limit) bool {
+	stop, err := t.crew.engine.accounts.book.Met(t.account, l)
+	t.broken = errors.Join(t.broken, err)
+	return stop
+}
+
+// heard takes what the agent said: an answer of the API, perhaps.
+func (t *tab) heard(part provider.Event) {
+	if _, answer := part.(provider.Spent); answer {
+		t.crew.waits.renew()
+		t.broken = errors.Join(t.broken, t.crew.engine.accounts.book.Answered(t.account))
+	}
+}

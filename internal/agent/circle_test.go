@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// play makes calls, each a letter and a result, "a1": the call a came to 1.
+func play(c *circle, calls string) *event.Loop {
+	for i, call := range strings.Fields(calls) {
+		id := fmt.Sprint(i)
+		c.call(provider.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + call[:1] + `"}`)})
+		if loop := c.result(provider.ToolResult{ID: id, Text: call[1:]}); loop != nil {
+			return loop
+		}
+	}
+	return nil
+}
+
+func TestCircle(t *testing.T) {
+	times := strings.Repeat
+	tests := []struct {
+		name, calls string
+		round       int // 0: none
+	}{
+		{"four of a kind", times("a1 ", 4), 0},
+		{"five of a kind", times("a1 ", 5), 1},
+		{"another result in between", times("a1 ", 4) + "a2 " + times("a1 ", 4), 0},
+		{"another call in between", times("a1 ", 4) + "b1 " + times("a1 ", 4), 0},
+		{"each with another result", "a1 a2 a3 a4 a5 a6 a7 a8 a9", 0},
+		{"two, four times", times("a1 b1 ", 4) + "a1", 0},
+		{"two, five times", times("a1 b1 ", 5), 2},
+		{"three, with one alike", times("a1 a1 b1 ", 5), 3},
+		{"four", "x1 y1 " + times("a1 b1 c1 d1 ", 5), 4},
+		{"four, one of which differs once", times("a1 b1 c1 d1 ", 2) + "a1 b1 c1 d2 " + times("a1 b1 c1 d1 ", 4), 0},
+		{"five are too many", times("a1 b1 c1 d1 e1 ", 9), 0},
+		{"work and then a circle", "a1 b2 c3 a2 b1 " + times("a1 ", 5), 1},
+	}
+	for _, tt := range tests {
+		loop := play(&circle{most: 5}, tt.calls)
+		switch {
+		case loop == nil && tt.round == 0:
+		case loop == nil || len(loop.Calls) != tt.round || loop.Count != 5:
+			t.Errorf("%s: %+v", tt.name, loop)
+		}
+	}
+	if loop := play(&circle{}, times("a1 ", 99)); loop != nil {
+		t.Errorf("switched off: %+v", loop)
+	}
+}
+
+// Calls that run beside each other count in the order in which they were asked
+// for, whichever ends first; keys have no order.
+func TestCircleOfCallsAtOnce(t *testing.T) {
+	c := &circle{most: 3}
+	for i := range 3 {
+		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		c.call(provider.ToolCall{ID: a, Name: "Read", Input: json.RawMessage(`{"x":1,"y":2}`)})
+		c.call(provider.ToolCall{ID: b, Name: "Read", Input: json.RawMessage(`{"x":3}`)})
+		if i == 1 {
+			a, b = b, a
+		}
+		results := map[string]string{"a": "one", "b": "two"}
+		c.result(provider.ToolResult{ID: a, Text: results[a[:1]]})
+		loop := c.result(provider.ToolResult{ID: b, Text: results[b[:1]]})
+		if (loop != nil) != (i == 2) {
+			t.Errorf("after %d rounds: %+v", i+1, loop)
+		}
+	}
+}
+
+// The evidence is bounded, and a person's word begins anew.
+func TestCircleEvidence(t *testing.T) {
+	c := &circle{most: 2}
+	long := strings.Repeat("é", 4000)
+	input, err := json.Marshal(map[string]string{"content": long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func() *event.Loop {
+		c.call(provider.ToolCall{ID: "1", Name: "Write", Input: input})
+		return c.result(provider.ToolResult{ID: "1", Text: "x" + long, IsError: true})
+	}
+	first := call()
+	c.forget()
+	if second := call(); first != nil || second != nil {
+		t.Errorf("after a person spoke: %+v, %+v", first, second)
+	}
+	loop := call()
+	if loop == nil || len(loop.Calls[0].Input) > 2*evidenceBytes || len(loop.Calls[0].Result) > evidenceBytes || !loop.Calls[0].Error {
+		t.Errorf("%+v", loop)
+	}
+}
+
+// The record leaves out lines that begin in one way, however the bytes come.
+func TestTranscriptLeavesOut(t *testing.T) {
+	const text = "{\"type\":\"a\"}\n{\"part\":1}\n{\n\n{\"part\":2}\n{\"pa\n{\"part\":\n x{\"part\":3}\n{\"part\":4}\nend"
+	const want = "{\"type\":\"a\"}\n{\n\n{\"pa\n x{\"part\":3}\nend"
+	for size := 1; size <= len(text); size++ {
+		var out bytes.Buffer
+		record := &transcript{to: &out, partial: []byte(`{"part":`)}
+		for rest := text; rest != ""; {
+			n := min(size, len(rest))
+			if wrote, err := record.Write([]byte(rest[:n])); wrote != n || err != nil {
+				t.Fatal(wrote, err)
+			}
+			rest = rest[n:]
+		}
+		record.end()
+		if out.String() != want {
+			t.Fatalf("in pieces of %d:\n%q, want\n%q", size, out.String(), want)
+		}
+	}
+	var out bytes.Buffer
+	record := &transcript{to: &out, partial: []byte(`{"part":`)}
+	_, _ = record.Write([]byte(`{"par`))
+	record.end()
+	if out.String() != `{"par` {
+		t.Errorf("a line that was cut off: %q", out.String())
+	}
+}

@@ -1,0 +1,161 @@
+package agent_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// asked is how many turns the model was asked for.
+func (w *world) asked() int {
+	n := 0
+	for _, request := range w.api.Requests() {
+		if request.Kind == fakeapi.KindTurn {
+			n++
+		}
+	}
+	return n
+}
+
+// At the end of each answer of the model, and after the result, what was used
+// until then is known exactly. The record of the run holds no pieces of answers.
+func TestUsage(t *testing.T) {
+	both(t, `
+conversations:
+- turns:
+  - {chunks: [{text: one}, {text: two}], tools: [{name: Bash, input: {command: touch made}}], usage: {input: 100, output: 7}}
+  - {text: second, usage: {input: 200, output: 8}}
+`, func(t *testing.T, w *world) {
+		var record bytes.Buffer
+		w.job.Transcript = &record
+		w.start()
+		w.succeeded("second")
+		got := emitted[event.Usage](w, event.AgentUsage)
+		for i := range got {
+			got[i].Cost = 0 // the CLI's own business
+		}
+		const model = "claude-sonnet-5"
+		want := []event.Usage{
+			{Input: 100, Output: 7, Turns: 1, Model: model},
+			{Input: 300, Output: 15, Turns: 2, Model: model},
+			{Input: 300, Output: 15, Turns: 2, Model: model},
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("used so far:\n%+v, want\n%+v", got, want)
+		}
+		if used := w.report.Result.Usage; used.InputTokens != 300 || used.OutputTokens != 15 {
+			t.Errorf("used %+v", used)
+		}
+		if strings.Contains(record.String(), "stream_event") || !strings.Contains(record.String(), `"type":"result"`) {
+			t.Errorf("the record:\n%s", record.String())
+		}
+		report, complete, err := agent.Recall(t.Context(), w.job.Provider, &record)
+		if err != nil || !complete || report.Text != "second" {
+			t.Errorf("recalled %+v, %v, %v", report, complete, err)
+		}
+	})
+}
+
+const fiveTurns = `
+conversations:
+- turns:
+  - {tools: [{name: Bash, input: {command: "echo 1 >> made"}}], usage: {input: 100, output: 7}}
+  - {tools: [{name: Bash, input: {command: "echo 2 >> made; sleep 600"}}], usage: {input: 200, output: 8}}
+  - {tools: [{name: Bash, input: {command: "echo 3 >> made"}}]}
+  - {tools: [{name: Bash, input: {command: "echo 4 >> made"}}]}
+  - {text: done}
+`
+
+// A budget that is spent stops the agent before it asks for another turn.
+func TestBudget(t *testing.T) {
+	both(t, fiveTurns, func(t *testing.T, w *world) {
+		w.job.Spend = func(used event.Usage) error {
+			if used.Input+used.Output > 200 {
+				return errors.New("200 tokens are spent")
+			}
+			return nil
+		}
+		w.start()
+		report := w.end()
+		if report.Kind != agent.Budget || report.Error != "200 tokens are spent" || w.asked() != 2 {
+			t.Errorf("%s: %s, after %d turns", report.Kind, report.Error, w.asked())
+		}
+		if used := report.Used; used.Input != 300 || used.Output != 15 || used.Turns != 2 {
+			t.Errorf("used %+v", used)
+		}
+	})
+}
+
+// A budget that the last answer of an agent crosses takes nothing of its work
+// back; the next message of a person is too much.
+func TestBudgetIsSpentWithTheLastAnswer(t *testing.T) {
+	const answers = `
+conversations:
+- turns: [{text: first}, {tools: [{name: Bash, input: {command: touch made}}]}, {text: third}]
+`
+	spent := func(event.Usage) error { return errors.New("all is spent") }
+	both(t, answers, func(_ *testing.T, w *world) {
+		w.job.Spend = spent
+		w.start()
+		w.succeeded("first")
+	})
+	both(t, strings.Replace(answers, "{text: first}", "{text: first, hold: model}", 1), func(t *testing.T, w *world) {
+		w.job.Spend = spent
+		w.start()
+		w.held("model")
+		w.say("", "and then?")
+		w.reached(2)
+		w.api.Release("model")
+		if report := w.end(); report.Kind != agent.Budget || w.asked() > 2 {
+			t.Errorf("%s: %s, after %d turns", report.Kind, report.Error, w.asked())
+		}
+	})
+}
+
+// Each refusal is told in a form that no text of an agent has; who is told
+// decides whether the CLI may wait.
+func TestLimit(t *testing.T) {
+	const long = `
+conversations:
+- turns:
+  - {text: "API Error: 429 rate limit, resets at 5pm", tools: [{name: Bash, input: {command: "echo 429 rate_limit"}}]}
+  - {fail: [{status: 429, retry_after: 600s}], text: never}
+`
+	told := func(w *world, stop bool) *[]provider.Limit {
+		limits := &[]provider.Limit{}
+		w.job.Limit = func(l provider.Limit) bool {
+			*limits = append(*limits, l)
+			return stop
+		}
+		return limits
+	}
+	both(t, long, func(t *testing.T, w *world) {
+		limits := told(w, true)
+		w.start()
+		report := w.end()
+		want := []provider.Limit{{After: 10 * time.Minute, Again: 10 * time.Minute, Reason: "rate_limit", Status: 429}}
+		if report.Kind != agent.Limit || !reflect.DeepEqual(*limits, want) || report.Limit != want[0] || w.asked() != 2 {
+			t.Errorf("%s: %s, limits %+v, after %d turns", report.Kind, report.Error, *limits, w.asked())
+		}
+		if report.Used.Turns != 1 || report.Used.Output != 5 {
+			t.Errorf("used %+v", report.Used)
+		}
+	})
+	both(t, strings.Replace(long, "600s", "1s", 1), func(t *testing.T, w *world) {
+		limits := told(w, false)
+		w.start()
+		w.succeeded("never")
+		want := []provider.Limit{{After: time.Second, Again: time.Second, Reason: "rate_limit", Status: 429}}
+		if !reflect.DeepEqual(*limits, want) {
+			t.Errorf("limits %+v", *limits)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+// Package clock is the time by which coven waits.
+//
+// It is the world's time, unless a test makes it run faster: Env is a factor,
+// such as 60, or a factor and the instant, in Unix seconds, at which both times
+// are equal: 60@1795280000. With the instant, all covens of a test have the same
+// time; without it, each begins when it starts. What others say in the world's
+// time (the reset of a limit, a delay) must be brought Here.
+package clock
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Env is the environment variable that makes the clock run faster.
+const Env = "COVEN_CLOCK_SCALE"
+
+// pace is how a clock runs beside the world's.
+type pace struct {
+	scale float64
+	from  time.Time // when both were equal
+}
+
+var ours = parse(os.Getenv(Env), time.Now())
+
+// parse reads Env; what makes no sense is the world's time.
+func parse(value string, start time.Time) pace {
+	factor, instant, given := strings.Cut(value, "@")
+	p := pace{1, start.Round(0)}
+	scale, err := strconv.ParseFloat(factor, 64)
+	if err != nil || scale <= 0 {
+		return p
+	}
+	if given {
+		seconds, err := strconv.ParseInt(instant, 10, 64)
+		if err != nil {
+			return p
+		}
+		p.from = time.Unix(seconds, 0)
+	}
+	p.scale = scale
+	return p
+}
+
+func (p pace) at(world time.Time) time.Time {
+	if p.scale == 1 {
+		return world
+	}
+	return p.from.Add(p.here(world.Round(0).Sub(p.from)))
+}
+
+func (p pace) here(d time.Duration) time.Duration { return time.Duration(float64(d) * p.scale) }
+
+func (p pace) world(d time.Duration) time.Duration {
+	if p.scale == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / p.scale)
+}
+
+// Now is the time.
+func Now() time.Time { return ours.at(time.Now()) }
+
+// Since is the time since t.
+func Since(t time.Time) time.Duration { return Now().Sub(t) }
+
+// Here is an instant of the world on this clock.
+func Here(world time.Time) time.Time { return ours.at(world) }
+
+// Lasting is how long something of the world lasts on this clock.
+func Lasting(world time.Duration) time.Duration { return ours.here(world) }
+
+// World is how long, in the world, a time of this clock lasts: what a timer or a
+// ticker is set to.
+func World(d time.Duration) time.Duration { return ours.world(d) }
+
+// NewTimer is time.NewTimer.
+func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(World(d)) }
+
+// AfterFunc is time.AfterFunc. Whoever resets the timer resets it to World.
+func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(World(d), f) }

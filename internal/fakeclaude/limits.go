@@ -1,0 +1,70 @@
+package fakeclaude
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+// longestWait is the longest Retry-After that the real CLI honours.
+const longestWait = time.Minute
+
+// watchdog says whether limits are retried for as long as they last.
+func watchdog() bool {
+	value := os.Getenv("CLAUDE_CODE_RETRY_WATCHDOG")
+	return value == "1" || value == "true"
+}
+
+// subscriber says whether the account is one of claude.ai's and not a key's.
+func subscriber() bool {
+	return os.Getenv("CLAUDE_CODE_OAUTH_TOKEN") != "" && os.Getenv("ANTHROPIC_API_KEY") == ""
+}
+
+// limited says whether the API refused for a limit or an overload.
+func (e *apiError) limited() bool {
+	return e.status == http.StatusTooManyRequests || e.status == 529
+}
+
+// limits is what was told of a subscriber's account last.
+type limits struct{ told object }
+
+// learn tells of the account when that has changed.
+func (l *limits) learn(out *output, info object) {
+	if l.told == nil {
+		l.told = object{"status": "allowed", "isUsingOverage": false}
+	}
+	if maps.Equal(l.told, info) {
+		return
+	}
+	l.told = info
+	out.event("rate_limit_event", object{"rate_limit_info": maps.Clone(info)})
+}
+
+// limitsIn reads the headers about a subscriber's account.
+func limitsIn(header http.Header) object {
+	get := func(name string) string { return header.Get("Anthropic-Ratelimit-Unified-" + name) }
+	info := object{"status": "allowed", "isUsingOverage": false}
+	if get("Status") == "rejected" {
+		info["status"] = "rejected"
+	}
+	if seconds, err := strconv.ParseInt(get("Reset"), 10, 64); err == nil {
+		info["resetsAt"] = seconds
+	}
+	if claim := get("Representative-Claim"); claim != "" {
+		info["rateLimitType"] = claim
+	}
+	return info
+}
+
+// refusedSubscriber is what the real one says in the model's place.
+func refusedSubscriber(info object, said string) string {
+	names := map[any]string{"five_hour": "session limit", "seven_day": "weekly limit", "seven_day_opus": "Opus limit"}
+	name, known := names[info["rateLimitType"]]
+	at, told := info["resetsAt"].(int64)
+	if !known || !told {
+		return "API Error: Server is temporarily limiting requests (not your usage limit) · " + said
+	}
+	return "You've hit your " + name + " · resets " + time.Unix(at, 0).Format("3:04pm (MST)")
+}

@@ -1,0 +1,61 @@
+package claude
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// overloaded is the API's status for having too much to do.
+const overloaded = 529
+
+func limits(status int) bool { return status == http.StatusTooManyRequests || status == overloaded }
+
+// The CLI's own delays before a retry: the first, doubled each time, and up to
+// so much more of each. One that is longer is what the API asked for.
+const (
+	firstDelay = 500 * time.Millisecond
+	moreDelay  = 1.25
+)
+
+// refused is the limit that a retry is about. The CLI never gives up on one: the
+// retries after those that it would make on its own count as none.
+func (l line) refused() []provider.Event {
+	if !limits(l.ErrorStatus) {
+		return nil
+	}
+	delay := time.Duration(l.RetryDelay * float64(time.Millisecond))
+	limit := provider.Limit{Reason: l.Reason, Status: l.ErrorStatus}
+	if l.Attempt <= l.MaxRetries {
+		limit.Again = delay
+	}
+	if own := float64(firstDelay) * math.Pow(2, float64(l.Attempt-1)) * moreDelay; float64(delay) > own {
+		limit.After = delay
+	}
+	return []provider.Event{limit}
+}
+
+// rateLimit is what the CLI says about the account of a subscriber when that has
+// changed.
+type rateLimit struct {
+	Status   string  `json:"status"` // allowed, allowed_warning, rejected
+	ResetsAt float64 `json:"resetsAt"`
+	Type     string  `json:"rateLimitType"`  // five_hour, seven_day, ...
+	Overage  bool    `json:"isUsingOverage"` // rejected, and yet served
+}
+
+func (r rateLimit) events() []provider.Event {
+	if r.Status != "rejected" || r.Overage {
+		return nil
+	}
+	limit := provider.Limit{Reason: r.Type, Status: http.StatusTooManyRequests}
+	if limit.Reason == "" {
+		limit.Reason = "rate_limit"
+	}
+	if r.ResetsAt > 0 {
+		limit.Until = time.Unix(int64(r.ResetsAt), 0)
+	}
+	return []provider.Event{limit}
+}

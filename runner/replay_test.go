@@ -1,0 +1,211 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner"
+)
+
+// paper is a journal in memory.
+type paper struct{ events []event.Event }
+
+func (p *paper) Events() []event.Event { return slices.Clone(p.events) }
+
+func (p *paper) Append(e event.Event, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	e.Seq, e.Data = int64(len(p.events))+1, raw
+	p.events = append(p.events, e)
+	return nil
+}
+
+// fate answers a call by its path and a seed alone.
+func fate(seed int) func(runner.Call) (runner.Result, error) {
+	return func(c runner.Call) (runner.Result, error) {
+		h := fnv.New32a()
+		fmt.Fprintf(h, "%d %s", seed, c.Path)
+		n := h.Sum32()
+		r := runner.Result{
+			OK: n%3 != 0, Output: fmt.Sprint(n % 7), Outputs: map[string]any{"n": n % 5},
+			Files: []string{c.Step}, Commit: c.Path, Tree: fmt.Sprint(n % 4),
+		}
+		if !r.OK {
+			r.Error = "no"
+		}
+		return r, nil
+	}
+}
+
+// grimoire draws steps of every kind, nested, with conditions and retries.
+func grimoire(t *rapid.T) string {
+	n := 0
+	var steps func(depth int, indent string) string
+	steps = func(depth int, indent string) string {
+		var b strings.Builder
+		for range rapid.IntRange(1, 3).Draw(t, "steps") {
+			n++
+			name, kind := fmt.Sprintf("s%d", n), rapid.SampledFrom([]string{"script", "agent", "loop"}).Draw(t, "kind")
+			if depth == 3 && kind == "loop" {
+				kind = "script"
+			}
+			fmt.Fprintf(&b, "%s- name: %s\n%s  type: %s\n", indent, name, indent, kind)
+			line := func(format string, args ...any) { fmt.Fprintf(&b, indent+"  "+format+"\n", args...) }
+			line("on_fail: %s", rapid.SampledFrom([]string{"continue", "continue", "block", "retry", "fail"}).Draw(t, "on_fail"))
+			if rapid.Bool().Draw(t, "retries") {
+				line("retries: %d", rapid.IntRange(1, 2).Draw(t, "n"))
+			}
+			if rapid.IntRange(0, 3).Draw(t, "when") == 0 {
+				line(`when: "{{.previous.failed}}"`)
+			}
+			if depth > 0 && rapid.Bool().Draw(t, "exits") {
+				line("on_success: exit_loop")
+			}
+			switch kind {
+			case "script":
+				line(`command: echo {{.previous.output}} {{.loop.iteration}}`)
+				line("output: o%d", n)
+			case "agent":
+				line(`input: {x: "{{.previous.output}}"}`)
+				line("prompt: |\n%s    {{.input.x}}\n%s    {{.loop_entry.output}}", indent, indent)
+			case "loop":
+				line("max_iterations: %d", rapid.IntRange(1, 3).Draw(t, "iterations"))
+				line("on_max_iterations: %s", rapid.SampledFrom([]string{"continue", "continue", "block", "fail"}).Draw(t, "on_max"))
+				line("steps:\n%s", strings.TrimSuffix(steps(depth+1, indent+"  "), "\n"))
+			}
+		}
+		return b.String()
+	}
+	return "name: drawn\nsteps:\n" + steps(0, "")
+}
+
+// Wherever a run is cut off, the same tree goes on with the leaf that has no
+// result, runs none twice, and comes to the same end. Issue: resume is replay.
+func TestReplayAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		text := grimoire(t)
+		g, err := grimoires.Parse("drawn.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := grimoires.NewLibrary(dir, "").Freeze(g, []string{"check"})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
+		whole, first := &paper{}, &leaves{answer: answer}
+		want, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(whole, first), p))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for cut := range whole.events {
+			part, rest := &paper{events: slices.Clone(whole.events[:cut])}, &leaves{answer: answer}
+			got, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(part, rest), p))
+			if err != nil || got.Verdict != want.Verdict || got.Status != want.Status || got.Path != want.Path {
+				t.Fatalf("cut at %d: %+v, %v; want %+v\n%s", cut, got, err, want, text)
+			}
+			if !slices.Equal(rest.calls, first.calls[cut:]) {
+				t.Fatalf("cut at %d: ran %q, want %q\n%s", cut, rest.calls, first.calls[cut:], text)
+			}
+		}
+	})
+}
+
+// A loop whose time is up while a leaf runs ends with it; the replay of the run
+// ends it at the same leaf, without running another.
+func TestReplayTimeout(t *testing.T) {
+	p := plan(t, `timeout: 1h
+steps:
+- name: l
+  type: loop
+  timeout: 30ms
+  max_iterations: 5
+  on_fail: continue
+  steps:
+  - {name: a, type: script, command: x}
+  - {name: b, type: script, command: x, on_fail: continue}
+- {name: c, type: script, command: y, when: "{{.l.failed}}"}`)
+	journal := &paper{}
+	cut := leafFunc(func(ctx context.Context, c runner.Call) (runner.Result, error) {
+		if c.Path != "l[2]/b#1" {
+			return ok(c)
+		}
+		<-ctx.Done()
+		return runner.Result{Error: "cut off"}, nil
+	})
+	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, cut), p))
+	if err != nil || out.Verdict != runner.Passed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	want := []string{"l[1]/a#1", "l[1]/b#1", "l[2]/a#1", "l[2]/b#1", "c#1"}
+	var recorded []string
+	for _, e := range journal.events {
+		recorded = append(recorded, e.Path)
+	}
+	if !slices.Equal(recorded, want) {
+		t.Fatalf("recorded %q", recorded)
+	}
+	again := &leaves{answer: ok}
+	journal.events = journal.events[:4]
+	out, err = runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, again), p))
+	if err != nil || out.Verdict != runner.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
+		t.Errorf("replayed: %+v, %v, ran %q", out, err, again.calls)
+	}
+}
+
+// What earlier processes worked counts in the time of a step, unless a person
+// has it go on.
+func TestTimeGoesOn(t *testing.T) {
+	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
+	worked := func(wall time.Duration) *paper {
+		j, l := &paper{}, &leaves{answer: func(c runner.Call) (runner.Result, error) {
+			r, err := ok(c)
+			r.Used.Wall = wall
+			return r, err
+		}}
+		if _, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, l), p)); err != nil {
+			t.Fatal(err)
+		}
+		j.events = j.events[:1]
+		return j
+	}
+	run := func(j *paper) (runner.Outcome, []string) {
+		l := &leaves{answer: ok}
+		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, l), p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, l.calls
+	}
+	if out, calls := run(worked(9 * time.Minute)); out.Verdict != runner.Passed || len(calls) != 1 {
+		t.Errorf("a minute was left: %+v, %q", out, calls)
+	}
+	if out, calls := run(worked(11 * time.Minute)); out.Verdict != runner.Failed || out.Result.Error != "the run took longer than 10m0s" || len(calls) != 0 {
+		t.Errorf("the time was up: %+v, %q", out, calls)
+	}
+	j := worked(11 * time.Minute)
+	if err := j.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "b#1"}); err != nil {
+		t.Fatal(err)
+	}
+	if out, calls := run(j); out.Verdict != runner.Passed || len(calls) != 1 {
+		t.Errorf("a person had it go on: %+v, %q", out, calls)
+	}
+}
+
+// leafFunc is Leaves that one function does.
+type leafFunc func(ctx context.Context, c runner.Call) (runner.Result, error)
+
+func (f leafFunc) Do(ctx context.Context, c runner.Call) (runner.Result, error) { return f(ctx, c) }

@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/ledger"
+)
+
+// budgetReason is why a session waits whose budget is spent.
+const budgetReason = "budget"
+
+// Purse is a budget that the tasks of one coven share. A nil Purse is endless.
+type Purse struct {
+	mu   sync.Mutex
+	max  budget.Amount
+	used budget.Amount
+}
+
+// NewPurse returns a purse with a budget; nil when that limits nothing.
+func NewPurse(limit budget.Amount) *Purse {
+	if limit == (budget.Amount{}) {
+		return nil
+	}
+	return &Purse{max: limit}
+}
+
+// take takes out what was used, and says what is exceeded, if anything.
+func (p *Purse) take(used budget.Amount) string {
+	if p == nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used = p.used.Add(used)
+	return p.max.Exceeds(p.used)
+}
+
+// reached says what is used up, if anything.
+func (p *Purse) reached() string {
+	if p == nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.max.Reached(p.used)
+}
+
+// spending is one leaf's use of its budgets.
+type spending struct {
+	workshop *Workshop
+	limits   []limitLeft
+	before   budget.Amount // by runs of the leaf that were cut off
+	now      budget.Amount // by the runs of this process
+	agent    budget.Amount // part of now: by the agent at work
+	wait     *Wait         // set when a budget is exceeded
+}
+
+// limitLeft is a limit, with what has been used of it before.
+type limitLeft struct {
+	Limit
+	used budget.Amount
+}
+
+// spending begins the account of a leaf. The error is a *Wait when nothing is
+// left for it.
+func (w *Workshop) spending(c Call) (*spending, error) {
+	events := w.Journal.Events()
+	w.book().Read(events)
+	s := &spending{workshop: w, before: w.book().Cut(c.Path)}
+	for _, l := range c.Limits {
+		l.Max = raised(l, events)
+		if l.Reserve > 0 {
+			l.Max = l.Max.Part(1 - l.Reserve)
+		}
+		used := w.book().Within(l.Scope)
+		s.limits = append(s.limits, limitLeft{l, used})
+		if c.Agent == nil { // only time is used
+			l.Max, used = budget.Amount{Wall: l.Max.Wall}, budget.Amount{Wall: used.Wall}
+		}
+		if text := l.Max.Reached(used); text != "" {
+			return nil, spent(l, text, l.Max.Like(used))
+		}
+	}
+	if text := w.Purse.reached(); text != "" && c.Agent != nil {
+		return nil, purseSpent(text)
+	}
+	return s, nil
+}
+
+// book is the session's ledger.
+func (w *Workshop) book() *ledger.Ledger {
+	if w.ledger == nil {
+		w.ledger = ledger.New(w.Prices)
+	}
+	return w.ledger
+}
+
+// raised is a limit with what persons have added to it.
+func raised(l Limit, events []event.Event) budget.Amount {
+	limit := l.Max
+	for _, e := range events {
+		var r event.Resumed
+		if e.Type == event.SessionResumed && e.Decode(&r) == nil && ledger.Inside(l.Scope, r.At) {
+			limit = limit.Raised(r.Budget)
+		}
+	}
+	return limit
+}
+
+func spent(l Limit, text, more string) *Wait {
+	of := "the run"
+	if l.Name != "" {
+		of = "step " + l.Name
+	}
+	if l.Reserve > 0 {
+		text += fmt.Sprintf(", %.0f %% kept for review and landing", l.Reserve*100)
+	}
+	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
+}
+
+func purseSpent(text string) *Wait {
+	return &Wait{Reason: budgetReason, Detail: "the budget of this coven run is spent: " + text, Next: "resume"}
+}
+
+// clock ends a context when the leaf has used the time that its budgets allow.
+func (s *spending) clock(ctx context.Context) (context.Context, context.CancelFunc) {
+	var ends []context.CancelFunc
+	for _, l := range s.limits {
+		if l.Max.Wall == 0 {
+			continue
+		}
+		wall := budget.Amount{Wall: l.Max.Wall}
+		cause := spent(l.Limit, wall.Reached(wall), wall.Like(wall))
+		var end context.CancelFunc
+		ctx, end = withClock(ctx, max(l.Max.Wall-l.used.Wall, time.Millisecond), cause)
+		ends = append(ends, end)
+	}
+	return ctx, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// begun says that another run of the leaf's agent begins.
+func (s *spending) begun() { s.agent = budget.Amount{} }
+
+// spend takes what the agent at work has used so far. The error says that it
+// must stop.
+func (s *spending) spend(u event.Usage) error {
+	amount := s.workshop.book().Amount(u)
+	more := amount.Sub(s.agent)
+	s.agent, s.now = amount, s.now.Add(more)
+	if text := s.workshop.Purse.take(more); text != "" {
+		s.wait = purseSpent(text)
+	}
+	for _, l := range s.limits {
+		if text := l.Max.Exceeds(l.used.Add(s.now)); text != "" {
+			s.wait = spent(l.Limit, text, l.Max.Like(l.used.Add(s.now)))
+		}
+	}
+	if s.wait != nil {
+		return s.wait
+	}
+	return nil
+}
+
+// total is what the leaf has used, its time in this process left out.
+func (s *spending) total() budget.Amount { return s.before.Add(s.now) }
+
+// isSpent says whether an error means that a budget is spent.
+func isSpent(err error) bool {
+	wait := (*Wait)(nil)
+	return errors.As(err, &wait) && wait.Reason == budgetReason
+}
