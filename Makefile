@@ -9,7 +9,7 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
-.PHONY: build test crash lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build test crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -18,8 +18,11 @@ test: ## every test, the real Claude Code CLI included where npm can bring it
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
 	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...
 
-crash: ## coven is killed at every point that matters, and goes on
-	$(GO) test $(TESTFLAGS) -run Crash ./cmd/coven
+crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
+	$(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven
+
+soak: ## 32 covens race for one task, SOAK_ROUNDS times (200)
+	SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## what CI lints
 	golangci-lint run --allow-parallel-runners ./...

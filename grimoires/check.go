@@ -3,6 +3,7 @@ package grimoires
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/tmpl"
@@ -24,6 +25,8 @@ func (r *reader) check(t template) {
 			return
 		}
 		uses, err = tmpl.CheckText("", t.at.Value)
+	case variableTemplate:
+		uses, err = tmpl.CheckVariable("", t.at.Value)
 	case textTemplate:
 		uses, err = tmpl.CheckText("", t.at.Value)
 	}
@@ -31,7 +34,11 @@ func (r *reader) check(t template) {
 		r.doc.FailAt(t.at, bad.Line, bad.Column, bad.Msg, bad.Hint)
 		return
 	}
-	faults := r.scope.faults(t.step, r.scope.shape(t.step, nil), uses.Data)
+	data := r.scope.shape(t.step, nil)
+	if t.kind == commandTemplate || t.kind == variableTemplate {
+		data.keys[secrets] = shape{open: true}
+	}
+	faults := append(r.scope.faults(t.step, data, uses.Data), unsecretsIn(uses.Data)...)
 	if t.kind == conditionTemplate {
 		faults = append(faults, r.scope.condition(t.step, uses.Sole)...)
 	}
@@ -55,4 +62,65 @@ func (r *reader) outputs() {
 			r.doc.Fail(w.at, fmt.Sprintf("output cannot be called %q: that is another step", name), "")
 		}
 	}
+}
+
+// secrets is the name of the secrets in templates.
+const secrets = "secrets"
+
+// unnamed finds uses of secrets that name none, or one that cannot be.
+func unsecretsIn(refs []tmpl.Reference) []fault {
+	var all []fault
+	for _, ref := range refs {
+		switch {
+		case ref.Path[0] != secrets:
+		case len(ref.Path) != 2:
+			all = append(all, fault{ref.Line, ref.Column, "this names no secret", "{{.secrets.NAME}}"})
+		case !envRE.MatchString(ref.Path[1]):
+			all = append(all, fault{ref.Line, columnOf(ref, 1), fmt.Sprintf("%q cannot be the name of a secret", ref.Path[1]), "letters, digits and _, the first no digit"})
+		}
+	}
+	return all
+}
+
+// Secrets are the names of the secrets that a script's command uses, sorted.
+func (s Script) Secrets() []string {
+	uses, err := tmpl.CheckCommand("", s.Command)
+	if err != nil {
+		return nil // said when the grimoire was read
+	}
+	return secretsIn(uses.Data)
+}
+
+// Secrets are the names of all secrets that the grimoire's steps use, sorted.
+func (g *Grimoire) Secrets() []string {
+	var all []string
+	env := func(templates map[string]string) {
+		for _, text := range templates {
+			if uses, err := tmpl.CheckVariable("", text); err == nil {
+				all = append(all, secretsIn(uses.Data)...)
+			}
+		}
+	}
+	for s := range g.All() {
+		switch {
+		case s.Agent != nil:
+			env(s.Agent.Env)
+		case s.Script != nil:
+			env(s.Script.Env)
+			all = append(all, s.Script.Secrets()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func secretsIn(refs []tmpl.Reference) []string {
+	var names []string
+	for _, ref := range refs {
+		if ref.Path[0] == secrets && len(ref.Path) == 2 {
+			names = append(names, ref.Path[1])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

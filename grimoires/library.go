@@ -121,6 +121,10 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 // files are the names that a grimoire or prompt can have here.
 func (s shelf) files(kind, name string) []string {
 	switch {
+	case kind == "test" && s.flat:
+		return []string{name + ".test.yaml"}
+	case kind == "test":
+		return []string{"grimoires/" + name + ".test.yaml"}
 	case kind == "prompt":
 		return []string{"prompts/" + name + ".md", "spells/" + name + ".md"}
 	case s.flat:
@@ -251,4 +255,21 @@ func (l *Library) Prompt(name string) (Prompt, error) {
 	}
 	text := lf(strings.TrimPrefix(string(data), "\ufeff"))
 	return Prompt{Name: name, Text: text, Source: label}, nil
+}
+
+// Tests returns the tests of a grimoire, NAME.test.yaml beside its file, and what
+// to call that; label is empty when there are none.
+func (l *Library) Tests(name string) (text []byte, label string, err error) {
+	for _, s := range l.shelves {
+		_, found, err := s.read("grimoire", name)
+		if err != nil || found == "" {
+			continue
+		}
+		text, label, err = s.read("test", name)
+		if label == BuiltIn {
+			label = name + ".test.yaml (built in)"
+		}
+		return text, label, err
+	}
+	return nil, "", nil
 }

@@ -83,6 +83,7 @@ type templateKind int
 
 const (
 	textTemplate templateKind = iota
+	variableTemplate
 	conditionTemplate
 	commandTemplate
 	promptTemplate // inline, or the name of a prompt

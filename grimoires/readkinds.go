@@ -56,13 +56,17 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 
 // texts takes in a map of templates.
 func (r *reader) texts(step string, in map[string]text) map[string]string {
+	return r.templates(textTemplate, step, in)
+}
+
+func (r *reader) templates(kind templateKind, step string, in map[string]text) map[string]string {
 	if len(in) == 0 {
 		return nil
 	}
 	out := make(map[string]string, len(in))
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		out[key] = in[key].Value
-		r.found = append(r.found, template{textTemplate, step, in[key]})
+		r.found = append(r.found, template{kind, step, in[key]})
 	}
 	return out
 }
@@ -106,7 +110,7 @@ func (r *reader) env(step string, env map[string]text) map[string]string {
 			r.doc.Fail(env[name], fmt.Sprintf("%q is coven's own variable", name), "")
 		}
 	}
-	return r.texts(step, env)
+	return r.templates(variableTemplate, step, env)
 }
 
 // workdir reads a directory inside the worktree.

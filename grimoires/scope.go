@@ -111,7 +111,7 @@ func reserved() map[string]shape {
 		"task": taskShape(), "bead": taskShape(),
 		"previous": result(), "loop_entry": result(), "loop": counters(),
 		"artifacts": leaves("commit").set(listKind, "files", "commits", "task_ids"),
-		"attempt":   {kind: textKind}, "steps": {}, "input": {}, tmpl.Parent: {},
+		"attempt":   {kind: textKind}, "steps": {}, "input": {}, tmpl.Parent: {}, secrets: {},
 	}
 }
 
@@ -136,6 +136,7 @@ func (s *scope) shape(step string, inputs []string) shape {
 	}
 	maps.Copy(data.keys, reserved())
 	delete(data.keys, tmpl.Parent) // only included prompts have one
+	delete(data.keys, secrets)     // only commands and variables have them
 	data.keys["steps"], data.keys["input"] = steps, leaves(inputs...)
 	if s.loose {
 		data.keys["steps"], data.keys["input"] = shape{open: true}, shape{open: true}
@@ -215,6 +216,9 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 	}
 	if len(before) == 1 && slices.Contains(s.steps[step].loops, before[0]) {
 		return fmt.Sprintf("%s has no %q: the loop has not ended when %q begins", label(before), key, step), "known: iteration, max_iterations"
+	}
+	if len(before) == 0 && key == secrets {
+		return "a secret cannot be used here: it would be on record", "command, or env of a step"
 	}
 	known := slices.Sorted(maps.Keys(data.keys))
 	hint = suggest.Hint(key, known)

@@ -14,7 +14,7 @@ type AgentInput struct {
 	Agent         string   `json:"agent,omitempty"`
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider,omitempty"`
-	Env           []string `json:"env,omitempty"` // KEY=VALUE
+	Env           []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir       string   `json:"workdir,omitempty"`
 	ExpectChanges bool     `json:"expect_changes,omitempty"`
 	Resolve       bool     `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -88,6 +89,7 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 			report, err = w.converse(ctx, c, b)
 		}
 	}
+	crash.Point("agent.ended")
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}

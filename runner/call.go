@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/coven-run/coven/internal/event"
 )
@@ -83,6 +84,17 @@ func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
 	result.Input, result.Tolerated = hash, c.Tolerated && !result.OK
 	if err := r.journal.Append(event.Event{Type: event.StepCompleted, Path: c.Path}, result); err != nil {
 		return Result{}, err
+	}
+	return r.recorded(c.Path, result)
+}
+
+// recorded is a result as the journal has it: what a replay will read.
+func (r *Recorded) recorded(path string, result Result) (Result, error) {
+	for _, e := range slices.Backward(r.journal.Events()) {
+		if e.Type == event.StepCompleted && e.Path == path {
+			result = Result{}
+			return result, e.Decode(&result)
+		}
 	}
 	return result, nil
 }

@@ -51,11 +51,13 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		case err != nil || out.Verdict == Stopped:
 			return out, err
 		case out.Verdict == ExitLoop:
+			s.saw(l.name, WayExited)
 			out.Verdict = Passed
 			return out, nil
 		}
 		last = out
 	}
+	s.saw(l.name, WayExhausted)
 	last.Path = strings.Join(outer.iteration(name, l.max), "/") + "/"
 	return l.exhausted(last), nil
 }

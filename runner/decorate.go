@@ -26,6 +26,7 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("step %s: %w", w.name, err)
 	}
 	if !ok {
+		s.saw(w.name, WaySkipped)
 		s.skipped(w.name, w.output)
 		return Outcome{Verdict: Skipped}, nil
 	}
@@ -52,6 +53,11 @@ func (k keep) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := k.step.Run(ctx, s)
 	if err == nil {
 		s.named(k.name, k.output, out.Result)
+		way := WayPassed
+		if out.Verdict == Failed || out.Verdict == Stopped {
+			way = WayFailed
+		}
+		s.saw(k.name, way)
 	}
 	return out, err
 }

@@ -43,7 +43,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	for n := 1; ; n++ {
 		s.tolerant = tolerant || m.spec.Resolve && n <= mostResolves
 		out, err := m.land(ctx, s)
-		if err != nil || out.Result.ErrorType != conflictType || !m.spec.Resolve || n > mostResolves {
+		if err != nil || out.Result.ErrorType != ConflictType || !m.spec.Resolve || n > mostResolves {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1

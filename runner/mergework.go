@@ -60,8 +60,8 @@ func (e *ConflictError) Error() string {
 		e.Target, strings.Join(e.Files, ", "), ShellWord(e.Target), ShellWord(e.Dir))
 }
 
-// conflictType is the type of error of a landing that met a conflict.
-const conflictType = "conflict"
+// ConflictType is the ErrorType of a landing that met a conflict.
+const ConflictType = "conflict"
 
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
@@ -88,7 +88,7 @@ func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return Result{Error: conflict.Error(), ErrorType: conflictType, Files: conflict.Files}, nil
+			return Result{Error: conflict.Error(), ErrorType: ConflictType, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}

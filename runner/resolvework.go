@@ -15,7 +15,7 @@ import (
 func (w *Workshop) resolved(ctx context.Context, c Call, b beginning) (Result, error) {
 	merging, err := w.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return Result{Error: refused.Reason, ErrorType: conflictType}, nil
+		return Result{Error: refused.Reason, ErrorType: ConflictType}, nil
 	}
 	if err != nil {
 		return Result{}, err

@@ -12,8 +12,9 @@ import (
 type ScriptInput struct {
 	Command string   `json:"command,omitempty"`
 	Checks  []string `json:"checks,omitempty"`
-	Env     []string `json:"env,omitempty"` // KEY=VALUE
+	Env     []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir string   `json:"workdir,omitempty"`
+	Secrets []string `json:"secrets,omitempty"` // names of those that the command uses
 }
 
 // scriptStep is a step that runs a shell command or the plan's checks.
@@ -29,7 +30,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	input := ScriptInput{Env: env, Workdir: c.spec.Workdir}
+	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, Secrets: c.spec.Secrets()}
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {
@@ -46,7 +47,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 func (s *State) environment(step string, env map[string]string) ([]string, error) {
 	var all []string
 	for _, key := range sortedKeys(env) {
-		value, err := tmpl.Text(step+" env "+key, env[key], s.Data(nil))
+		value, err := tmpl.Variable(step+" env "+key, env[key], s.Data(nil))
 		if err != nil {
 			return nil, fmt.Errorf("step %s: %w", step, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -31,8 +32,9 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()
 	ran, err := w.Commands.Run(ctx, Command{
-		Shell: c.Script.Command, Env: env, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
+		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
 	})
+	crash.Point("script.ended")
 	if err != nil {
 		return Result{}, err
 	}
@@ -116,6 +118,7 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, before e
 	ran, err := w.Commands.Run(ctx, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
+	crash.Point("check.ran")
 	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}

@@ -13,9 +13,14 @@ import (
 // State is what the steps of one run know: the task, and what the steps before
 // them gave. It is made of recorded results only.
 type State struct {
-	leaves Leaves
-	task   map[string]any
-	prior  string // summary of the session before
+	// Seen, unless it is nil, is told each way that the tree takes: for those who
+	// ask which ways nobody took.
+	Seen func(step string, way Way)
+
+	leaves  Leaves
+	task    map[string]any
+	prior   string // summary of the session before
+	secrets map[string]any
 
 	at       place
 	attempt  int     // of the step at work: 1, 2, ...
@@ -45,6 +50,10 @@ func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 	s := &State{
 		leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(), attempt: 1,
+		secrets: map[string]any{},
+	}
+	for _, name := range plan.Grimoire.Secrets() {
+		s.secrets[name] = tmpl.Secret{Name: name}
 	}
 	for step := range plan.Grimoire.All() {
 		s.skipped(step.Name, step.Output)
@@ -76,7 +85,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 	}
 	maps.Copy(data, map[string]any{
 		"task": s.task, "bead": s.task, "steps": s.steps, "previous": s.previous,
-		"loop": loop, "loop_entry": s.entry, "input": input, "attempt": s.prior,
+		"loop": loop, "loop_entry": s.entry, "input": input, "attempt": s.prior, "secrets": s.secrets,
 		"artifacts": map[string]any{
 			"files": s.files, "commit": commit, "commits": s.commits, "task_ids": []string{str(s.task["id"])},
 		},
@@ -157,4 +166,22 @@ func nothing() map[string]any {
 func str(v any) string {
 	s, _ := v.(string)
 	return s
+}
+
+// Way is a way through a step.
+type Way string
+
+// The ways.
+const (
+	WayPassed    Way = "passed"
+	WayFailed    Way = "failed"
+	WaySkipped   Way = "skipped"        // when was false
+	WayExited    Way = "exited"         // a loop, by a step in it
+	WayExhausted Way = "max_iterations" // a loop
+)
+
+func (s *State) saw(step string, way Way) {
+	if s.Seen != nil {
+		s.Seen(step, way)
+	}
 }

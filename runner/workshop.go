@@ -92,7 +92,7 @@ type AgentRun struct {
 	Agent        string // its definition; empty: build
 	Model        string
 	Provider     string   // empty: the plan's
-	Env          []string // KEY=VALUE
+	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir      string   // relative to the worktree
 	Transcript   io.Writer
 	// Spend is told what the run has used so far after each answer of the model;
@@ -107,9 +107,10 @@ type commands interface {
 
 // Command is one shell command of a step.
 type Command struct {
-	Shell      string // given to sh -c
-	Env        []string
-	Workdir    string // relative to the worktree
+	Shell      string   // given to sh -c
+	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Secrets    []string // names of those that the command uses
+	Workdir    string   // relative to the worktree
 	Transcript io.Writer
 }
 

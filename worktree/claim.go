@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -55,6 +56,11 @@ func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 // present claim, takes it over. It fails with a *ClaimedError when another
 // claim is there, and with ErrNoClaim when the one to replace is gone.
 func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, error) {
+	return r.claim(ctx, claim, replaces, "claim.take")
+}
+
+// claim moves the claim's ref. point is the name of the crash points around that.
+func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (Held, error) {
 	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
 	claim.Nonce = rand.Text()
 	content, err := json.Marshal(claim)
@@ -69,11 +75,26 @@ func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, e
 	if replaces != "" {
 		edit = git.Move(claimRef(claim.Task), oid, replaces)
 	}
-	if err := r.transact(ctx, r.git(), "coven: claim", edit); err != nil {
-		return Held{}, r.claimRefused(ctx, claim.Task, replaces, err)
+	crash.Point(point + ".before")
+	for range claimTries {
+		if err = r.transact(ctx, r.git(), "coven: claim", edit); err == nil {
+			crash.Point(point + ".after")
+			return Held{Claim: claim, Oid: oid}, nil
+		}
+		err = r.claimRefused(ctx, claim.Task, replaces, err)
+		if !errors.Is(err, errGivenBack) {
+			break
+		}
 	}
-	return Held{Claim: claim, Oid: oid}, nil
+	return Held{}, err
 }
+
+// claimTries is how often a task is claimed again whose claim was in the way and
+// is gone.
+const claimTries = 10
+
+// errGivenBack means that a claim could not be made, and none is there now.
+var errGivenBack = errors.New("the claim that was in the way is gone")
 
 // ClaimOf returns the present claim of a task, or ErrNoClaim.
 func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
@@ -131,7 +152,7 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 	}
 	claim := held.Claim
 	claim.Expires = expires
-	renewed, err := r.Claim(ctx, claim, held.Oid)
+	renewed, err := r.claim(ctx, claim, held.Oid, "claim.renew")
 	if errors.Is(err, ErrNoClaim) {
 		err = fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
 	}
@@ -141,10 +162,12 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 // Unclaim gives a task back. It fails like Claim when oid is not the present
 // claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
+	crash.Point("claim.release.before")
 	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
 	if err != nil {
 		return r.claimRefused(ctx, taskID, oid, err)
 	}
+	crash.Point("claim.release.after")
 	return nil
 }
 
@@ -156,6 +179,8 @@ func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err er
 		return readErr
 	case readErr == nil && present.Oid != expected:
 		return &ClaimedError{Present: present}
+	case errors.Is(readErr, ErrNoClaim):
+		return fmt.Errorf("claim %s: %w: %w", taskID, errGivenBack, err)
 	default:
 		return fmt.Errorf("claim %s: %w", taskID, err)
 	}

@@ -1,7 +1,10 @@
 package worktree
 
 import (
+	"errors"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -59,4 +62,47 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	wantIs(t, err, ErrClaimLost)
 	request.ClaimOid = fresh.Oid
 	value[Landed](t)(w.Land(t.Context(), request))
+}
+
+// A holder that is killed while it renews has the old claim or the new one, and
+// whoever finds it can go on with either.
+func TestRenewSurvivesKill(t *testing.T) {
+	for point, renewed := range map[string]bool{"claim.renew.before": false, "claim.renew.after": true} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			old := claimFor(t, r, "T")
+			killAt(t, actorCommand(r.Root, "T", point, Squash), point)
+			now := value[Held](t)(r.ClaimOf(t.Context(), "T"))
+			equal(t, "renewed", now.Oid != old.Oid && now.Expires.After(old.Expires), renewed)
+			noLocks(t, r.GitDir)
+			again := value[Held](t)(r.Renew(t.Context(), now, old.Expires.Add(2*time.Hour)))
+			must(t, r.Unclaim(t.Context(), "T", again.Oid))
+		})
+	}
+}
+
+// Many claim a task and give it back: who does not get it is told who has it,
+// also when that one gave it back just then.
+func TestClaimsComeAndGo(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	var all sync.WaitGroup
+	for n := range 6 {
+		all.Go(func() {
+			for range 30 {
+				held, err := r.Claim(ctx, Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
+				if err == nil {
+					err = r.Unclaim(ctx, "T", held.Oid)
+				} else if errors.Is(err, ErrClaimed) {
+					err = nil
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -137,6 +137,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err := c.w.unresolved(ctx, tree, c.tip.Oid, c.merge); err != nil {
 		return Commit{}, err
 	}
+	crash.Point("commit.staged")
 	if tree == c.tip.Tree && c.merge == "" {
 		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
 	}
@@ -149,7 +150,11 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	return done, errors.Join(c.ix.publish(), c.w.resolved())
+	if err := errors.Join(c.ix.publish(), c.w.resolved()); err != nil {
+		return done, err
+	}
+	crash.Point("commit.published")
+	return done, nil
 }
 
 func (c *committing) stage(ctx context.Context) (string, error) {

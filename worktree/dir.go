@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ const covenIgnore = `worktrees/
 run/
 sessions/*/logs/
 sessions/*/results/
+secrets.yaml
 `
 
 // EnsureCovenDir makes ROOT/.coven and, unless there is one, the .gitignore in
@@ -34,4 +36,14 @@ func EnsureCovenDir(root string) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// Ignores reports whether git leaves a path of the main checkout out of commits:
+// it is ignored and not tracked. path is relative to the root.
+func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
+	seen, err := r.git().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
+	if err != nil {
+		return false, fmt.Errorf("ask git whether it ignores %s: %w", path, err)
+	}
+	return len(seen) == 0, nil
 }

@@ -236,6 +236,13 @@ func actor(args []string) int {
 			_, _, err := r.Recreate(ctx, request.Task, "s")
 			return err
 		}
+		if strings.HasPrefix(request.Intent, "claim.renew.") {
+			held, err := r.ClaimOf(ctx, request.Task)
+			if err == nil {
+				_, err = r.Renew(ctx, held, held.Expires.Add(time.Hour))
+			}
+			return err
+		}
 		w, err := r.Find(ctx, request.Task)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -24,6 +25,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		return false, err
 	}
 	defer l.release()
+	crash.Point("recover.locked")
 	landed, err = r.reached(ctx, intent)
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
@@ -36,6 +38,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		// Checkouts move before the target, so a target that moved has all of
 		// its checkouts where they belong.
 		err = errors.Join(err, c.recover(ctx, intent, landed))
+		crash.Point("recover.checkout.each")
 	}
 	if err != nil {
 		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -111,7 +112,12 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 	if last.N > 0 {
 		edit = git.Move(snapshotRef(session), next.Commit, last.Commit)
 	}
-	return next, r.transact(ctx, r.git(), "coven: snapshot", edit)
+	crash.Point("snapshot.made")
+	if err := r.transact(ctx, r.git(), "coven: snapshot", edit); err != nil {
+		return next, err
+	}
+	crash.Point("snapshot.moved")
+	return next, nil
 }
 
 // lastSnapshot returns the newest snapshot of a session, N 0 if none.

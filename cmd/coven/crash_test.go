@@ -1,89 +1,255 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestLandingCrash kills coven at every point between the agent's end and the
-// closed task, and goes on.
-func TestLandingCrash(t *testing.T) {
-	for _, point := range []string{
-		"event.after.step.completed",
-		"commit.made",
-		"commit.moved",
-		"integrate.locked",
-		"integrate.return",
-		"land.locked",
-		"land.merged",
-		"land.commit",
-		"event.before.land.intended",
-		"event.after.land.intended",
-		"land.intent",
-		"land.checkout.before",
-		"land.checkout.each",
-		"land.checkout.after",
-		"land.ref.before",
-		"land.ref.after",
-		"land.return",
-		"event.before.land.done",
-		"event.after.land.done",
-		"task.before.rename:2",
-		"task.after.rename:2",
-		"complete.begin",
-		"complete.closed",
-		"remove.stored",
-		"remove.unregistered",
-		"remove.trashed",
-		"remove.branch",
-		"complete.left",
-		"complete.released",
-		"event.before.session.completed",
-	} {
-		dieAt(t, "crash", point)
-	}
-}
-
-// TestResolveCrash kills coven at every point between a conflict and the landing
-// of what an agent made of it.
-func TestResolveCrash(t *testing.T) {
-	for _, point := range []string{
-		"event.after.step.completed:2", // the conflict
-		"event.after.step.started:3",   // the resolver's
-		"conflicted.recorded",
-		"conflicted.worktree",
-		"conflicted.return",
-		"event.before.merge.begun",
-		"event.after.merge.begun",
-		"event.after.agent.started:2",
-		"event.after.gate.decided:2",
-		"commit.made:2",
-		"commit.moved:2",
-		"event.before.step.completed:3", // what it made
-		"event.after.step.completed:3",
-		"event.after.check.started",
-		"event.after.check.ended",
-		"land.intent",
-		"land.ref.after",
-	} {
-		dieAt(t, "crashresolve", point)
-	}
-}
-
-// dieAt plays the stories of a directory with a coven that is killed at a point.
-func dieAt(t *testing.T, dir, point string) {
-	t.Helper()
+// The crash matrix. Each story below testdata/crash is played once undisturbed,
+// which lists the crash points that it reaches, and then once for each of them,
+// killed there: it says itself what has to be true then. CRASH=all kills at every
+// hit of every point; without it a bounded grid is played.
+func TestCrash(t *testing.T) {
 	if raced {
 		t.Skip("the crash matrix is many processes, not many goroutines: make crash plays it without -race")
 	}
-	t.Run(point, func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Files: stories(t, dir), Cmds: scriptCommands(), RequireExplicitExec: true,
-			Setup: func(env *testscript.Env) error {
-				env.Setenv("POINT", point)
-				return seal(env)
-			},
-		})
+	reached := map[string]bool{}
+	for _, g := range []grid{
+		{story: "landing", kills: 24},
+		{story: "resolve", kills: 28},
+		{story: "bd", kills: 14},
+		{story: "nested", kills: 26, again: []string{"script.ended:1", "agent.ended:2", "land.intent:1"}, kills2: 3},
+	} {
+		t.Run(g.story, func(t *testing.T) { g.play(t, reached) })
+	}
+	if !t.Failed() {
+		unreached(t, reached)
+	}
+}
+
+// unplayed are the points that no story reaches: other tests kill there.
+func unplayed() []string {
+	return []string{
+		"clear.", "recreate.", // package worktree
+		"inbox.", // a request that is not there was not made, one that is taken twice does no more
+	}
+}
+
+// unreached compares the points of the stories with those in the code.
+func unreached(t *testing.T, reached map[string]bool) {
+	t.Helper()
+	marks := regexp.MustCompile(`crash\.Point\("([a-z.]+)"\)`)
+	for _, dir := range []string{"internal/*", "runner", "worktree"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, mark := range marks.FindAllStringSubmatch(string(text), -1) {
+				known := slices.ContainsFunc(unplayed(), func(p string) bool { return strings.HasPrefix(mark[1], p) })
+				if !strings.HasSuffix(file, "_test.go") && !reached[mark[1]] && !known {
+					t.Errorf("no story reaches %s", mark[1])
+				}
+			}
+		}
+	}
+}
+
+// grid is the part of a story's matrix that is played.
+type grid struct {
+	story  string
+	kills  int
+	again  []string // kills after which the story is killed once more
+	kills2 int      // how often, for each of them
+}
+
+func (g grid) play(t *testing.T, reached map[string]bool) {
+	m := &matrix{story: g.story}
+	t.Cleanup(func() { m.judge(t) })
+	points := m.undisturbed(t, "")
+	for _, p := range points {
+		reached[p] = true
+	}
+	kills := pick(points, g.kills)
+	t.Logf("%s: %d hits of points, %d kills", g.story, len(points), len(kills))
+	for _, kill := range kills {
+		m.kill(t, kill, "")
+	}
+	for _, first := range g.again {
+		points := m.undisturbed(t, first)
+		for _, p := range points {
+			reached[p] = true
+		}
+		for _, second := range pick(points, g.kills2) {
+			m.kill(t, first, second)
+		}
+	}
+}
+
+// matrix is one story that is killed.
+type matrix struct {
+	story   string
+	outcome string // of the undisturbed play
+
+	mu     sync.Mutex
+	killed int
+	missed int // a point was not reached as often as before
+}
+
+// undisturbed plays the story to its end and returns the points that it
+// reached: those of its first doomed command, or after the kill first, of the second.
+func (m *matrix) undisturbed(t *testing.T, first string) []string {
+	t.Helper()
+	trace := filepath.Join(t.TempDir(), "trace")
+	env := map[string]string{"POINT": "trace=" + trace}
+	if first != "" {
+		env = map[string]string{"POINT": first, "AGAIN": "trace=" + trace}
+	}
+	if !t.Run("undisturbed after "+first, func(t *testing.T) { m.run(t, env) }) {
+		t.FailNow()
+	}
+	data, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+// kill plays the story with a kill, or with two.
+func (m *matrix) kill(t *testing.T, first, second string) {
+	t.Helper()
+	name := first
+	if second != "" {
+		name += " then " + second
+	}
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		m.run(t, map[string]string{"POINT": first, "AGAIN": second})
 	})
+}
+
+// count counts what became of a kill.
+func (m *matrix) count(died bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if died {
+		m.killed++
+	} else {
+		m.missed++
+	}
+}
+
+// judge says that the matrix was one: of tasks that run at once some kills miss.
+func (m *matrix) judge(t *testing.T) {
+	t.Helper()
+	if t.Logf("%s: %d killed, %d not reached", m.story, m.killed, m.missed); m.missed > m.killed/5 {
+		t.Errorf("%s: %d of %d kills were not reached", m.story, m.missed, m.killed+m.missed)
+	}
+}
+
+func (m *matrix) run(t *testing.T, vars map[string]string) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Files: []string{filepath.Join("testdata", "crash", m.story+".txtar")},
+		Cmds:  scriptCommands(), RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			for key, value := range vars {
+				env.Setenv(key, value)
+			}
+			env.Setenv("LEDGER", filepath.Join(env.WorkDir, "ledger"))
+			env.Values[matrixKey{}] = m
+			return seal(env)
+		},
+	})
+}
+
+// pick returns at most so many kills for points in the order in which they were
+// reached: of each point the first, the last or another hit, in turn, and where
+// bytes may be lost each of the ways, in turn. With CRASH=all it returns them all.
+func pick(points []string, most int) []string {
+	count := map[string]int{}
+	var names []string
+	for _, p := range points {
+		if count[p]++; count[p] == 1 {
+			names = append(names, p)
+		}
+	}
+	if os.Getenv("CRASH") == "all" {
+		return everyKill(names, count)
+	}
+	var kills []string
+	for _, i := range spread(len(names), most) {
+		name := names[i-1]
+		n := len(kills)
+		hit := []int{1, count[name], (1 + count[name]) / 2}[n%3]
+		ways := ways(name)
+		kills = append(kills, fmt.Sprintf("%s:%d%s", name, hit, ways[n/2%len(ways)]))
+	}
+	return kills
+}
+
+// ways are the ways to die at a point.
+func ways(point string) []string {
+	if strings.HasPrefix(point, "event.written.") {
+		return []string{"", ":lost", ":torn"}
+	}
+	return []string{""}
+}
+
+func everyKill(names []string, count map[string]int) []string {
+	var kills []string
+	for _, name := range names {
+		for hit := range count[name] {
+			for _, way := range ways(name) {
+				kills = append(kills, fmt.Sprintf("%s:%d%s", name, hit+1, way))
+			}
+		}
+	}
+	return kills
+}
+
+// spread returns at most so many numbers from 1 to n, evenly, both ends among them.
+func spread(n, most int) []int {
+	most = min(n, most)
+	if most == 1 {
+		return []int{n}
+	}
+	var all []int
+	for i := range most {
+		all = append(all, 1+i*(n-1)/(most-1))
+	}
+	return all
+}
+
+func TestPick(t *testing.T) {
+	points := strings.Fields("a event.written.x b b a event.written.x b event.written.x b b")
+	for most, want := range map[int]string{
+		1: "b:1",
+		2: "a:1 b:5",
+		9: "a:1 event.written.x:3 b:3",
+	} {
+		t.Setenv("CRASH", "")
+		if got := strings.Join(pick(points, most), " "); got != want {
+			t.Errorf("%d: %s, want %s", most, got, want)
+		}
+	}
+	t.Setenv("CRASH", "all")
+	if got := len(pick(points, 1)); got != 2+3*3+5 {
+		t.Errorf("%d of all kills", got)
+	}
+	if got := fmt.Sprint(spread(10, 4)); got != "[1 4 7 10]" {
+		t.Errorf("spread %s", got)
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
@@ -65,6 +66,10 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
+	env, err := c.environment(run.Env, nil)
+	if err != nil {
+		return agent.Report{}, err
+	}
 	c.mail.anew()
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
@@ -73,12 +78,12 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
-		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, run.Env...), Idle: c.idle, Spend: run.Spend,
+		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.idle, Spend: run.Spend,
 		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
 		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
 		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
-	return report, errors.Join(err, tab.broken)
+	return c.hide(report), errors.Join(err, tab.broken)
 }
 
 // Recall implements runner's agents.
@@ -87,7 +92,8 @@ func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report,
 	if err != nil {
 		return agent.Report{}, false, err
 	}
-	return agent.Recall(ctx, driver, transcript)
+	report, complete, err := agent.Recall(ctx, driver, transcript)
+	return c.hide(report), complete, err
 }
 
 func (c *crew) driver(ctx context.Context, name string) (provider.Provider, error) {
@@ -152,16 +158,20 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	if err != nil {
 		return runner.Ran{}, err
 	}
+	env, err := c.environment(cmd.Env, cmd.Secrets)
+	if err != nil {
+		return runner.Ran{}, err
+	}
 	start := time.Now()
 	exit, output, err := c.engine.launcher.Run(ctx, process.Spec{
 		Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir,
-		Env:        append(agent.Environment(c.site.environ(), c.site.pass), cmd.Env...),
+		Env:        append(agent.Environment(c.site.environ(), c.site.pass), env...),
 		Transcript: cmd.Transcript, Idle: c.idle,
 	})
 	if err != nil {
 		return runner.Ran{}, err
 	}
-	ran := runner.Ran{ExitCode: exit.Code, Output: string(output), Duration: time.Since(start)}
+	ran := runner.Ran{ExitCode: exit.Code, Output: c.engine.secrets.Text(string(output)), Duration: time.Since(start)}
 	over := (*runner.OverTimeError)(nil)
 	switch {
 	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
@@ -170,6 +180,36 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, exit.Cause
 	}
 	return ran, nil
+}
+
+// environment puts the secrets into the variables of a step, and adds those that
+// its command uses by themselves.
+func (c *crew) environment(env, secrets []string) ([]string, error) {
+	var all []string
+	for _, kv := range env {
+		plain, err := tmpl.Reveal(kv, c.engine.secrets.Value)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, plain)
+	}
+	for _, name := range secrets {
+		value, err := c.engine.secrets.Value(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tmpl.SecretVariable(name)+"="+value)
+	}
+	return all, nil
+}
+
+// hide takes the secrets out of what an agent said at its end.
+func (c *crew) hide(r agent.Report) agent.Report {
+	r.Text, r.Error = c.engine.secrets.Text(r.Text), c.engine.secrets.Text(r.Error)
+	for i := range r.Said {
+		r.Said[i] = c.engine.secrets.Text(r.Said[i])
+	}
+	return r
 }
 
 // workdir is the directory of a step, inside the worktree: no link leads out.

@@ -60,6 +60,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		return runner.Ending{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
+	s.Hide(d.engine.secrets)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
@@ -158,6 +159,10 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err != nil {
 		return runner.Ending{}, err
 	}
+	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
+		return runner.Ending{}, err
+	}
+	s.Hide(d.engine.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
 	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {

@@ -16,10 +16,10 @@ import (
 
 func newGrimoires(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "grimoires", Short: "List, show, validate and draw workflows",
+		Use: "grimoires", Short: "List, show, validate, draw and test workflows",
 		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a))
+	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
 	return cmd
 }
 

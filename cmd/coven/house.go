@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/scratch"
+	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
@@ -78,9 +79,32 @@ type engine struct {
 	host     *plugins.Host
 	agents   *agent.Runner
 	accounts *accounts
+	secrets  *secret.Store
+}
+
+// secrets reads the project's secrets. A file that git would take into a commit
+// is not read.
+func (h *house) secrets() (*secret.Store, error) {
+	if secret.Exists(h.repo.Root) {
+		if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
+			return nil, err
+		}
+		ignored, err := h.repo.Ignores(context.Background(), secret.File)
+		if err != nil {
+			return nil, err
+		}
+		if !ignored {
+			return nil, usage("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
+		}
+	}
+	return secret.Open(h.repo.Root, h.app.getenv)
 }
 
 func (h *house) start() (*engine, error) {
+	secrets, err := h.secrets()
+	if err != nil {
+		return nil, err
+	}
 	self, err := h.app.self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
@@ -101,7 +125,7 @@ func (h *house) start() (*engine, error) {
 		},
 	})
 	return &engine{
-		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root),
+		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,
 		agents: &agent.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: h.app.environ, Version: version, Sockets: private.Path(),
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -34,6 +35,9 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 	if plan.Grimoire.Budget == (budget.Amount{}) {
 		plan.Grimoire.Budget = cfg.Budget
 	}
+	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
+		return nil, err
+	}
 	plan.Model = cmp.Or(c.model, cfg.DefaultModel)
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)
 	if _, ok := shipped("provider", plan.Provider); !ok {
@@ -45,6 +49,17 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 		plan.Attempt = attemptText(prior)
 	}
 	return plan, nil
+}
+
+// has says whether all secrets of these names are there. From then on no record
+// shows them.
+func (e *engine) has(names []string) error {
+	for _, name := range names {
+		if _, err := e.secrets.Value(name); err != nil {
+			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
+		}
+	}
+	return nil
 }
 
 func planTask(t task.Task) grimoires.Task {

@@ -285,69 +285,6 @@ func (h *house) wordsOf(id string) (job, error) {
 	return job{task: t}, nil
 }
 
-// confirm asks once before many tasks are run, and before one that nothing
-// limits.
-func (o *runOptions) confirm(ctx context.Context, h *house, todo []job, limit budget.Amount) (bool, error) {
-	if o.yes || !o.app.interactive || o.json || len(todo) == 0 {
-		return true, nil
-	}
-	most, limited := o.most(h, todo, limit)
-	if len(todo) <= manyTasks && limited {
-		return true, nil
-	}
-	what := "1 task"
-	if len(todo) > 1 {
-		width := cmp.Or(o.width, h.config.Run.MaxTasks)
-		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
-	}
-	cost := "Nothing limits what that costs." + h.before(len(todo))
-	if limited {
-		cost = "That costs at most " + most.String() + "."
-	}
-	answer, err := o.app.ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, cost))
-	return strings.HasPrefix(answer, "y"), err
-}
-
-// most is what tasks can cost at most: limited is false when nothing says so.
-func (o *runOptions) most(h *house, todo []job, limit budget.Amount) (most budget.Amount, limited bool) {
-	limited = true
-	for _, j := range todo {
-		choice, err := h.grimoireOf(j.task, o.grimoire)
-		if err != nil {
-			return limit, true // the task will not run
-		}
-		g, err := h.library.Load(choice.Grimoire)
-		if err != nil {
-			return limit, true // the task will not run
-		}
-		of := g.Budget
-		if of == (budget.Amount{}) {
-			of = h.config.Budget
-		}
-		limited = limited && (of.USD > 0 || of.Tokens > 0 || of.Turns > 0 || of.Wall > 0)
-		most = most.Add(of)
-	}
-	if limit != (budget.Amount{}) {
-		return limit, true
-	}
-	return most, limited
-}
-
-// before says what earlier tasks cost.
-func (h *house) before(count int) string {
-	views, _ := session.List(h.repo.Root) // what cannot be read tells nothing
-	sum, most, n := 0.0, 0.0, 0
-	for _, v := range views {
-		if cost := v.Usage.CostUSD; cost > 0 {
-			sum, most, n = sum+cost, max(most, cost), n+1
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" The %d before cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
-}
-
 // preface says what the user should know before agents work.
 func (d *desk) preface(ctx context.Context, target worktree.Target) error {
 	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}

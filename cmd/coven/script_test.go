@@ -20,6 +20,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/fakebd"
 )
@@ -72,6 +73,10 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"checkout":  cmdCheckout,
 		"inventory": cmdInventory,
 		"signal":    cmdSignal,
+		"doomed":    cmdDoomed,
+		"outcome":   cmdOutcome,
+		"once":      cmdOnce,
+		"hasten":    cmdHasten,
 	}
 }
 
@@ -93,6 +98,12 @@ func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ts.Check(ts.Value(apisKey{}).(*apis).last(ts).WaitHeld(ctx, args[0]))
+}
+
+// hasten FACTOR makes the time go faster by which covens wait.
+func cmdHasten(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "hasten FACTOR")
+	ts.Setenv(clock.Env, fmt.Sprintf("%s@%d", args[0], time.Now().Unix()))
 }
 
 // release NAME lets the model go on.
@@ -157,7 +168,8 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	master, err = unblocked(master)
 	ts.Check(err)
 	screen := &pane{}
-	go func() { _, _ = io.Copy(screen, master) }()
+	copied := make(chan struct{})
+	go func() { defer close(copied); _, _ = io.Copy(screen, master) }()
 	failed := ""
 	for _, step := range args[:at] {
 		wait, text, types := strings.Cut(step, "=>")
@@ -189,6 +201,10 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	err = wait(cmd)
+	select {
+	case <-copied:
+	case <-time.After(time.Second): // a child of the command has the terminal open
+	}
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen.text()), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o644))
 	_ = master.Close()
@@ -428,7 +444,7 @@ func environment(ts *testscript.TestScript) []string {
 		"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
 		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "PAGER",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER",
 	} {
 		if value := ts.Getenv(key); value != "" {
 			env = append(env, key+"="+value)

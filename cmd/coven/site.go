@@ -38,16 +38,12 @@ type site struct {
 	held worktree.Held
 }
 
-// Claim takes the task for this session, also when the session has it. A claim of a session that never began, or that is over, belongs to nobody.
+// Claim takes the task for this session, also when the session has it. A claim of
+// a session that never began, or that is over, belongs to nobody.
 func (s *site) Claim(ctx context.Context) (event.Claim, error) {
-	held, err := s.repo.ClaimOf(ctx, s.task)
-	switch {
-	case errors.Is(err, worktree.ErrNoClaim):
-		held, err = s.take(ctx, "")
-	case err == nil && (held.Session == s.session.ID || s.free(held.Session)):
-		held, err = s.take(ctx, held.Oid)
-	case err == nil:
-		err = &worktree.ClaimedError{Present: held}
+	held, err := s.claim(ctx)
+	for tries := 1; errors.Is(err, worktree.ErrNoClaim) && tries < claimTries; tries++ {
+		held, err = s.claim(ctx) // the one to replace was given back meanwhile
 	}
 	if err != nil {
 		return event.Claim{}, err
@@ -56,6 +52,37 @@ func (s *site) Claim(ctx context.Context) (event.Claim, error) {
 	defer s.mu.Unlock()
 	s.held = held
 	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
+}
+
+// claimTries is how often a claim is replaced that others are replacing, too.
+const claimTries = 10
+
+func (s *site) claim(ctx context.Context) (worktree.Held, error) {
+	held, err := s.repo.ClaimOf(ctx, s.task)
+	switch {
+	case errors.Is(err, worktree.ErrNoClaim):
+		return s.take(ctx, "")
+	case err != nil:
+		return held, err
+	case !s.leased(held) && (held.Session == s.session.ID || s.free(held.Session)):
+		return s.take(ctx, held.Oid)
+	default:
+		return held, &worktree.ClaimedError{Present: held}
+	}
+}
+
+// leased says whether a coven on another machine may be at work under a claim: its
+// session says that it runs, or is about to, and the session's lock may not be
+// seen from here. Then the claim holds until it has run out.
+func (s *site) leased(held worktree.Held) bool {
+	if hostOf(held.Holder) == machine() || !s.session.Now().Before(held.Expires) {
+		return false
+	}
+	if held.Session != s.session.ID {
+		return session.NeverBegan(s.repo.Root, held.Session)
+	}
+	v, err := session.Fold(s.session.Events())
+	return err != nil || v.Status == session.Running
 }
 
 // free says whether a session that has a claim will not use it.

@@ -26,8 +26,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Patience is how long, in the world's time, an agent CLI may wait by itself
-// until it asks its API again.
+// Patience is how long an agent CLI may wait by itself until it asks its API
+// again.
 const Patience = 30 * time.Second
 
 // Limit is until when an account's API is not asked.
@@ -72,7 +72,7 @@ func (b *Book) Met(account string, said provider.Limit) (stop bool, err error) {
 	if !said.Until.IsZero() {
 		left = max(time.Until(said.Until), 0)
 	}
-	if said.Again > 0 && max(left, said.Again) <= Patience {
+	if said.Again > 0 && clock.Lasting(max(left, said.Again)) <= Patience {
 		return known.holds(), nil
 	}
 	met := known.next(left, said.Reason)
@@ -149,9 +149,7 @@ func (b *Book) read(account string) (Limit, error) {
 		return Limit{}, fmt.Errorf("read the limits of %s: %w", account, err)
 	}
 	var l Limit
-	if json.Unmarshal(data, &l) != nil {
-		return Limit{}, nil
-	}
+	_ = json.Unmarshal(data, &l) // what cannot be read is no limit
 	return l, nil
 }
 

@@ -221,13 +221,13 @@ func (r *run) limited(e provider.Limit) {
 	}
 }
 
-// stuck stops an agent that goes in circles.
+// stuck stops an agent that goes in circles, before it goes round once more.
 func (r *run) stuck(loop *event.Loop) error {
 	if loop == nil {
 		return nil
 	}
 	err := r.job.Emit(event.AgentStuck, *loop)
-	r.child.Stop(fmt.Errorf("%w: %s", errStuck, loopText(*loop, r.job.Dir)))
+	r.child.Kill(fmt.Errorf("%w: %s", errStuck, loopText(*loop, r.job.Dir)))
 	return err
 }
 

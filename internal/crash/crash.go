@@ -2,43 +2,143 @@
 //
 // A point is a line between two effects that must survive a kill -9, such as
 // "the intent is written" and "the ref has moved". In normal use a point
-// costs one string comparison.
+// costs one comparison.
+//
+// A test plays a story once with TraceEnv set, which lists the points that it
+// reaches, and then once for each of them with Env set: see
+// docs/architecture.md, Crash points.
 package crash
 
 import (
 	"os"
+	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 )
 
 // Env is the environment variable that names the point to die at: "land.intent",
-// or "land.intent:2" for the second time it is reached.
+// or "land.intent:2" for the second time that it is reached. At a point of
+// Unsynced "NAME:2:lost" loses the bytes that are not on disk yet, as when the
+// power goes, and "NAME:2:torn" the second half of them. With "NAME:2:stop" the
+// process is not killed but stopped, and goes on when it gets SIGCONT.
 const Env = "COVEN_CRASH_POINT"
 
-var (
-	name, count = parse(os.Getenv(Env))
-	hits        atomic.Int64
+// TraceEnv is the environment variable that names a file to which each point
+// that is reached adds its name, a line. Several processes may share it.
+const TraceEnv = "COVEN_CRASH_TRACE"
+
+// The ways to die: with the loss of bytes that are not on disk, or for a while.
+const (
+	lost = "lost"
+	torn = "torn"
+	stop = "stop"
 )
+
+var (
+	target = parse(os.Getenv(Env))
+	trace  = os.Getenv(TraceEnv)
+	armed  = target.point != "" || trace != ""
+
+	mu   sync.Mutex
+	hits int
+)
+
+// aim is where to die, and how.
+type aim struct {
+	point string
+	hit   int    // 1 for the first
+	way   string // empty: killed, and nothing is lost
+}
 
 // Point kills the process, as kill -9 would, when Env names this point.
 func Point(point string) {
-	if name == "" || point != name || hits.Add(1) != count {
+	if armed {
+		reach(point, nil, 0)
+	}
+}
+
+// Unsynced is a Point at which the bytes of file from synced on are written and
+// not yet on disk.
+func Unsynced(point string, file *os.File, synced int64) {
+	if armed {
+		reach(point, file, synced)
+	}
+}
+
+func reach(point string, file *os.File, synced int64) {
+	mu.Lock()
+	defer mu.Unlock()
+	if trace != "" {
+		note(point)
+	}
+	if point != target.point {
 		return
+	}
+	if hits++; hits != target.hit {
+		return
+	}
+	if target.way == stop {
+		rest()
+		return
+	}
+	if file != nil && target.way != "" {
+		shorten(file, synced)
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way
 }
 
-func parse(value string) (string, int64) {
-	point, nth, found := strings.Cut(value, ":")
-	if !found {
-		return point, 1
+// rest stops the process until somebody lets it go on.
+func rest() {
+	on := make(chan os.Signal, 1)
+	signal.Notify(on, syscall.SIGCONT)
+	defer signal.Stop(on)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-on // this thread may run on for a moment
+}
+
+// note writes the line at once: the process may be killed by its next step.
+func note(point string) {
+	f, err := os.OpenFile(trace, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err == nil {
+		_, err = f.WriteString(point + "\n")
 	}
-	n, err := strconv.ParseInt(nth, 10, 64)
-	if err != nil || n < 1 {
-		return point, 1
+	if err == nil {
+		err = f.Close()
 	}
-	return point, n
+	if err != nil {
+		panic("crash: trace: " + err.Error()) // the test that wants it would miss a point
+	}
+}
+
+// shorten takes bytes of file away that a power cut could take.
+func shorten(file *os.File, synced int64) {
+	info, err := file.Stat()
+	if err == nil {
+		size := synced
+		if target.way == torn {
+			size += (info.Size() - synced) / 2
+		}
+		err = file.Truncate(size)
+	}
+	if err != nil {
+		panic("crash: cut the tail: " + err.Error())
+	}
+}
+
+func parse(value string) aim {
+	parts := strings.SplitN(value, ":", 3)
+	a := aim{point: parts[0], hit: 1}
+	if len(parts) > 1 {
+		if n, err := strconv.Atoi(parts[1]); err == nil && n > 0 {
+			a.hit = n
+		}
+	}
+	if len(parts) > 2 && slices.Contains([]string{lost, torn, stop}, parts[2]) {
+		a.way = parts[2]
+	}
+	return a
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coven-run/coven/internal/crash"
 )
 
@@ -30,10 +32,15 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // Journal is an open journal: its events, and the one writer.
 type Journal struct {
+	// Redact, unless it is nil, takes what no record may show out of the data of
+	// an event. It is set before the first Append.
+	Redact func(data []byte) []byte
+
 	now func() time.Time
 
 	mu     sync.Mutex
 	file   *os.File
+	size   int64 // bytes of the file that are on disk
 	events []Event
 	watch  []func(Event)
 	broken error // the first failed write: nothing is appended after it
@@ -57,7 +64,7 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Journal{now: now, file: f, events: events}, nil
+	return &Journal{now: now, file: f, size: whole, events: events}, nil
 }
 
 // Read returns the whole events in file, leaving a torn last line where it is.
@@ -140,7 +147,7 @@ func (j *Journal) Append(e Event, data any) error {
 		return err
 	}
 	crash.Point("event.before." + string(e.Type))
-	if err := j.write(line); err != nil {
+	if err := j.write(e.Type, line); err != nil {
 		j.broken = fmt.Errorf("append %s to the journal: %w", e.Type, err)
 		return j.broken
 	}
@@ -159,6 +166,9 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 		if err != nil {
 			return e, nil, fmt.Errorf("encode %s: %w", e.Type, err)
 		}
+		if j.Redact != nil {
+			raw = j.Redact(raw)
+		}
 		e.Data = raw
 	}
 	line, err := json.Marshal(e)
@@ -168,11 +178,29 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 	return e, append(line, '\n'), nil
 }
 
-func (j *Journal) write(line []byte) error {
+// write adds a line to the file. fdatasync is enough for an append: POSIX and
+// Linux make it wait for all that is needed to read the data back, the new size
+// included; the times of the inode, which it leaves out, nobody reads.
+func (j *Journal) write(t Type, line []byte) error {
 	if _, err := j.file.Write(line); err != nil {
 		return err
 	}
-	return j.file.Sync()
+	crash.Unsynced("event.written."+string(t), j.file, j.size)
+	if err := datasync(j.file); err != nil {
+		return err
+	}
+	j.size += int64(len(line))
+	return nil
+}
+
+// datasync waits until the data of f are on disk.
+func datasync(f *os.File) error {
+	for {
+		err := unix.Fdatasync(int(f.Fd()))
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
 }
 
 // Events returns what the journal holds now.

@@ -80,7 +80,10 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 	d := g.permit(s)
 	if d.Allow && s.changes() {
 		snapshot, err := g.snapshots.Snapshot(ctx, "before "+call.Tool+" "+s.text())
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			d = permission.Decision{Reason: "the agent was stopped"}
+		case err != nil:
 			d = permission.Decision{Reason: fmt.Sprintf("the worktree could not be stored first: %v", err)}
 		}
 		record.Snapshot = snapshot.N

@@ -52,6 +52,23 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	})
 }
 
+// A program that is killed does nothing more, however long its grace would be.
+func TestKill(t *testing.T) {
+	contained(t, func(t *testing.T, l *Launcher) {
+		child := start(t, l, Spec{Argv: shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.02; done"), Grace: limit})
+		readLine(t, child.Output())
+		why := errors.New("why")
+		child.Kill(why)
+		child.Stop(errors.New("too late"))
+		if got := readAll(t, child.Output()); got != "" {
+			t.Errorf("got %q", got)
+		}
+		if exit := wait(t, child); exit != (Exit{Code: 137, Signal: syscall.SIGKILL, Cause: why}) {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+}
+
 func TestTermIgnored(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell(stolid), Grace: brief})

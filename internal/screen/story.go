@@ -42,6 +42,28 @@ func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
 		return StepName(e.Path) + ": started"
+	case event.GateDecided:
+		if d := Decoded[event.Decision](e); !d.Allowed {
+			return "  ✗ refused " + d.Tool + ": " + d.Reason
+		}
+	case event.CheckStarted:
+		return "  $ " + Decoded[event.Check](e).Text
+	case event.CheckEnded:
+		return "    " + Receipt(Decoded[event.Receipt](e))
+	case event.StepCompleted:
+		return stepEnd(e)
+	case event.LandDone:
+		l := Decoded[event.Landing](e)
+		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
+	case event.Warning:
+		return "warning: " + Decoded[event.Text](e).Text
+	}
+	return agentStory(e)
+}
+
+// agentStory is story for what is about an agent at work.
+func agentStory(e event.Event) string {
+	switch e.Type {
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
@@ -61,21 +83,6 @@ func story(e event.Event) string {
 		return "  … waiting (limit): " + Limit(Decoded[event.Limit](e), e.Time)
 	case event.LimitOver:
 		return "  … the limit is over: the agent goes on"
-	case event.GateDecided:
-		if d := Decoded[event.Decision](e); !d.Allowed {
-			return "  ✗ refused " + d.Tool + ": " + d.Reason
-		}
-	case event.CheckStarted:
-		return "  $ " + Decoded[event.Check](e).Text
-	case event.CheckEnded:
-		return "    " + Receipt(Decoded[event.Receipt](e))
-	case event.StepCompleted:
-		return stepEnd(e)
-	case event.LandDone:
-		l := Decoded[event.Landing](e)
-		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
-	case event.Warning:
-		return "warning: " + Decoded[event.Text](e).Text
 	}
 	return ""
 }

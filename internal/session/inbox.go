@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/crash"
 )
 
 // inboxDir is where requests to running sessions are put, below a project's
@@ -51,9 +53,11 @@ func Ask(root, id string, r Request) (name string, err error) {
 	}
 	// Names sort as the requests were made.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
+	crash.Point("inbox.ask.before")
 	if err := renameio.WriteFile(name, append(data, '\n'), 0o644); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
+	crash.Point("inbox.ask.after")
 	return name, nil
 }
 
@@ -99,7 +103,12 @@ func (s *Session) Requests() ([]Request, error) {
 
 // Take removes a request that was done. It is false when its sender has
 // withdrawn it.
-func (s *Session) Take(r Request) bool { return os.Remove(r.file) == nil }
+func (s *Session) Take(r Request) bool {
+	crash.Point("inbox.take.before")
+	taken := os.Remove(r.file) == nil
+	crash.Point("inbox.take.after")
+	return taken
+}
 
 // inbox is the directory of the session's requests.
 func (s *Session) inbox() string {

@@ -22,6 +22,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -55,6 +56,20 @@ type Session struct {
 	lock   *os.File
 	now    func() time.Time
 	closed bool
+	hider  Hider
+}
+
+// Hider takes out of what is written what no record may show.
+type Hider interface {
+	JSON(value []byte) []byte
+	Text(text string) string
+	Writer(to io.WriteCloser) io.WriteCloser
+}
+
+// Hide lets nothing be written from now on that h takes out.
+func (s *Session) Hide(h Hider) {
+	s.hider = h
+	s.Journal.Redact = h.JSON
 }
 
 // Create makes the directory of a new session: the date and the query make its
@@ -76,7 +91,13 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 		}
 		id = fmt.Sprintf("%s-%d", name, n)
 	}
-	return open(filepath.Join(parent, id), task, now)
+	if err := syncDir(parent); err != nil {
+		return nil, fmt.Errorf("create session: %w", err)
+	}
+	crash.Point("session.made")
+	s, err := open(filepath.Join(parent, id), task, now)
+	crash.Point("session.opened")
+	return s, err
 }
 
 // Open takes an existing session to write it. ErrBusy when another process
@@ -134,6 +155,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
+	crash.Point("session.close")
 	s.emptyInbox()
 	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())
@@ -147,12 +169,26 @@ func (s *Session) Discard() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
 }
 
-// Freeze writes the plan. It is written once.
+// Freeze writes the plan. It is written once, and on disk when Freeze returns.
 func (s *Session) Freeze(plan []byte) error {
+	crash.Point("session.freeze.before")
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, 0o644); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
+	if err := syncDir(s.Dir); err != nil {
+		return fmt.Errorf("freeze the plan: %w", err)
+	}
+	crash.Point("session.freeze.after")
 	return nil
+}
+
+// syncDir makes the names in a directory as durable as the files.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Plan reads the frozen plan of a session directory.
@@ -178,6 +214,9 @@ func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	at, err := lineStart(f)
 	if err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("open log: %w", err), f.Close())
+	}
+	if s.hider != nil {
+		return s.hider.Writer(f), at, nil
 	}
 	return f, at, nil
 }

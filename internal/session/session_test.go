@@ -153,6 +153,38 @@ func TestActive(t *testing.T) {
 	}
 }
 
+// A session that waits for a limit in its own process is shown as waiting, and is
+// at work all the same; killed, it was interrupted. What it waits is not work.
+func TestParked(t *testing.T) {
+	at := day()
+	root := t.TempDir()
+	s, err := session.Create(root, "t", "A title", func() time.Time { return at })
+	must(t, err)
+	limit := event.Limit{Account: "anthropic", Reason: "five_hour", At: day().Add(time.Hour)}
+	add := func(after time.Duration, typ event.Type, data any) session.View {
+		at = at.Add(after)
+		must(t, s.Append(event.Event{Type: typ}, data))
+		return view(t, root)
+	}
+	add(0, event.SessionStarted, event.Session{})
+	v := add(time.Minute, event.LimitMet, limit)
+	if shown := v.Shown(); v.Status != session.Running || shown.Status != session.Waiting || shown.Reason != "limit" || !shown.Until.Equal(limit.At) {
+		t.Errorf("%+v is shown as %+v", v, shown)
+	}
+	if meta, err := os.ReadFile(filepath.Join(v.Dir, "metadata.json")); err != nil || !strings.Contains(string(meta), `"reason": "limit"`) {
+		t.Errorf("%s, %v", meta, err)
+	}
+	add(time.Hour, event.LimitMet, limit)
+	if v = add(time.Hour, event.LimitOver, nil); v.Parked != nil || v.Shown().Status != session.Running || v.Active != time.Minute {
+		t.Errorf("it goes on: %+v", v)
+	}
+	add(time.Second, event.LimitMet, limit)
+	must(t, s.Close())
+	if v = view(t, root); v.Shown().Status != session.Interrupted || v.Parked != nil || !v.Crashed || v.Active != time.Minute+time.Second {
+		t.Errorf("killed: %+v", v)
+	}
+}
+
 // A damaged session does not hide the others.
 func TestListBroken(t *testing.T) {
 	root := t.TempDir()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/crash"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -64,6 +66,7 @@ func (s *Session) writeViews() error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
+	crash.Point("session.views.half")
 	story, err := v.story()
 	if err != nil {
 		return err
@@ -71,6 +74,7 @@ func (s *Session) writeViews() error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), 0o644); err != nil {
 		return fmt.Errorf("write the story: %w", err)
 	}
+	crash.Point("session.views.after")
 	return nil
 }
 
@@ -183,6 +187,9 @@ func (s *Session) Say(p Part) error {
 	line, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
+	}
+	if s.hider != nil {
+		line = s.hider.JSON(line)
 	}
 	f, err := os.OpenFile(filepath.Join(s.Dir, messagesFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {

@@ -22,11 +22,11 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 		return t, err
 	}
 	if t.Status == StatusBlocked {
-		if _, err := c.run(ctx, "--actor="+actor, "update", "--status="+StatusOpen, "--json", "--", id); err != nil {
+		if _, err := c.change(ctx, "--actor="+actor, "update", "--status="+StatusOpen, "--json", "--", id); err != nil {
 			return Task{}, c.notFound(id, err)
 		}
 	}
-	out, err := c.run(ctx, "--actor="+actor, "update", "--claim", "--json", "--", id)
+	out, err := c.change(ctx, "--actor="+actor, "update", "--claim", "--json", "--", id)
 	if err == nil {
 		return c.after(ctx, t, out)
 	}
@@ -107,9 +107,9 @@ func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error)
 	if reason != "" {
 		args = append(args, "--reason="+reason)
 	}
-	out, err := c.run(ctx, append(args, "--", id)...)
+	out, err := c.change(ctx, append(args, "--", id)...)
 	if failed := (*ProgramError)(nil); errors.As(err, &failed) && forceable.MatchString(failed.Message) {
-		out, err = c.run(ctx, append(args, "--force", "--", id)...)
+		out, err = c.change(ctx, append(args, "--force", "--", id)...)
 	}
 	if err != nil {
 		return Task{}, c.notFound(id, err)
@@ -205,7 +205,7 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 		args = append(args, "--claim")
 	}
 	if noted(t.Notes, note) {
-		return c.run(ctx, append(args, "--", t.ID)...)
+		return c.change(ctx, append(args, "--", t.ID)...)
 	}
 	return c.append(ctx, t, args, note)
 }
@@ -213,10 +213,10 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 // append runs a command that changes a task, and appends a note with it.
 func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*output, error) {
 	id := []string{"--", t.ID}
-	out, err := c.run(ctx, slices.Concat(args, []string{"--append-notes=" + note}, id)...)
+	out, err := c.change(ctx, slices.Concat(args, []string{"--append-notes=" + note}, id)...)
 	if unknownFlag(err) {
 		all := strings.TrimPrefix(t.Notes+"\n"+note, "\n")
-		return c.run(ctx, slices.Concat(args, []string{"--notes=" + argument(all)}, id)...)
+		return c.change(ctx, slices.Concat(args, []string{"--notes=" + argument(all)}, id)...)
 	}
 	return out, err
 }
@@ -253,7 +253,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	out, err := c.run(ctx, args...)
+	out, err := c.change(ctx, args...)
 	if failed := (*ProgramError)(nil); errors.As(err, &failed) && invalid.MatchString(failed.Message) {
 		return Task{}, fmt.Errorf("%w: %s", ErrInvalid, failed.Message)
 	}
@@ -280,7 +280,7 @@ func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error)
 		if slices.Contains(t.DependsOn, Dependency{on, "blocks"}) {
 			continue
 		}
-		if _, err := c.run(ctx, "dep", "add", "--json", "--", id, on); err != nil {
+		if _, err := c.change(ctx, "dep", "add", "--json", "--", id, on); err != nil {
 			return t, fmt.Errorf("task %s was added, but it does not wait for %s: %w", id, on, err)
 		}
 		t.DependsOn = append(t.DependsOn, Dependency{on, "blocks"})

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/coven-run/coven/internal/crash"
 )
 
 const (
@@ -37,6 +39,14 @@ type output struct {
 	program string
 	args    []string
 	stdout  []byte
+}
+
+// change is run, of a command that writes.
+func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
+	crash.Point("task.before.program")
+	out, err := c.run(ctx, args...)
+	crash.Point("task.after.program")
+	return out, err
 }
 
 // run runs the program once. Its standard input is empty, its output and its

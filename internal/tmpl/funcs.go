@@ -46,15 +46,18 @@ func (p *program) functions(include func(string, ...any) (string, error)) templa
 
 // put is what an action prints.
 func (p *program) put(v any) (string, error) {
+	if secret, ok := v.(Secret); ok {
+		return p.putSecret(secret)
+	}
 	s, err := str(v)
-	if err != nil || p.form != command {
+	if err != nil || p.form != command && p.form != variable {
 		return s, err
 	}
-	if _, ok := v.(verbatim); ok {
-		return s, nil
+	if strings.Contains(s, nul) {
+		return "", errors.New("a value with a NUL byte cannot be given to a command or a variable")
 	}
-	if strings.ContainsRune(s, 0) {
-		return "", errors.New("a value with a NUL byte cannot be given to a command")
+	if _, ok := v.(verbatim); ok || p.form == variable {
+		return s, nil
 	}
 	return shellWord(s), nil
 }
@@ -75,6 +78,9 @@ func (p *program) quote(v any) (string, error) {
 // str is a value as templates print it.
 func str(v any) (string, error) {
 	v = text(v)
+	if _, ok := v.(Secret); ok {
+		return "", errSecret
+	}
 	value := reflect.ValueOf(v)
 	switch value.Kind() {
 	case reflect.Invalid:

@@ -104,6 +104,7 @@ const (
 	plain form = iota
 	prompt
 	command
+	variable // of an environment
 )
 
 func render(name, text string, f form, data map[string]any, in *including) (string, error) {

@@ -277,3 +277,25 @@ func (d *Document) OneOf(text At[string], allowed ...string) bool {
 	d.Fail(text, fmt.Sprintf("%q is none of %s", text.Value, strings.Join(allowed, ", ")), suggest.Hint(text.Value, allowed))
 	return false
 }
+
+// Any fills the value that into points to as yaml.v3 does, without places.
+func (d *Document) Any(n Node, into any) {
+	if n.node == nil {
+		return
+	}
+	if err := n.node.Decode(into); err != nil {
+		d.Fail(n, strings.TrimPrefix(err.Error(), "yaml: "), "")
+	}
+}
+
+// Items are the items of a list; anything else is a list of itself.
+func (d *Document) Items(n Node) []Node {
+	if n.node == nil || n.node.Kind != yaml.SequenceNode {
+		return []Node{n}
+	}
+	items := make([]Node, len(n.node.Content))
+	for i, item := range n.node.Content {
+		items[i] = Node{item}
+	}
+	return items
+}

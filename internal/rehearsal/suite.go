@@ -1,0 +1,215 @@
+// Package rehearsal plays grimoires without agents, processes and worktrees: each
+// step's answer is written in a file. It says whether a grimoire takes the way
+// that its author expects, and which ways nobody has tried.
+//
+// Rules. The tree that is played is the runner's own. Prompts, commands and
+// conditions are rendered as in a run. A step without an answer succeeds.
+package rehearsal
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// Suite is the tests of one grimoire.
+type Suite struct {
+	File  string
+	Tests []Test
+}
+
+// Test is one way through a grimoire.
+type Test struct {
+	Name    string
+	Task    grimoires.Task
+	Checks  []string
+	Answers map[string][]Answer // by step; the last of a list stays
+	Expect  Expect
+}
+
+// Answer is what a step gives.
+type Answer struct {
+	OK       bool
+	Output   string
+	Outputs  map[string]any
+	Summary  string
+	Error    string
+	ExitCode int
+	Files    []string // that it changed
+	Conflict []string // of a merge: files in conflict with the target
+	Wait     string   // the reason for which the run waits here
+}
+
+// Expect is what a test demands.
+type Expect struct {
+	Status string              // completed, blocked, failed or waiting
+	Steps  []string            // paths of all steps that ran, in order, #1 left out; nil: any
+	Given  map[string][]string // by step: texts that one of its prompts or commands holds
+}
+
+type text = yamldoc.At[string]
+
+type suiteKeys struct {
+	Tests []testKeys `yaml:"tests"`
+}
+
+type testKeys struct {
+	Name   text                 `yaml:"name"`
+	Task   taskKeys             `yaml:"task"`
+	Checks []string             `yaml:"checks"`
+	Steps  yamldoc.At[answers]  `yaml:"steps"`
+	Expect yamldoc.At[expected] `yaml:"expect"`
+}
+
+type answers map[string]yamldoc.Node
+
+type taskKeys struct {
+	ID          string   `yaml:"id"`
+	Title       string   `yaml:"title"`
+	Description string   `yaml:"description"`
+	Acceptance  string   `yaml:"acceptance"`
+	Type        string   `yaml:"type"`
+	Priority    int      `yaml:"priority"`
+	Labels      []string `yaml:"labels"`
+}
+
+type answerKeys struct {
+	Output   yamldoc.At[string]   `yaml:"output"`
+	Outputs  yamldoc.Node         `yaml:"outputs"`
+	Summary  string               `yaml:"summary"`
+	Error    string               `yaml:"error"`
+	ExitCode int                  `yaml:"exit_code"`
+	Files    yamldoc.At[[]string] `yaml:"files"`
+	Conflict []string             `yaml:"conflict"`
+	Wait     text                 `yaml:"wait"`
+}
+
+type expected struct {
+	Status text                    `yaml:"status"`
+	Steps  []string                `yaml:"steps"`
+	Given  map[string]yamldoc.Node `yaml:"given"`
+}
+
+// Read reads the tests of a grimoire. The error is a yamldoc.Errors.
+func Read(file string, data []byte, g *grimoires.Grimoire) (*Suite, error) {
+	doc, err := yamldoc.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var keys suiteKeys
+	doc.Decode(&keys)
+	r := &reader{doc: doc, steps: stepsOf(g)}
+	s := &Suite{File: file}
+	for _, k := range keys.Tests {
+		s.Tests = append(s.Tests, r.test(k))
+	}
+	if len(s.Tests) == 0 {
+		doc.Fail(doc.Root(), "there are no tests", "list at least one under tests")
+	}
+	return s, doc.Err()
+}
+
+// resolveStep is the step that a merge adds when an agent resolves conflicts.
+const resolveStep = "resolve"
+
+// stepsOf are the names that answers can be for.
+func stepsOf(g *grimoires.Grimoire) []string {
+	var names []string
+	for s := range g.All() {
+		if s.Loop == nil {
+			names = append(names, s.Name)
+		}
+		if s.Merge != nil && s.Merge.Resolve {
+			names = append(names, resolveStep)
+		}
+	}
+	return names
+}
+
+type reader struct {
+	doc   *yamldoc.Document
+	steps []string
+}
+
+func (r *reader) test(k testKeys) Test {
+	if strings.TrimSpace(k.Name.Value) == "" {
+		r.doc.Fail(r.doc.Root(), "a test has no name", "")
+	}
+	t := Test{
+		Name: k.Name.Value, Checks: k.Checks, Answers: map[string][]Answer{},
+		Task: grimoires.Task{
+			ID: k.Task.ID, Title: k.Task.Title, Description: k.Task.Description, Acceptance: k.Task.Acceptance,
+			Type: k.Task.Type, Priority: k.Task.Priority, Labels: k.Task.Labels,
+		},
+	}
+	if t.Task.ID == "" {
+		t.Task.ID, t.Task.Title = "t-1", or(t.Task.Title, "A task")
+	}
+	if t.Checks == nil {
+		t.Checks = []string{"make test"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Steps.Value)) {
+		if r.known(name, k.Steps.Value[name]) {
+			t.Answers[name] = r.answers(k.Steps.Value[name])
+		}
+	}
+	t.Expect = r.expect(k.Expect.Value)
+	return t
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// known demands that a name is that of a step.
+func (r *reader) known(name string, at yamldoc.Place) bool {
+	if slices.Contains(r.steps, name) {
+		return true
+	}
+	r.doc.Fail(at, fmt.Sprintf("the grimoire has no step %q that could answer", name), "known: "+strings.Join(r.steps, ", "))
+	return false
+}
+
+// answers reads one answer or a list of them.
+func (r *reader) answers(n yamldoc.Node) []Answer {
+	var all []Answer
+	for _, item := range r.doc.Items(n) {
+		var k answerKeys
+		r.doc.DecodeNode(item, &k)
+		if r.doc.OneOf(k.Wait, "review", "limit", "budget", "checkout") && k.Wait.Set() && k.Error != "" {
+			r.doc.Fail(k.Wait, "a step waits or fails, not both", "")
+		}
+		var outputs map[string]any
+		r.doc.Any(k.Outputs, &outputs)
+		a := Answer{
+			Output: k.Output.Value, Outputs: outputs, Summary: k.Summary, Error: k.Error, ExitCode: k.ExitCode,
+			Files: k.Files.Or([]string{"changed.txt"}), Conflict: k.Conflict, Wait: k.Wait.Value,
+		}
+		a.OK = a.Error == "" && a.ExitCode == 0 && len(a.Conflict) == 0
+		all = append(all, a)
+	}
+	return all
+}
+
+func (r *reader) expect(k expected) Expect {
+	r.doc.OneOf(k.Status, "completed", "blocked", "failed", "waiting")
+	e := Expect{Status: k.Status.Or("completed"), Steps: k.Steps, Given: map[string][]string{}}
+	for _, name := range slices.Sorted(maps.Keys(k.Given)) {
+		if !r.known(name, k.Given[name]) {
+			continue
+		}
+		for _, item := range r.doc.Items(k.Given[name]) {
+			var given string
+			r.doc.DecodeNode(item, &given)
+			e.Given[name] = append(e.Given[name], given)
+		}
+	}
+	return e
+}

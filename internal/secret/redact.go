@@ -1,0 +1,172 @@
+package secret
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// mask stands where a secret was.
+const mask = "***"
+
+// hide lets a value be found: as it is, as JSON and URLs write it, and each long
+// line of it.
+func (s *Store) hide(value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), inJSON(value, true), inJSON(value, false)}
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); len(line) >= MinLength {
+			forms = append(forms, line, inJSON(line, true), inJSON(line, false))
+		}
+	}
+	s.known = append(s.known, forms...)
+	slices.SortFunc(s.known, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	s.known = slices.Compact(s.known)
+}
+
+// inJSON is a text as JSON writes it, without its quotes.
+func inJSON(text string, html bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	if e.Encode(text) != nil {
+		return text
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), `"`), `"`)
+}
+
+func (s *Store) hidden() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.known
+}
+
+// Text returns a text without the secrets in it.
+func (s *Store) Text(text string) string {
+	for _, value := range s.hidden() {
+		text = strings.ReplaceAll(text, value, mask)
+	}
+	return text
+}
+
+// JSON returns a JSON value without the secrets in its texts. Names of members
+// stay.
+func (s *Store) JSON(raw []byte) []byte {
+	known := s.hidden()
+	if !slices.ContainsFunc(known, func(value string) bool { return bytes.Contains(raw, []byte(value)) }) {
+		return raw
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return []byte(s.Text(string(raw)))
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s.walk(value)) != nil {
+		return []byte(s.Text(string(raw)))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func (s *Store) walk(value any) any {
+	switch value := value.(type) {
+	case string:
+		return s.Text(value)
+	case []any:
+		for i := range value {
+			value[i] = s.walk(value[i])
+		}
+	case map[string]any:
+		for key := range value {
+			value[key] = s.walk(value[key])
+		}
+	}
+	return value
+}
+
+// Writer returns a writer that hands on what it is given without the secrets in
+// it, also those that come in pieces: it holds back what could be the beginning
+// of one until more comes, or Close.
+func (s *Store) Writer(to io.WriteCloser) io.WriteCloser { return &writer{store: s, to: to} }
+
+type writer struct {
+	store *Store
+	to    io.WriteCloser
+	held  []byte
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	text, held := redact(append(w.held, p...), w.store.hidden())
+	w.held = held
+	if len(text) == 0 {
+		return len(p), nil
+	}
+	if _, err := w.to.Write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// redact returns a text without the values in it, and its end when that could be
+// the beginning of one. values are sorted, the longest first.
+func redact(text []byte, values []string) (clean, held []byte) {
+	first := firsts(values)
+	for {
+		at := slices.IndexFunc(text, func(b byte) bool { return first[b] })
+		if at < 0 {
+			return append(clean, text...), nil
+		}
+		clean, text = append(clean, text[:at]...), text[at:]
+		switch value, open := match(text, values); {
+		case open:
+			return clean, slices.Clone(text)
+		case value != "":
+			clean, text = append(clean, mask...), text[len(value):]
+		default:
+			clean, text = append(clean, text[0]), text[1:]
+		}
+	}
+}
+
+// match is the longest value that a text begins with; open says that the text may
+// be the beginning of a longer one.
+func match(text []byte, values []string) (value string, open bool) {
+	for _, v := range values {
+		if bytes.HasPrefix(text, []byte(v)) {
+			return v, false
+		}
+		if len(text) < len(v) && strings.HasPrefix(v, string(text)) {
+			return "", true
+		}
+	}
+	return "", false
+}
+
+// firsts are the bytes that values begin with.
+func firsts(values []string) (first [256]bool) {
+	for _, v := range values {
+		first[v[0]] = true
+	}
+	return first
+}
+
+// Close hands on what was held back, and closes.
+func (w *writer) Close() error {
+	var err error
+	if len(w.held) > 0 {
+		_, err = w.to.Write([]byte(w.store.Text(string(w.held))))
+		w.held = nil
+	}
+	return errors.Join(err, w.to.Close())
+}

@@ -1,0 +1,137 @@
+// Package secret holds the values that no record may show.
+//
+// Rules. A secret comes from .coven/secrets.yaml of the main checkout, which git
+// must ignore, or else from the environment: api_key is $API_KEY there. Its value
+// goes to the process that needs it and nowhere else: plans, events, transcripts
+// and commit messages say *** in its place.
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// File is where the secrets of a project are, below its root.
+const File = ".coven/secrets.yaml"
+
+// MinLength is how long a secret must be, in bytes: shorter ones would be found in
+// every text.
+const MinLength = 6
+
+const maxFile = 1 << 20
+
+var nameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+
+// IsName reports whether a secret can be called so.
+func IsName(name string) bool { return nameRE.MatchString(name) }
+
+// UnknownError says that there is no secret of a name.
+type UnknownError struct {
+	Name string
+	Hint string
+}
+
+// Error returns "secret not found: x (...)".
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("secret not found: %s (%s)", e.Name, e.Hint)
+}
+
+// Store has the secrets of a project. It may be used by several goroutines.
+type Store struct {
+	file   map[string]string
+	getenv func(string) string
+
+	mu    sync.RWMutex
+	known []string // values to hide, the longest first
+}
+
+// Open reads the secrets of a project. root is its main checkout; getenv is the
+// user's environment. The error is a yamldoc.Errors when the file is wrong.
+func Open(root string, getenv func(string) string) (*Store, error) {
+	s := &Store{file: map[string]string{}, getenv: getenv}
+	data, err := read(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", File, err)
+	}
+	doc, err := yamldoc.Parse(File, data)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]yamldoc.At[string]{}
+	doc.Decode(&keys)
+	for name, value := range keys {
+		switch {
+		case !IsName(name):
+			doc.Fail(value, fmt.Sprintf("%q cannot be the name of a secret", name), "letters, digits and _, the first no digit")
+		case len(value.Value) < MinLength:
+			doc.Fail(value, fmt.Sprintf("the secret %q has less than %d characters", name, MinLength), "")
+		case strings.ContainsRune(value.Value, 0):
+			doc.Fail(value, fmt.Sprintf("the secret %q has a NUL in it", name), "")
+		}
+		s.file[name] = value.Value
+		s.hide(value.Value)
+	}
+	return s, doc.Err()
+}
+
+// Exists reports whether the project has a file of secrets.
+func Exists(root string) bool {
+	_, err := os.Lstat(path.Join(root, File))
+	return err == nil
+}
+
+func read(root string) ([]byte, error) {
+	f, err := os.OpenInRoot(root, File)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	return data, err
+}
+
+// Value returns a secret, which is hidden from then on. The error is an
+// *UnknownError when there is none of that name.
+func (s *Store) Value(name string) (string, error) {
+	if value, ok := s.file[name]; ok {
+		return value, nil
+	}
+	variable := strings.ToUpper(name)
+	value := s.getenv(variable)
+	switch {
+	case value == "":
+		hint := fmt.Sprintf("put it into %s, or set $%s", File, variable)
+		if near := suggest.Hint(name, s.names()); near != "" {
+			hint = near
+		}
+		return "", &UnknownError{Name: name, Hint: hint}
+	case len(value) < MinLength:
+		return "", fmt.Errorf("the secret %s of $%s has less than %d characters", name, variable, MinLength)
+	}
+	s.hide(value)
+	return value, nil
+}
+
+func (s *Store) names() []string {
+	var names []string
+	for name := range s.file {
+		names = append(names, name)
+	}
+	return names
+}
