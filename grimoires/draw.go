@@ -3,6 +3,8 @@ package grimoires
 import (
 	"fmt"
 	"strings"
+
+	"github.com/coven-run/coven/internal/budget"
 )
 
 // Tree returns the steps as an indented tree, a line each, with what they do and
@@ -13,7 +15,11 @@ func (g *Grimoire) Tree() string {
 	if g.Description != "" {
 		b.WriteString(": " + oneLine(g.Description))
 	}
-	fmt.Fprintf(&b, " (%s at most)\n", duration(g.Timeout))
+	most := duration(g.Timeout)
+	if g.Budget != (budget.Amount{}) {
+		most += ", " + g.Budget.String()
+	}
+	fmt.Fprintf(&b, " (%s at most)\n", most)
 	branches(&b, g.Steps, "")
 	return b.String()
 }
@@ -64,6 +70,9 @@ func (s Step) words() string {
 	if s.Timeout > 0 {
 		words = append(words, duration(s.Timeout)+" at most")
 	}
+	if s.Budget != (budget.Amount{}) {
+		words = append(words, s.Budget.String()+" at most")
+	}
 	return strings.Join(words, ", ")
 }
 
@@ -81,7 +90,11 @@ func (s Step) ways() []string {
 		notes = append(notes, "when "+clip(oneLine(s.When)))
 	}
 	if s.Retries > 0 {
-		notes = append(notes, "fails: again, "+times(s.Retries))
+		again := "fails: again, " + times(s.Retries)
+		if s.Backoff > 0 {
+			again += ", after " + duration(s.Backoff) + " and more"
+		}
+		notes = append(notes, again)
 	}
 	if s.OnFail != Block {
 		notes = append(notes, "fails: "+string(s.OnFail))

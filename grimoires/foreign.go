@@ -3,6 +3,7 @@ package grimoires
 import (
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -71,7 +72,8 @@ func (s shelf) misnamed(fsys fs.FS) []Problem {
 			found, _ := fs.Glob(fsys, pattern) // the pattern is a good one
 			for _, file := range found {
 				base := path.Base(file)
-				if name := base[:len(base)-len(path.Ext(base))]; !nameRE.MatchString(name) {
+				name := strings.TrimSuffix(base[:len(base)-len(path.Ext(base))], ".test") // coven grimoires test reads those
+				if !nameRE.MatchString(name) {
 					all = append(all, Problem{Warning: true, Error: yamldoc.Error{
 						File: s.label(file), Line: 1, Column: 1, Msg: "no " + kind + " can have this name: coven does not read the file",
 						Hint: "letters, digits, - and _, at most 64, the first a letter or digit",

@@ -12,8 +12,9 @@ import (
 const drawn = `
 name: drawn
 description: Every way that there is
+budget: {usd: 5}
 steps:
-  - {name: first, type: script, command: 'echo "a#" <b >c {{.task.id}}', retries: 2, on_fail: fail}
+  - {name: first, type: script, command: 'echo "a#" <b >c {{.task.id}}', retries: 2, backoff: 10s, on_fail: fail, budget: {turns: 3}}
   - {name: maybe, type: agent, prompt: default, when: "{{.first.failed}}", on_fail: continue}
   - {name: perhaps, type: agent, prompt: default, when: "{{.maybe.failed}}"}
   - name: outer
@@ -138,8 +139,8 @@ func TestTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `drawn: Every way that there is (2h at most)
-├─ first  script, echo "a#" <b >c {{.task.id}}, 5m at most; fails: again, up to 2 times; fails: fail
+	want := `drawn: Every way that there is (2h, $5.00 at most)
+├─ first  script, echo "a#" <b >c {{.task.id}}, 5m at most, 3 turns at most; fails: again, up to 2 times, after 10s and more; fails: fail
 ├─ maybe  agent, prompt default, 15m at most; when {{.first.failed}}; fails: continue
 ├─ perhaps  agent, prompt default, 15m at most; when {{.maybe.failed}}
 ├─ outer  loop, at most 3 iterations; then continue

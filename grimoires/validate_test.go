@@ -37,6 +37,7 @@ func TestValidate(t *testing.T) {
 		"repo/.coven/grimoires/syntax.yaml":     "name: [",
 		"repo/.coven/grimoires/uses.yaml":       "name: uses\nsteps:\n- {name: a, type: agent, prompt: shared, input: {x: y}}\n",
 		"repo/.coven/grimoires/not a name.yaml": "x",
+		"repo/.coven/grimoires/good.test.yaml":  "x",
 		"repo/.coven/grimoires/twice.yml":       named("twice"),
 		"repo/.coven/grimoires/twice.yaml":      named("twice"),
 		"repo/.coven/prompts/shared.md":         "{{.input.x}}{{.task.titel}}",
@@ -78,6 +79,9 @@ func TestValidate(t *testing.T) {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("%d times %s", strings.Count(got, want), want)
 		}
+	}
+	if strings.Contains(got, "good.test.yaml") {
+		t.Error("tests of a grimoire are not one")
 	}
 	if t.Failed() {
 		t.Log(got)
