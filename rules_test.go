@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp",
-		"internal/process", "internal/rehearsal", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
+		"internal/process", "internal/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
@@ -53,12 +53,12 @@ var imports = map[string][]string{
 	"internal/mcp":        {"internal/gate"},
 	"internal/permission": {},
 	"internal/process":    {"internal/clock"},
-	"internal/rehearsal":  {"grimoires", "internal/yamldoc", "runner"},
+	"internal/rehearsal":  {"grimoires", "internal/schema", "internal/yamldoc", "runner"},
 	"internal/schema":     {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},
 	"internal/session":    {"internal/budget", "internal/crash", "internal/event", "internal/ledger", "plugins/provider"},
-	"internal/secret":     {"internal/suggest", "internal/yamldoc"},
+	"internal/secret":     {"internal/schema", "internal/suggest", "internal/yamldoc"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},

@@ -32,7 +32,7 @@ overwritten.
 	group(root, "Decide:", newReview(a), newApprove(a), newReject(a))
 	group(root, "Look:", newStatus(a), newWhy(a), newAttach(a), newLogs(a), newEvents(a), newDiff(a))
 	group(root, "What there is:", newTask(a), newWorktree(a), newGrimoires(a), newPrompts(a))
-	group(root, "Set up:", newInit(a), newDoctor(a), newCompletion(a), newVersion(a))
+	group(root, "Set up:", newInit(a), newDoctor(a), newSchema(a), newCompletion(a), newVersion(a))
 	root.AddCommand(newMan(a), newGate(a), newPlugin())
 	checkArgs(root)
 	a.completeFlags(root)

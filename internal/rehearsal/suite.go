@@ -54,15 +54,15 @@ type Expect struct {
 type text = yamldoc.At[string]
 
 type suiteKeys struct {
-	Tests []testKeys `yaml:"tests"`
+	Tests []testKeys `yaml:"tests" need:"true" about:"ways through the grimoire"`
 }
 
 type testKeys struct {
-	Name   text                 `yaml:"name"`
-	Task   taskKeys             `yaml:"task"`
-	Checks []string             `yaml:"checks"`
-	Steps  yamldoc.At[answers]  `yaml:"steps"`
-	Expect yamldoc.At[expected] `yaml:"expect"`
+	Name   text                 `yaml:"name" need:"true" about:"what the way shows"`
+	Task   taskKeys             `yaml:"task" about:"that is worked on"`
+	Checks []string             `yaml:"checks" about:"of the configuration; one, unless given"`
+	Steps  yamldoc.At[answers]  `yaml:"steps" about:"answers by step: one, or a list of which the last stays; without any a step succeeds"`
+	Expect yamldoc.At[expected] `yaml:"expect" about:"what must come of it"`
 }
 
 type answers map[string]yamldoc.Node
@@ -78,20 +78,20 @@ type taskKeys struct {
 }
 
 type answerKeys struct {
-	Output   yamldoc.At[string]   `yaml:"output"`
-	Outputs  yamldoc.Node         `yaml:"outputs"`
-	Summary  string               `yaml:"summary"`
-	Error    string               `yaml:"error"`
-	ExitCode int                  `yaml:"exit_code"`
-	Files    yamldoc.At[[]string] `yaml:"files"`
-	Conflict []string             `yaml:"conflict"`
-	Wait     text                 `yaml:"wait"`
+	Output   yamldoc.At[string]   `yaml:"output" about:"of a script, or the last words of an agent"`
+	Outputs  yamldoc.Node         `yaml:"outputs" about:"named values of an agent"`
+	Summary  string               `yaml:"summary" about:"what was done"`
+	Error    string               `yaml:"error" about:"why the step fails"`
+	ExitCode int                  `yaml:"exit_code" about:"other than 0: the step fails"`
+	Files    yamldoc.At[[]string] `yaml:"files" about:"that the step changed"`
+	Conflict []string             `yaml:"conflict" about:"of a merge: files in conflict with the target"`
+	Wait     text                 `yaml:"wait" oneof:"review|limit|budget|checkout" about:"the run waits here"`
 }
 
 type expected struct {
-	Status text                    `yaml:"status"`
-	Steps  []string                `yaml:"steps"`
-	Given  map[string]yamldoc.Node `yaml:"given"`
+	Status text                    `yaml:"status" oneof:"completed|blocked|failed|waiting" about:"how the run ends; completed"`
+	Steps  []string                `yaml:"steps" about:"paths of all steps that run, in order, #1 left out"`
+	Given  map[string]yamldoc.Node `yaml:"given" about:"by step: texts that its prompts or commands hold"`
 }
 
 // Read reads the tests of a grimoire. The error is a yamldoc.Errors.
@@ -183,7 +183,7 @@ func (r *reader) answers(n yamldoc.Node) []Answer {
 	for _, item := range r.doc.Items(n) {
 		var k answerKeys
 		r.doc.DecodeNode(item, &k)
-		if r.doc.OneOf(k.Wait, "review", "limit", "budget", "checkout") && k.Wait.Set() && k.Error != "" {
+		if k.Wait.Set() && k.Error != "" {
 			r.doc.Fail(k.Wait, "a step waits or fails, not both", "")
 		}
 		var outputs map[string]any
@@ -199,7 +199,6 @@ func (r *reader) answers(n yamldoc.Node) []Answer {
 }
 
 func (r *reader) expect(k expected) Expect {
-	r.doc.OneOf(k.Status, "completed", "blocked", "failed", "waiting")
 	e := Expect{Status: k.Status.Or("completed"), Steps: k.Steps, Given: map[string][]string{}}
 	for _, name := range slices.Sorted(maps.Keys(k.Given)) {
 		if !r.known(name, k.Given[name]) {

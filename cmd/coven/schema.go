@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/rehearsal"
+	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/secret"
+)
+
+// schemaKinds are the files that have a schema.
+func schemaKinds() []schemaKind {
+	return []schemaKind{
+		{"config", ".coven/config.yaml", config.Schema},
+		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
+		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
+		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", rehearsal.Schema},
+		{"secrets", ".coven/secrets.yaml", secret.Schema},
+	}
+}
+
+type schemaKind struct {
+	name, file string
+	schema     func() *schema.Schema
+}
+
+func newSchema(a *app) *cobra.Command {
+	var names []string
+	for _, k := range schemaKinds() {
+		names = append(names, k.name)
+	}
+	return &cobra.Command{
+		Use:   "schema [KIND]",
+		Short: "Print the JSON Schema of a kind of file, for editors",
+		Long: `Print the JSON Schema of a kind of file, made of what coven itself reads it
+with. An editor with the YAML language server checks a file by it, and completes
+its keys, when the file begins with the line
+
+  # yaml-language-server: $schema=PATH
+
+Without KIND: the kinds.`,
+		Example: `  coven schema grimoire > .coven/grimoire.schema.json
+  echo '# yaml-language-server: $schema=../grimoire.schema.json'`,
+		Args: cobra.MaximumNArgs(1), ValidArgs: names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, k := range schemaKinds() {
+					if err := a.say("%-18s %s\n", k.name, k.file); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for _, k := range schemaKinds() {
+				if k.name == args[0] {
+					text, err := schema.Write(k.schema(), "coven: "+k.file)
+					if err != nil {
+						return err
+					}
+					return a.say("%s", text)
+				}
+			}
+			return missing("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
+		},
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/schema"
+)
+
+// compiled is the schema of a kind, as any validator reads it.
+func compiled(t *testing.T, kind string) *jsonschema.Schema {
+	t.Helper()
+	for _, k := range schemaKinds() {
+		if k.name != kind {
+			continue
+		}
+		text, err := schema.Write(k.schema(), kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("coven.json", doc); err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Compile("coven.json")
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		return s
+	}
+	t.Fatalf("no schema %s", kind)
+	return nil
+}
+
+func checkYAML(t *testing.T, s *jsonschema.Schema, text string) error {
+	t.Helper()
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v\nin\n%s", err, text)
+	}
+	if value == nil {
+		value = map[string]any{}
+	}
+	return s.Validate(plain(value))
+}
+
+// plain is a value of YAML as JSON has it: days are texts.
+func plain(value any) any {
+	switch value := value.(type) {
+	case time.Time:
+		return value.Format(time.DateOnly)
+	case []any:
+		for i := range value {
+			value[i] = plain(value[i])
+		}
+	case map[string]any:
+		for key := range value {
+			value[key] = plain(value[key])
+		}
+	}
+	return value
+}
+
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// kindOf says which file a block of the documentation is.
+func kindOf(page, block string) string {
+	switch {
+	case strings.Contains(block, "steps:") && strings.HasPrefix(block, "name:"):
+		return "grimoire"
+	case strings.HasPrefix(block, "tests:"):
+		return "grimoire-test"
+	case strings.Contains(block, "rules:"):
+		return "grimoire-matchers"
+	case strings.HasSuffix(page, "secrets.md"):
+		return "secrets"
+	}
+	return "config"
+}
+
+// Every example of the documentation, and every file that coven ships, is right by
+// its schema.
+func TestSchemasTakeExamples(t *testing.T) {
+	found := map[string]int{}
+	for _, dir := range []string{"../../docs", "../../grimoires"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			blocks := map[string]string{}
+			switch {
+			case filepath.Ext(path) == ".md" && strings.HasPrefix(path, "../../docs"):
+				for _, b := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+					blocks[b[1]] = kindOf(path, b[1])
+				}
+			case strings.HasSuffix(path, ".test.yaml"):
+				blocks[string(text)] = "grimoire-test"
+			case filepath.Ext(path) == ".yaml" && filepath.Base(path) != "plan.yaml" && !strings.Contains(path, "refused"):
+				blocks[string(text)] = "grimoire"
+			}
+			for block, kind := range blocks {
+				found[kind]++
+				if err := checkYAML(t, compiled(t, kind), block); err != nil {
+					t.Errorf("%s: %v\nin\n%s", path, err, block)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range schemaKinds() {
+		if found[k.name] == 0 {
+			t.Errorf("no example of %s", k.name)
+		}
+	}
+}
+
+// What a schema refuses, and what it must not.
+func TestSchemas(t *testing.T) {
+	for _, tt := range []struct {
+		kind, text string
+		ok         bool
+	}{
+		{"config", "checks: [a]\nrun: {max_tasks: 3}\ntimeouts: {idle: 1h30m}", true},
+		{"config", "chekcs: [a]", false},
+		{"config", "tracker: linear", false},
+		{"config", "timeouts: {idle: 10}", false},
+		{"config", "notify: [{command: x, on: [sleeping]}]", false},
+		{"grimoire", "name: g\nsteps: [{name: a, type: script, command: x, env: {PORT: 80}, when: true}]", true},
+		{"grimoire", "name: g\nsteps: [{name: l, type: loop, steps: [{name: a, type: agent, spell: x}]}]", true},
+		{"grimoire", "name: g\nsteps: []", false},
+		{"grimoire", "name: g\nsteps: [{name: a, type: script}]", false},
+		{"grimoire", "name: g\nsteps: [{name: a, type: scrpt, command: x}]", false},
+		{"grimoire", "name: g\nsteps: [{name: a, type: agent, prompt: x, command: y}]", false},
+		{"grimoire", "name: g\nsteps: [{name: l, type: loop, steps: [{name: a, type: agent, promt: x}]}]", false},
+		{"grimoire", "name: g\nsteps: [{name: a, type: merge, strategy: squish}]", false},
+		{"grimoire-matchers", "rules: [{grimoire: x, any_tags: [a]}]", true},
+		{"grimoire-matchers", "rules: [{any_tags: [a]}]", false},
+		{"grimoire-test", "tests: [{name: a, steps: {b: {exit_code: 1}, c: [{output: x}, {wait: review}]}, expect: {given: {b: x, c: [y, z]}}}]", true},
+		{"grimoire-test", "tests: [{name: a, steps: {b: {exitcode: 1}}}]", false},
+		{"grimoire-test", "tests: [{name: a, expect: {status: done}}]", false},
+		{"secrets", "api_key: abcdef", true},
+		{"secrets", "api-key: abcdef", false},
+		{"secrets", "api_key: abc", false},
+	} {
+		if err := checkYAML(t, compiled(t, tt.kind), tt.text); (err == nil) != tt.ok {
+			t.Errorf("%s: %s\n%v", tt.kind, tt.text, err)
+		}
+	}
+}
