@@ -14,6 +14,8 @@ export PATH := $(TOOLS)/bin:$(PATH)
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
 
+TESTFLAGS ?= -timeout 20m
+
 test: ## every test, the real Claude Code CLI included where npm can bring it
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
 	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...

@@ -47,6 +47,9 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 		return skip{spec.Name, spec.Output}
 	}
 	step := kind(plan, spec)
+	if spec.Loop == nil {
+		step = render{step, spec.Name}
+	}
 	if spec.Timeout > 0 {
 		step = timeout{step, spec.Name, spec.Timeout}
 	}

@@ -23,7 +23,11 @@ type when struct {
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := tmpl.Bool(w.name+" when", w.condition, s.Data(nil))
 	if err != nil {
-		return Outcome{}, fmt.Errorf("step %s: %w", w.name, err)
+		out, err := s.unrendered(w.name, err)
+		if err == nil {
+			out.Verdict, out.Status = Stopped, Blocked // nobody knows whether to run it
+		}
+		return out, err
 	}
 	if !ok {
 		s.saw(w.name, WaySkipped)
@@ -31,6 +35,30 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 		return Outcome{Verdict: Skipped}, nil
 	}
 	return w.step.Run(ctx, s)
+}
+
+// render fails a step whose templates cannot be rendered: what they name is not
+// there, and a person has to look.
+type render struct {
+	step Step
+	name string
+}
+
+// Run implements Step.
+func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
+	out, err := r.step.Run(ctx, s)
+	if err != nil && grimoires.IsInvalid(err) {
+		return s.unrendered(r.name, err)
+	}
+	return out, err
+}
+
+// unrendered is the outcome of a step whose templates cannot be rendered.
+func (s *State) unrendered(name string, err error) (Outcome, error) {
+	if !grimoires.IsInvalid(err) {
+		return Outcome{}, fmt.Errorf("step %s: %w", name, err)
+	}
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: "template"}}, nil
 }
 
 // skip is a step that the plan leaves out.

@@ -114,6 +114,14 @@ func TestTree(t *testing.T) {
 			"l[1]/i[1]/a#1 l[1]/i#2[1]/a#1 l#2[1]/i[1]/a#1 l#2[1]/b#1 l#3[1]/i[1]/a#1 l#3[1]/b#1", runner.Passed, "",
 		},
 		{
+			"a template that cannot be rendered fails its step", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: \"echo {{.steps.a.outputs.url}}\", on_fail: continue}\n- {name: c, type: script, command: z, when: \"{{.steps.b.failed}}\"}",
+			ok, "a#1 c#1", runner.Passed, "",
+		},
+		{
+			"a condition that cannot be rendered blocks", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, on_fail: continue, when: \"{{.steps.a.outputs.ready}}\"}",
+			ok, "a#1", runner.Stopped, runner.Blocked,
+		},
+		{
 			"when false", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, when: \"{{.previous.failed}}\"}\n- {name: c, type: script, command: z, when: \"{{.steps.b.skipped}}\"}",
 			ok, "a#1 c#1", runner.Passed, "",
 		},
