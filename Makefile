@@ -14,11 +14,9 @@ export PATH := $(TOOLS)/bin:$(PATH)
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
 
-TESTFLAGS ?= -timeout 20m
-
 test: ## every test, the real Claude Code CLI included where npm can bring it
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
-	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test $(TESTFLAGS) ./...
+	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
 crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
 	$(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
@@ -33,7 +36,8 @@ func newSchema(a *app) *cobra.Command {
 	for _, k := range schemaKinds() {
 		names = append(names, k.name)
 	}
-	return &cobra.Command{
+	var file string
+	cmd := &cobra.Command{
 		Use:   "schema [KIND]",
 		Short: "Print the JSON Schema of a kind of file, for editors",
 		Long: `Print the JSON Schema of a kind of file, made of what coven itself reads it
@@ -43,8 +47,9 @@ its keys, when the file begins with the line
   # yaml-language-server: $schema=PATH
 
 Without KIND: the kinds.`,
-		Example: `  coven schema grimoire > .coven/grimoire.schema.json
-  echo '# yaml-language-server: $schema=../grimoire.schema.json'`,
+		Example: `  coven schema grimoire -o .coven/grimoire.schema.json
+  # and as the first line of .coven/grimoires/NAME.yaml:
+  # yaml-language-server: $schema=../grimoire.schema.json`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -61,10 +66,30 @@ Without KIND: the kinds.`,
 					if err != nil {
 						return err
 					}
-					return a.say("%s", text)
+					return a.keep(file, text)
 				}
 			}
 			return missing("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
 		},
 	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to `FILE`")
+	return cmd
+}
+
+// keep writes a text to a file, or prints it.
+func (a *app) keep(file string, text []byte) error {
+	if file == "" {
+		return a.say("%s", text)
+	}
+	dir, err := a.workdir()
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	if err := renameio.WriteFile(file, text, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
 }

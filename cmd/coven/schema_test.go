@@ -79,6 +79,9 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 // kindOf says which file a block of the documentation is.
 func kindOf(page, block string) string {
 	switch {
+	case strings.HasPrefix(block, "#"):
+		_, rest, _ := strings.Cut(block, "\n")
+		return kindOf(page, rest)
 	case strings.Contains(block, "steps:") && strings.HasPrefix(block, "name:"):
 		return "grimoire"
 	case strings.HasPrefix(block, "tests:"):
