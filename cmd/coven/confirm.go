@@ -63,7 +63,7 @@ func (h *house) before(count int) string {
 	views, _ := session.List(h.repo.Root) // what cannot be read tells nothing
 	sum, most, n := 0.0, 0.0, 0
 	for _, v := range views {
-		if cost := v.Usage.CostUSD; cost > 0 {
+		if cost := v.Used.USD; cost > 0 {
 			sum, most, n = sum+cost, max(most, cost), n+1
 		}
 	}

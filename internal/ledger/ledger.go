@@ -74,10 +74,16 @@ func (l *Ledger) take(e event.Event) {
 // complete takes in a leaf's own word about what it used.
 func (l *Ledger) complete(e event.Event) {
 	var result struct {
-		Used budget.Amount `json:"used"`
+		Used  budget.Amount `json:"used"`
+		Usage struct {
+			Cost float64 `json:"cost_usd"`
+		} `json:"usage"`
 	}
 	if e.Decode(&result) != nil {
 		return
+	}
+	if result.Used == (budget.Amount{}) { // by a coven from before there were budgets
+		result.Used.USD = result.Usage.Cost
 	}
 	if l.open.path != e.Path {
 		l.close()

@@ -83,7 +83,7 @@ func (v View) metadata() metadata {
 		SessionID: v.ID, Project: v.Info.Project, Task: v.Task, StartedAt: stamp(v.Started), CompletedAt: stamp(v.Ended),
 		Status: v.Status, Reason: v.Reason, Detail: v.Detail, Next: v.Next,
 		PrimaryAgent: primaryAgent, Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
-		Version: v.Info.Version, CostUSD: v.Usage.CostUSD, Commit: v.Commit, Summary: v.Summary,
+		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary,
 		Tokens: tokens{
 			Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens,
 		},
