@@ -233,11 +233,13 @@ func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.A
 		return agent.Report{}, err
 	}
 	b.spending.begun()
-	return w.Agents.Run(ctx, AgentRun{
+	report, err := w.Agents.Run(ctx, AgentRun{
 		Path: c.Path, Key: w.key(c.Path), Conversation: start.Conversation, Resume: start.Resumed,
 		Prompt: start.Prompt, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider,
 		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: b.spending.spend,
 	})
+	b.spending.ended(report)
+	return report, err
 }
 
 // starts are the runs of the agent of a leaf that was cut off, as far as they

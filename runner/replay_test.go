@@ -36,7 +36,7 @@ func (p *paper) Append(e event.Event, data any) error {
 func fate(seed int) func(runner.Call) (runner.Result, error) {
 	return func(c runner.Call) (runner.Result, error) {
 		h := fnv.New32a()
-		fmt.Fprintf(h, "%d %s", seed, c.Path)
+		_, _ = fmt.Fprintf(h, "%d %s", seed, c.Path)
 		n := h.Sum32()
 		r := runner.Result{
 			OK: n%3 != 0, Output: fmt.Sprint(n % 7), Outputs: map[string]any{"n": n % 5},

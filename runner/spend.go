@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/ledger"
@@ -154,10 +155,7 @@ func (s *spending) begun() { s.agent = budget.Amount{} }
 // spend takes what the agent at work has used so far. The error says that it
 // must stop.
 func (s *spending) spend(u event.Usage) error {
-	amount := s.workshop.book().Amount(u)
-	more := amount.Sub(s.agent)
-	s.agent, s.now = amount, s.now.Add(more)
-	if text := s.workshop.Purse.take(more); text != "" {
+	if text := s.book(s.workshop.book().Amount(u)); text != "" {
 		s.wait = purseSpent(text)
 	}
 	for _, l := range s.limits {
@@ -169,6 +167,27 @@ func (s *spending) spend(u event.Usage) error {
 		return s.wait
 	}
 	return nil
+}
+
+// book puts what the agent at work has used into the account, and says what of the
+// purse is exceeded by that.
+func (s *spending) book(amount budget.Amount) string {
+	more := amount.Sub(s.agent)
+	s.agent, s.now = amount, s.now.Add(more)
+	return s.workshop.Purse.take(more)
+}
+
+// ended takes an agent's last word: what a run that came to its end cost is what
+// its CLI says.
+func (s *spending) ended(r agent.Report) {
+	if r.Used == (event.Usage{}) {
+		return // it never began
+	}
+	amount := s.workshop.book().Amount(r.Used)
+	if r.Kind == agent.None && r.Used.Cost > 0 {
+		amount.USD = r.Used.Cost
+	}
+	s.book(amount) // whoever comes next finds what is exceeded
 }
 
 // total is what the leaf has used, its time in this process left out.

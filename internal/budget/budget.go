@@ -155,7 +155,7 @@ func parse(text, sign string) (Amount, error) {
 
 func (a *Amount) set(key, value string) error {
 	var err error
-	positive := false
+	var positive bool
 	switch key {
 	case "usd":
 		a.USD, err = strconv.ParseFloat(value, 64)
