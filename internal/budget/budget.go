@@ -86,18 +86,18 @@ func (a Amount) Reached(used Amount) string {
 	return ""
 }
 
-// Like returns the flag with which a person adds to what has been reached: as
-// much again.
+// Like returns the flag with which a person adds to what has been reached: so much
+// that as much as before is left.
 func (a Amount) Like(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
-		return "usd=+" + number(a.USD)
+		return "usd=+" + number(math.Ceil(used.USD*100)/100)
 	case a.Tokens > 0 && used.Tokens >= a.Tokens:
-		return fmt.Sprintf("tokens=+%d", a.Tokens)
+		return fmt.Sprintf("tokens=+%d", used.Tokens)
 	case a.Turns > 0 && used.Turns >= a.Turns:
-		return fmt.Sprintf("turns=+%d", a.Turns)
+		return fmt.Sprintf("turns=+%d", used.Turns)
 	}
-	return "wall=+" + a.Wall.String()
+	return "wall=+" + (used.Wall + time.Second - 1).Truncate(time.Second).String()
 }
 
 // String returns "$5.00, 2000000 tokens, 200 turns, 2h0m0s", or "nothing".
