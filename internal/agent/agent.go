@@ -126,6 +126,7 @@ type Report struct {
 // started, or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	run := newRun(job)
+	job = run.job
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
 	})

@@ -36,16 +36,23 @@ type run struct {
 	child    *process.Child
 	talk     *talk
 
-	meter  meter
-	spent  error // what Job.Spend said
-	circle circle
-	report Report
-	broken error // coven could not record or read the run
-	unfed  error // the same of what it says to the agent
+	meter   meter
+	counted *counted
+	spent   error // what Job.Spend said
+	circle  circle
+	report  Report
+	broken  error // coven could not record or read the run
+	unfed   error // the same of what it says to the agent
 }
 
 func newRun(job Job) *run {
+	counted := &counted{}
+	if job.Spend != nil {
+		job.Gate = frugal{job.Gate, counted}
+	}
 	return &run{
+		counted: counted,
+
 		job: job, talk: newTalk(), circle: circle{most: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
@@ -159,6 +166,7 @@ func (r *run) see(e provider.Event) error {
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
 		r.circle.call(e)
+		r.counted.call(e.ID)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
@@ -200,7 +208,9 @@ func (r *run) count(e provider.Spent) error {
 	if err := r.job.Emit(event.AgentUsage, used); err != nil || r.job.Spend == nil {
 		return err
 	}
-	if r.spent = r.job.Spend(used); !e.Done || e.More {
+	r.spent = r.job.Spend(used)
+	r.counted.answered(r.spent != nil)
+	if !e.Done || e.More {
 		r.overspent()
 	}
 	return nil
