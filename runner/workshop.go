@@ -285,7 +285,7 @@ func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, erro
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	case <-timer.C:
-		return Result{OK: true, Summary: "waited " + c.Pause.For.String()}, nil
+		return Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
 	}
 }
 

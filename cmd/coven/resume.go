@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	code, count, poor := exitOK, 0, 0
 	for _, v := range views {
 		if !resumable(v, more) {
-			if v.Status == session.Waiting && v.Reason == "budget" {
+			if v.Status == session.Waiting && isPoor(v) {
 				poor, code = poor+1, worse(code, exitBudget)
 			}
 			continue
@@ -90,7 +91,7 @@ func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 }
 
 // resumable says whether a session goes on when a person starts it again. One
-// whose budget is spent goes on with more only.
+// whose own budget is spent goes on with more only.
 func resumable(v session.View, more budget.Amount) bool {
 	switch {
 	case v.Status == session.Interrupted:
@@ -98,8 +99,12 @@ func resumable(v session.View, more budget.Amount) bool {
 	case v.Status != session.Waiting || v.Reason == "review":
 		return false
 	}
-	return v.Reason != "budget" || more != (budget.Amount{})
+	return !isPoor(v) || more != (budget.Amount{})
 }
+
+// isPoor says whether a session waits for a budget of its own: not that of a coven
+// run with several tasks, which is over.
+func isPoor(v session.View) bool { return v.Reason == "budget" && strings.Contains(v.Next, "--budget") }
 
 // goOn resumes one session, where that is what its state asks for.
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
