@@ -82,7 +82,10 @@ func (g grid) play(t *testing.T, reached map[string]bool) {
 	for _, p := range points {
 		reached[p] = true
 	}
-	kills := pick(points, g.kills)
+	kills := some(points, g.kills)
+	if everything() {
+		kills = every(points)
+	}
 	t.Logf("%s: %d hits of points, %d kills", g.story, len(points), len(kills))
 	for _, kill := range kills {
 		m.kill(t, kill, "")
@@ -92,7 +95,11 @@ func (g grid) play(t *testing.T, reached map[string]bool) {
 		for _, p := range points {
 			reached[p] = true
 		}
-		for _, second := range pick(points, g.kills2) {
+		n := g.kills2
+		if everything() {
+			n *= 10
+		}
+		for _, second := range some(points, n) {
 			m.kill(t, first, second)
 		}
 	}
@@ -175,20 +182,14 @@ func (m *matrix) run(t *testing.T, vars map[string]string) {
 	})
 }
 
-// pick returns at most so many kills for points in the order in which they were
+// everything says that every kill is wanted.
+func everything() bool { return os.Getenv("CRASH") == "all" }
+
+// some returns at most so many kills for points in the order in which they were
 // reached: of each point the first, the last or another hit, in turn, and where
-// bytes may be lost each of the ways, in turn. With CRASH=all it returns them all.
-func pick(points []string, most int) []string {
-	count := map[string]int{}
-	var names []string
-	for _, p := range points {
-		if count[p]++; count[p] == 1 {
-			names = append(names, p)
-		}
-	}
-	if os.Getenv("CRASH") == "all" {
-		return everyKill(names, count)
-	}
+// bytes may be lost each of the ways, in turn.
+func some(points []string, most int) []string {
+	names, count := hits(points)
 	var kills []string
 	for _, i := range spread(len(names), most) {
 		name := names[i-1]
@@ -200,6 +201,18 @@ func pick(points []string, most int) []string {
 	return kills
 }
 
+// hits returns the names of points in the order in which they were reached first,
+// and how often each was.
+func hits(points []string) (names []string, count map[string]int) {
+	count = map[string]int{}
+	for _, p := range points {
+		if count[p]++; count[p] == 1 {
+			names = append(names, p)
+		}
+	}
+	return names, count
+}
+
 // ways are the ways to die at a point.
 func ways(point string) []string {
 	if strings.HasPrefix(point, "event.written.") {
@@ -208,7 +221,9 @@ func ways(point string) []string {
 	return []string{""}
 }
 
-func everyKill(names []string, count map[string]int) []string {
+// every returns every kill: each way at each hit of each point.
+func every(points []string) []string {
+	names, count := hits(points)
 	var kills []string
 	for _, name := range names {
 		for hit := range count[name] {
@@ -233,20 +248,18 @@ func spread(n, most int) []int {
 	return all
 }
 
-func TestPick(t *testing.T) {
+func TestKills(t *testing.T) {
 	points := strings.Fields("a event.written.x b b a event.written.x b event.written.x b b")
 	for most, want := range map[int]string{
 		1: "b:1",
 		2: "a:1 b:5",
 		9: "a:1 event.written.x:3 b:3",
 	} {
-		t.Setenv("CRASH", "")
-		if got := strings.Join(pick(points, most), " "); got != want {
+		if got := strings.Join(some(points, most), " "); got != want {
 			t.Errorf("%d: %s, want %s", most, got, want)
 		}
 	}
-	t.Setenv("CRASH", "all")
-	if got := len(pick(points, 1)); got != 2+3*3+5 {
+	if got := len(every(points)); got != 2+3*3+5 {
 		t.Errorf("%d of all kills", got)
 	}
 	if got := fmt.Sprint(spread(10, 4)); got != "[1 4 7 10]" {

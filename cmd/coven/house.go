@@ -178,10 +178,12 @@ func classify(err error) int {
 
 // hint says what to do about an error, when the error does not say it itself.
 func hint(err error) string {
-	blocked := (*task.BlockedError)(nil)
+	blocked, status := (*task.BlockedError)(nil), (*task.StatusError)(nil)
 	switch {
 	case errors.As(err, &blocked):
 		return "coven why " + shellWord(blocked.ID)
+	case errors.As(err, &status):
+		return "coven task show " + shellWord(status.ID)
 	case errors.Is(err, task.ErrNotFound):
 		return "coven task list"
 	case errors.Is(err, worktree.ErrNoCommits):

@@ -135,6 +135,7 @@ func covens(dir string, commands ...string) []proc {
 			all = append(all, p)
 		}
 	}
+	slices.SortFunc(all, func(a, b proc) int { return a.pid - b.pid }) // the oldest first
 	return all
 }
 

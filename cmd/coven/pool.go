@@ -124,7 +124,28 @@ func (p *readyPool) parked(ctx context.Context, busy map[string]bool) ([]job, er
 			jobs = append(jobs, j)
 		}
 	}
+	if len(p.tried) == 0 && len(busy) == 0 {
+		jobs = append(jobs, p.unclaimed(claims)...)
+	}
 	return jobs, err
+}
+
+// unclaimed are the tasks of sessions whose coven was killed after it gave the
+// claim back and before it recorded its end. All sessions are read for them: it is
+// done once, before anything runs.
+func (p *readyPool) unclaimed(claims []worktree.Held) []job {
+	var jobs []job
+	views, _ := session.List(p.house.repo.Root) // who cannot be read is named by coven resume and coven doctor
+	for _, v := range newest(views) {
+		claimed := func(held worktree.Held) bool { return held.Task == v.Task }
+		if !v.Crashed || slices.ContainsFunc(claims, claimed) {
+			continue
+		}
+		if j, err := p.desk.jobOf(v); err == nil {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
 }
 
 // forgotten is the task of a claim whose coven was killed before its session
