@@ -40,7 +40,7 @@ var imports = map[string][]string{
 
 	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
 	"internal/account":    {"internal/clock", "plugins/provider"},
-	"internal/budget":     {},
+	"internal/budget":     {"internal/yamldoc"},
 	"internal/clock":      {},
 	"internal/config":     {"internal/budget", "internal/schema", "internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},

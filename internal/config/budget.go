@@ -8,25 +8,12 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// amountKeys is a budget as a file has it.
-type amountKeys struct {
-	USD    yamldoc.At[float64]       `yaml:"usd" about:"US dollars"`
-	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"that the model read for the first time or wrote"`
-	Turns  yamldoc.At[int]           `yaml:"turns" about:"answers of the model"`
-	Wall   yamldoc.At[time.Duration] `yaml:"wall" about:"time at work"`
-}
-
 // amount reads a budget; an empty one takes away the one from before.
-func amount(doc *yamldoc.Document, given yamldoc.At[amountKeys], before budget.Amount) budget.Amount {
+func amount(doc *yamldoc.Document, given yamldoc.At[budget.Keys], before budget.Amount) budget.Amount {
 	if !given.Set() {
 		return before
 	}
-	k := given.Value
-	a := budget.Amount{USD: k.USD.Value, Tokens: k.Tokens.Value, Turns: k.Turns.Value, Wall: k.Wall.Value}
-	if k.USD.Set() && a.USD <= 0 || k.Tokens.Set() && a.Tokens <= 0 || k.Turns.Set() && a.Turns <= 0 {
-		doc.Fail(given, "a budget must be more than 0", "{} for none")
-	}
-	return a
+	return given.Value.Read(doc)
 }
 
 // pricesKeys are prices as a file has them.

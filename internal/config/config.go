@@ -168,11 +168,11 @@ type keys struct {
 	Grimoire     text                   `yaml:"grimoire" about:"the workflow of tasks that choose none; implement"`
 	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
 	Tracker      text                   `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
-	Budget       yamldoc.At[amountKeys] `yaml:"budget" about:"of a run whose grimoire sets none"`
+	Budget       yamldoc.At[budget.Keys] `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       yamldoc.At[pricesKeys] `yaml:"prices" about:"of models whose CLI does not say what they cost"`
 	Run          struct {
 		MaxTasks yamldoc.At[int]        `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
-		Budget   yamldoc.At[amountKeys] `yaml:"budget"`
+		Budget   yamldoc.At[budget.Keys] `yaml:"budget"`
 	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
 		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of variables that agents and scripts get in addition"`

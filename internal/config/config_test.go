@@ -128,7 +128,7 @@ notify: [{command: x}]
 .coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)
 .coven/config.yaml:10:10: "linear" is none of auto, bd, br, jsonl
 .coven/config.yaml:11:18: 0 is not between 1 and 64
-.coven/config.yaml:12:9: a budget must be more than 0 ({} for none)
+.coven/config.yaml:12:15: a budget must be more than 0 (leave it out for none)
 .coven/config.yaml:13:9: prices need the day on which they held (as_of: 2026-01-31)
 .coven/config.yaml:13:9: a price needs the name of a model, or a pattern of names (model: claude-sonnet-*)
 .coven/config.yaml:13:39: a price needs input and output: US dollars for a million tokens (input: 3, output: 15)
