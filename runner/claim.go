@@ -32,7 +32,7 @@ func (c Claim) reason() string {
 
 // ParseClaim finds the claim in an agent's final message. found is false when
 // the message ends in no such block; a block that is meant to be one and is not
-// valid is an error.
+// valid is an error, unless it plainly says that the work failed.
 func ParseClaim(text string) (c Claim, found bool, err error) {
 	block, ok := lastFence(text)
 	if !ok {
@@ -46,6 +46,9 @@ func ParseClaim(text string) (c Claim, found bool, err error) {
 		return Claim{}, false, nil // some other JSON that the agent showed
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
+		if string(keys["success"]) == "false" { // whatever is wrong with the rest of it
+			return c, true, nil
+		}
 		return Claim{}, false, fmt.Errorf("%w", err)
 	}
 	return c, true, nil

@@ -26,6 +26,8 @@ func TestParseClaim(t *testing.T) {
 		{"code at the end", "See:\n" + fence + "go\nfunc main() {}\n" + fence, false, false, false, "", "See:\n" + fence + "go\nfunc main() {}\n" + fence},
 		{"broken", "x\n" + fence + "json\n{\"success\": tru}\n" + fence, false, true, false, "", "x\n" + fence + "json\n{\"success\": tru}\n" + fence},
 		{"wrong type", "x\n" + fence + "json\n{\"success\": \"yes\"}\n" + fence, false, true, false, "", "x\n" + fence + "json\n{\"success\": \"yes\"}\n" + fence},
+		{"wrong type beside a success", fence + "json\n{\"success\": true, \"outputs\": []}\n" + fence, false, true, false, "", fence + "json\n{\"success\": true, \"outputs\": []}\n" + fence},
+		{"wrong type beside a failure", fence + "json\n{\"success\": false, \"outputs\": [1], \"summary\": \"s\"}\n" + fence, true, false, false, "s", ""}, // original 3c 8
 		{"never closed", "x\n" + fence + "json\n{\"success\": true}", false, false, false, "", "x\n" + fence + "json\n{\"success\": true}"},
 		{"empty", "", false, false, false, "", ""},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -174,8 +175,12 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 // done, whatever else was to come; any other is free.
 func givenBack(ctx context.Context, j job, v session.View) error {
 	told := j.told(actorIn(v))
+	give := func() error { return told.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
-		return told.Close(ctx, v.Summary, v.Landed.New)
+		give = func() error { return told.Close(ctx, v.Summary, v.Landed.New) }
 	}
-	return told.Release(ctx, "coven: "+v.Detail)
+	if err := give(); !errors.Is(err, task.ErrNotFound) { // a task that is gone needs nothing
+		return err
+	}
+	return nil
 }
