@@ -59,7 +59,7 @@ type stepKeys struct {
 	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: the next step; fail: the task has failed; retry: again, then block"`
 	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how often a failed step is tried again before on_fail counts"`
 	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the second try; twice as long before each one after"`
-	Budget    yamldoc.At[budget.Keys]    `yaml:"budget" about:"of the step, all its tries and what is in it"`
+	Budget    yamldoc.At[budget.Keys]   `yaml:"budget" about:"of the step, all its tries and what is in it"`
 	OnSuccess text                      `yaml:"on_success" oneof:"exit_loop" about:"leave the innermost loop"`
 	Output    text                      `yaml:"output" about:"another name for what the step gives: {{.NAME}}"`
 }

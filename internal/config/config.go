@@ -162,16 +162,16 @@ func (f file) open() (*os.File, error) {
 
 // keys are the settings as a file has them.
 type keys struct {
-	Checks       yamldoc.At[[]text]     `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
-	DefaultModel text                   `yaml:"default_model" about:"what agents are asked to use; sonnet"`
-	Provider     text                   `yaml:"provider" about:"who drives agents; claude"`
-	Grimoire     text                   `yaml:"grimoire" about:"the workflow of tasks that choose none; implement"`
-	PriorAttempt yamldoc.At[bool]       `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
-	Tracker      text                   `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
+	Checks       yamldoc.At[[]text]      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
+	DefaultModel text                    `yaml:"default_model" about:"what agents are asked to use; sonnet"`
+	Provider     text                    `yaml:"provider" about:"who drives agents; claude"`
+	Grimoire     text                    `yaml:"grimoire" about:"the workflow of tasks that choose none; implement"`
+	PriorAttempt yamldoc.At[bool]        `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
+	Tracker      text                    `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
 	Budget       yamldoc.At[budget.Keys] `yaml:"budget" about:"of a run whose grimoire sets none"`
-	Prices       yamldoc.At[pricesKeys] `yaml:"prices" about:"of models whose CLI does not say what they cost"`
+	Prices       yamldoc.At[pricesKeys]  `yaml:"prices" about:"of models whose CLI does not say what they cost"`
 	Run          struct {
-		MaxTasks yamldoc.At[int]        `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
+		MaxTasks yamldoc.At[int]         `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
 		Budget   yamldoc.At[budget.Keys] `yaml:"budget"`
 	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
