@@ -22,13 +22,14 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp",
-		"internal/process", "internal/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
+		"internal/process", "runner/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
 		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/ledger",
 		"internal/tmpl", "plugins/provider",
 	},
+	"runner/rehearsal":      {"grimoires", "internal/schema", "internal/yamldoc", "runner"},
 	"worktree":              {"internal/crash", "worktree/internal/git"},
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
@@ -53,7 +54,6 @@ var imports = map[string][]string{
 	"internal/mcp":        {"internal/gate"},
 	"internal/permission": {},
 	"internal/process":    {"internal/clock"},
-	"internal/rehearsal":  {"grimoires", "internal/schema", "internal/yamldoc", "runner"},
 	"internal/schema":     {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/provider", "runner"},

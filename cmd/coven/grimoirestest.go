@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/rehearsal"
+	"github.com/coven-run/coven/runner/rehearsal"
 )
 
 func newGrimoiresTest(a *app) *cobra.Command {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/rehearsal"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/runner/rehearsal"
 )
 
 // schemaKinds are the files that have a schema.
