@@ -58,7 +58,11 @@ func (s *State) unrendered(name string, err error) (Outcome, error) {
 	if !grimoires.IsInvalid(err) {
 		return Outcome{}, fmt.Errorf("step %s: %w", name, err)
 	}
-	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: "template"}}, nil
+	why := err.Error()
+	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
+		why = bad.Error() // it names the step
+	}
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: why, ErrorType: "template"}}, nil
 }
 
 // skip is a step that the plan leaves out.
