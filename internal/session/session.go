@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -57,6 +58,9 @@ type Session struct {
 	now    func() time.Time
 	closed bool
 	hider  Hider
+
+	views  sync.Mutex // of who writes them
+	folder *folder
 }
 
 // Hider takes out of what is written what no record may show.
@@ -127,7 +131,7 @@ func open(dir, task string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now}, nil
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now, folder: newFolder()}, nil
 }
 
 // Events returns the session's events so far.
