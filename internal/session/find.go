@@ -14,7 +14,9 @@ import (
 
 // Load computes the view of the session in dir.
 func Load(dir string) (View, error) {
-	events, err := event.Read(filepath.Join(dir, eventsFile))
+	file := filepath.Join(dir, eventsFile)
+	size := length(file)
+	events, err := event.Read(file)
 	if err != nil {
 		return View{}, err
 	}
@@ -25,12 +27,21 @@ func Load(dir string) (View, error) {
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Status == Running && !held(dir) {
 		// It may have ended, and recorded that, since its events were read.
-		if again, err := event.Read(filepath.Join(dir, eventsFile)); err == nil && len(again) > len(events) {
+		if length(file) != size {
 			return Load(dir)
 		}
 		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
 	}
 	return v, nil
+}
+
+// length is how long a file is, in bytes; 0 when that cannot be found out.
+func length(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // List returns the sessions of a project, the newest first. A session that

@@ -107,6 +107,13 @@ func (v View) Shown() View {
 	return v
 }
 
+// clone returns a view that the events to come do not change.
+func (v View) clone() View {
+	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
+	v.Calls, v.Warnings = slices.Clone(v.Calls), slices.Clone(v.Warnings)
+	return v
+}
+
 // Same says whether two views show a session in the same state, with the same
 // question.
 func (v View) Same(other View) bool {
