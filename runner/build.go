@@ -72,7 +72,7 @@ func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
 	case spec.Agent != nil:
 		return agentStep{spec.Name, *spec.Agent, plan}
 	case spec.Script != nil:
-		return scriptStep{spec.Name, *spec.Script, plan}
+		return scriptStep{spec.Name, *spec.Script, spec.Script.Secrets(), plan}
 	case spec.Merge != nil:
 		return mergeStep{spec.Name, *spec.Merge, plan}
 	default:

@@ -19,9 +19,10 @@ type ScriptInput struct {
 
 // scriptStep is a step that runs a shell command or the plan's checks.
 type scriptStep struct {
-	name string
-	spec grimoires.Script
-	plan *grimoires.Plan
+	name    string
+	spec    grimoires.Script
+	secrets []string // that the command uses
+	plan    *grimoires.Plan
 }
 
 // Run renders the command and asks for it to be run.
@@ -30,7 +31,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, Secrets: c.spec.Secrets()}
+	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, Secrets: c.secrets}
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {

@@ -199,7 +199,7 @@ func (d *desk) take(v session.View) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := session.Fold(s.Events())
+	now, err := s.View()
 	if err == nil && !now.Same(v) {
 		err = person("coven why "+shellWord(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
 	}

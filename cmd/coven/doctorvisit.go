@@ -53,7 +53,7 @@ func (a *app) visit(ctx context.Context) *visit {
 	if err != nil {
 		v.configErr, settings = err, config.Default()
 	}
-	v.house = &house{app: a, repo: repo, config: settings, library: grimoires.NewLibrary(repo.Root, a.userDir())}
+	v.house = &house{app: a, repo: repo, finder: session.NewFinder(repo.Root), config: settings, library: grimoires.NewLibrary(repo.Root, a.userDir())}
 	v.house.findTracker(dir)
 	v.keeper = &keeper{house: v.house}
 	return v

@@ -52,7 +52,7 @@ type planned struct {
 // on keeps its own.
 func (h *house) wouldRun(j job, flag string) (planned, error) {
 	p := planned{Task: j.task}
-	v, err := session.OfTask(h.repo.Root, j.task.ID)
+	v, err := h.finder.OfTask(j.task.ID)
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return p, err
 	}

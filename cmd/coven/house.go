@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/scratch"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
@@ -23,6 +24,7 @@ import (
 type house struct {
 	app     *app
 	repo    *worktree.Repo
+	finder  *session.Finder
 	config  config.Config
 	library *grimoires.Library
 	tracker task.Tracker // nil when the repository has none that coven reads
@@ -43,7 +45,7 @@ func (a *app) open(ctx context.Context) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{app: a, repo: repo, config: cfg, library: grimoires.NewLibrary(repo.Root, a.userDir())}
+	h := &house{app: a, repo: repo, finder: session.NewFinder(repo.Root), config: cfg, library: grimoires.NewLibrary(repo.Root, a.userDir())}
 	h.findTracker(dir)
 	return h, nil
 }

@@ -76,9 +76,12 @@ func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, erro
 		return jobs, errors.Join(err, trackerErr)
 	}
 	ready, readyErr := tracker.Ready(ctx)
+	known := map[string]bool{}
+	for _, j := range jobs {
+		known[j.task.ID] = true
+	}
 	for _, t := range ready {
-		known := func(j job) bool { return j.task.ID == t.ID }
-		if busy[t.ID] || !p.again(t.ID) || slices.ContainsFunc(jobs, known) {
+		if busy[t.ID] || known[t.ID] || !p.again(t.ID) {
 			continue
 		}
 		jobs = append(jobs, job{task: t, tracker: tracker})
@@ -92,7 +95,7 @@ func (p *readyPool) again(id string) bool {
 	if !tried || !p.watch {
 		return !tried
 	}
-	v, err := session.OfTask(p.house.repo.Root, id)
+	v, err := p.house.finder.OfTask(id)
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 

@@ -142,7 +142,7 @@ func (s *shift) start(ctx context.Context, j job) {
 // one goes on with the task's session, or begins a new one.
 func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
 	d := s.desk
-	prior, err := session.OfTask(d.house.repo.Root, j.task.ID)
+	prior, err := d.house.finder.OfTask(j.task.ID)
 	switch {
 	case errors.Is(err, session.ErrNone):
 	case err != nil:

@@ -7,13 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/coven-run/coven/internal/event"
 )
 
 // Load computes the view of the session in dir.
 func Load(dir string) (View, error) {
-	events, err := event.Read(filepath.Join(dir, eventsFile))
+	file := filepath.Join(dir, eventsFile)
+	size := length(file)
+	events, err := event.Read(file)
 	if err != nil {
 		return View{}, err
 	}
@@ -24,12 +27,21 @@ func Load(dir string) (View, error) {
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Status == Running && !held(dir) {
 		// It may have ended, and recorded that, since its events were read.
-		if again, err := event.Read(filepath.Join(dir, eventsFile)); err == nil && len(again) > len(events) {
+		if length(file) != size {
 			return Load(dir)
 		}
 		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
 	}
 	return v, nil
+}
+
+// length is how long a file is, in bytes; 0 when that cannot be found out.
+func length(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // List returns the sessions of a project, the newest first. A session that
@@ -62,21 +74,42 @@ func List(root string) ([]View, error) {
 
 // OfTask returns the newest session of a task, or ErrNone. Of the sessions of
 // other tasks it reads no more than the beginning.
-func OfTask(root, task string) (View, error) {
-	entries, err := os.ReadDir(filepath.Join(root, Dir))
+func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(task) }
+
+// Finder finds the sessions of tasks, again and again: of those that it has seen
+// it knows whose they are. It may be used by several goroutines.
+type Finder struct {
+	root string
+
+	mu    sync.Mutex
+	owner map[string]owner // by id of the session
+}
+
+// owner is the task of a session's directory, as long as the directory is the
+// same.
+type owner struct {
+	dir  fs.FileInfo
+	task string
+}
+
+// NewFinder returns a Finder for the sessions of a project.
+func NewFinder(root string) *Finder { return &Finder{root: root, owner: map[string]owner{}} }
+
+// OfTask is like the function of that name.
+func (f *Finder) OfTask(task string) (View, error) {
+	entries, err := os.ReadDir(filepath.Join(f.root, Dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return View{}, fmt.Errorf("list sessions: %w", err)
 	}
 	newest, broken := View{}, error(nil)
 	for _, e := range entries {
-		dir := filepath.Join(root, Dir, e.Name())
-		first, err := event.First(filepath.Join(dir, eventsFile))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && first.Task != task {
+		of, err := f.taskOf(e)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && of != task {
 			continue
 		}
 		v := View{}
 		if err == nil {
-			v, err = Load(dir)
+			v, err = Load(filepath.Join(f.root, Dir, e.Name()))
 		}
 		if err != nil {
 			broken = errors.Join(broken, err)
@@ -93,6 +126,28 @@ func OfTask(root, task string) (View, error) {
 		return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
 	}
 	return newest, nil
+}
+
+// taskOf is the task of a session: its first event says it, and that one never
+// changes. A directory that was changed since is read again: it may be another.
+func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
+	dir, err := e.Info()
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	known, ok := f.owner[e.Name()]
+	f.mu.Unlock()
+	if ok && os.SameFile(known.dir, dir) && known.dir.ModTime().Equal(dir.ModTime()) {
+		return known.task, nil
+	}
+	first, err := event.First(filepath.Join(f.root, Dir, e.Name(), eventsFile))
+	if err == nil && first.Seq > 0 {
+		f.mu.Lock()
+		f.owner[e.Name()] = owner{dir, first.Task}
+		f.mu.Unlock()
+	}
+	return first.Task, err
 }
 
 // IsOver says that a session has ended and will not go on, and that nobody is

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -57,6 +58,9 @@ type Session struct {
 	now    func() time.Time
 	closed bool
 	hider  Hider
+
+	views  sync.Mutex // of who writes them
+	folder *folder
 }
 
 // Hider takes out of what is written what no record may show.
@@ -104,14 +108,14 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 // does.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
-	if _, err := os.Stat(filepath.Join(dir, eventsFile)); err != nil {
+	first, err := event.First(filepath.Join(dir, eventsFile))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNone)
 	}
-	view, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
-	return open(dir, view.Task, now)
+	return open(dir, first.Task, now)
 }
 
 func open(dir, task string, now func() time.Time) (*Session, error) {
@@ -127,11 +131,20 @@ func open(dir, task string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now}, nil
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now, folder: newFolder()}, nil
 }
 
 // Events returns the session's events so far.
 func (s *Session) Events() []event.Event { return s.Journal.Events() }
+
+// View is what there is to see of the session now, with no word about who runs
+// it.
+func (s *Session) View() (View, error) {
+	s.views.Lock()
+	defer s.views.Unlock()
+	v, err := s.folder.fold(s.Events())
+	return v.clone(), err
+}
 
 // Append records an event of this session, and brings the views up to date
 // when the session changed its state.

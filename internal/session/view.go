@@ -107,6 +107,13 @@ func (v View) Shown() View {
 	return v
 }
 
+// clone returns a view that the events to come do not change.
+func (v View) clone() View {
+	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
+	v.Calls, v.Warnings = slices.Clone(v.Calls), slices.Clone(v.Warnings)
+	return v
+}
+
 // Same says whether two views show a session in the same state, with the same
 // question.
 func (v View) Same(other View) bool {
@@ -127,36 +134,57 @@ func (v View) Same(other View) bool {
 }
 
 // Fold computes a view from events.
-func Fold(events []event.Event) (View, error) {
-	v := View{Status: Running}
-	var since, last time.Time // when the present stretch of work began, and the event before
-	for _, e := range events {
-		if err := v.take(e); err != nil {
-			return v, err
+func Fold(events []event.Event) (View, error) { return newFolder().fold(events) }
+
+// folder computes views of a session that goes on: each event is taken in once.
+type folder struct {
+	view  View
+	since time.Time // when the present stretch of work began; zero: there is none
+	last  time.Time // of the events that are taken in
+	seen  int       // how many those are
+	book  *ledger.Ledger
+}
+
+func newFolder() *folder {
+	return &folder{view: View{Status: Running}, book: ledger.New(budget.DefaultPrices())}
+}
+
+// fold returns the view after events, which begin with those of the call before.
+// The view is good until the next call. After an error nothing more is taken in.
+func (f *folder) fold(events []event.Event) (View, error) {
+	for _, e := range events[f.seen:] {
+		if err := f.view.take(e); err != nil {
+			return f.view, err
 		}
-		before := last
-		last = e.Time
-		switch {
-		case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
-			if !since.IsZero() { // the stretch before was cut off
-				v.Active += before.Sub(since)
-			}
-			since = e.Time
-		case since.IsZero():
-			continue
-		}
-		if e.Type.Stops() || e.Type == event.LimitMet {
-			v.Active += e.Time.Sub(since)
-			since = time.Time{}
-		}
+		f.clock(e)
+		f.seen++
 	}
-	if !since.IsZero() {
-		v.Active += v.Updated.Sub(since)
+	v := f.view
+	if !f.since.IsZero() {
+		v.Active += v.Updated.Sub(f.since)
 	}
-	book := ledger.New(budget.DefaultPrices())
-	book.Read(events)
-	v.Used = book.Within("")
+	f.book.Read(events)
+	v.Used = f.book.Within("")
 	return v, nil
+}
+
+// clock adds up the time at work.
+func (f *folder) clock(e event.Event) {
+	before := f.last
+	f.last = e.Time
+	switch {
+	case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
+		if !f.since.IsZero() { // the stretch before was cut off
+			f.view.Active += before.Sub(f.since)
+		}
+		f.since = e.Time
+	case f.since.IsZero():
+		return
+	}
+	if e.Type.Stops() || e.Type == event.LimitMet {
+		f.view.Active += e.Time.Sub(f.since)
+		f.since = time.Time{}
+	}
 }
 
 func (v *View) take(e event.Event) error {

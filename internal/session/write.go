@@ -53,7 +53,9 @@ type tokens struct {
 const primaryAgent = "build"
 
 func (s *Session) writeViews() error {
-	v, err := Fold(s.Events())
+	s.views.Lock()
+	defer s.views.Unlock()
+	v, err := s.folder.fold(s.Events())
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // document is the content of a file: its lines with their endings, and the
@@ -11,16 +12,35 @@ import (
 type document struct {
 	path    string
 	lines   [][]byte
+	said    []said // what each line says
 	tasks   map[string]Task
 	line    map[string]int // where the line that counts is, tombstones too
 	typed   bool           // the last line says "_type"
 	changed bool
 }
 
+// said is what one line says.
+type said struct {
+	known bool
+	task  Task
+	none  bool // it is no task
+	typed bool // it says "_type"
+}
+
+// reading is what the lines of a file said when it was read last. A line that is
+// still the same says the same.
+type reading struct {
+	lines [][]byte
+	said  []said
+}
+
 const byteOrderMark = "\xef\xbb\xbf"
 
 // parse reads the content of a file.
-func parse(path string, data []byte) (*document, error) {
+func parse(path string, data []byte) (*document, error) { return reading{}.parse(path, data) }
+
+// parse reads the content of a file that was read before.
+func (r reading) parse(path string, data []byte) (*document, error) {
 	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
 	if len(data) > 0 {
 		d.lines = bytes.SplitAfter(data, []byte("\n"))
@@ -28,7 +48,11 @@ func parse(path string, data []byte) (*document, error) {
 	if n := len(d.lines); n > 0 && len(d.lines[n-1]) == 0 {
 		d.lines = d.lines[:n-1]
 	}
+	d.said = make([]said, len(d.lines))
 	for i := range d.lines {
+		if i < len(r.lines) && bytes.Equal(d.lines[i], r.lines[i]) {
+			d.said[i] = r.said[i]
+		}
 		if err := d.read(i); err != nil {
 			return nil, err
 		}
@@ -38,32 +62,47 @@ func parse(path string, data []byte) (*document, error) {
 
 // read takes in one line.
 func (d *document) read(i int) error {
-	_, body, _ := d.parts(i)
-	if len(bytes.TrimSpace(body)) == 0 {
+	if !d.said[i].known {
+		var err error
+		if d.said[i], err = d.decode(i); err != nil {
+			return err
+		}
+	}
+	if d.said[i].none {
 		return nil
 	}
-	if isConflictMarker(body) {
-		return &ConflictMarkersError{File: d.path, Line: i + 1}
-	}
-	fields, err := newDecoder(body)
-	if err != nil {
-		return d.corrupt(i, err)
-	}
-	kind := fields.text("_type", "")
-	if kind != "" && kind != "issue" {
-		return nil
-	}
-	d.typed = kind != ""
-	t, err := fields.task()
-	if err != nil {
-		return d.corrupt(i, err)
-	}
+	d.typed = d.said[i].typed
+	t := d.said[i].task
 	d.line[t.ID] = i
 	delete(d.tasks, t.ID)
 	if t.Status != statusTombstone {
 		d.tasks[t.ID] = t
 	}
 	return nil
+}
+
+// decode finds out what a line says.
+func (d *document) decode(i int) (said, error) {
+	_, body, _ := d.parts(i)
+	if len(bytes.TrimSpace(body)) == 0 {
+		return said{known: true, none: true}, nil
+	}
+	if isConflictMarker(body) {
+		return said{}, &ConflictMarkersError{File: d.path, Line: i + 1}
+	}
+	fields, err := newDecoder(body)
+	if err != nil {
+		return said{}, d.corrupt(i, err)
+	}
+	kind := fields.text("_type", "")
+	if kind != "" && kind != "issue" {
+		return said{known: true, none: true}, nil
+	}
+	t, err := fields.task()
+	if err != nil {
+		return said{}, d.corrupt(i, err)
+	}
+	return said{known: true, task: t, typed: kind != ""}, nil
 }
 
 // parts splits a line into a byte order mark, its body and its ending.
@@ -115,7 +154,7 @@ func (d *document) patch(id string, edits []edit) error {
 	if err != nil {
 		return d.corrupt(i, err)
 	}
-	d.lines[i] = bytes.Join([][]byte{mark, body, ending}, nil)
+	d.lines[i], d.said[i] = bytes.Join([][]byte{mark, body, ending}, nil), said{}
 	d.changed = true
 	return d.read(i)
 }
@@ -130,7 +169,7 @@ func (d *document) add(body []byte) error {
 			ending = nil
 		}
 	}
-	d.lines = append(d.lines, append(body, ending...))
+	d.lines, d.said = append(d.lines, append(body, ending...)), append(d.said, said{})
 	d.changed = true
 	return d.read(len(d.lines) - 1)
 }
@@ -141,6 +180,11 @@ func (d *document) ending() []byte {
 		return end
 	}
 	return []byte("\n")
+}
+
+// reading is what the lines say, whatever becomes of the document.
+func (d *document) reading() reading {
+	return reading{slices.Clone(d.lines), slices.Clone(d.said)}
 }
 
 func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }

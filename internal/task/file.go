@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 )
 
 // File is a beads JSONL file. It holds no state of its own: every call reads
-// the file. It may be used by several goroutines, and by several processes.
+// the file, and decodes the lines that it has not seen. It may be used by several
+// goroutines, and by several processes.
 type File struct {
 	path    string
 	lockDir string
 	now     func() time.Time
+
+	mu   sync.Mutex
+	last reading // never changed, only replaced
 }
 
 // OpenFile returns the tracker that is kept in the file at path. The file and
@@ -114,6 +119,21 @@ func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read tasks: %w", err)
 	}
-	d, err := parse(f.path, data)
+	d, err := f.parse(data)
 	return d, was, err
+}
+
+// parse reads the content of the file, with what is known of its lines.
+func (f *File) parse(data []byte) (*document, error) {
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	d, err := last.parse(f.path, data)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.last = d.reading()
+	f.mu.Unlock()
+	return d, nil
 }

@@ -43,7 +43,8 @@ const (
 	statusTombstone = "tombstone"
 )
 
-// Task is a unit of work as its tracker describes it.
+// Task is a unit of work as its tracker describes it. What its lists and maps
+// hold is not changed: others may have them, too.
 type Task struct {
 	ID          string         `json:"id"`
 	Title       string         `json:"title"`

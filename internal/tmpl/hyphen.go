@@ -20,9 +20,17 @@ type source struct {
 	equals     rune // before a " ": both stand for "="
 }
 
+// firstLetter is where the search for letters begins that the text does not
+// use: in a script that nobody writes. leadByte is the byte with which all that
+// are found begin in UTF-8.
+const (
+	firstLetter = 0x10400
+	leadByte    = 0xf0
+)
+
 func newSource(name, text string) source {
 	s := source{name: name, text: text}
-	r := rune(0x10400) // letters of a script that nobody writes
+	r := rune(firstLetter)
 	for _, letter := range []*rune{&s.hyphen, &s.digit, &s.key, &s.equals} {
 		for strings.ContainsRune(text, r) {
 			r++
@@ -112,6 +120,9 @@ func (s *source) chain(b *strings.Builder, word string) {
 
 // decode gives a name, or a message with names, back as it was written.
 func (s *source) decode(encoded string) string {
+	if strings.IndexByte(encoded, leadByte) < 0 {
+		return encoded
+	}
 	return strings.NewReplacer(
 		"."+string(s.key), "", string(s.key), "", string(s.equals)+" ", "=", string(s.equals), "=",
 		string(s.hyphen), "-", string(s.digit), "",

@@ -29,8 +29,22 @@ func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
 	return refs, nil
 }
 
-// Ref returns what the ref with this full name holds, or ErrNoRef.
+// Ref returns what the ref with this full name holds, or ErrNoRef. It looks at
+// this one: git for-each-ref reads all refs that are beside it.
 func (r Repo) Ref(ctx context.Context, name string) (string, error) {
+	oid, err := r.Line(ctx, "show-ref", "--verify", "--hash", "--", name)
+	if err == nil {
+		return oid, nil
+	}
+	failed, ok := errors.AsType[*Error](err)
+	if ok && strings.Contains(failed.Stderr, "' - not a valid ref") {
+		return "", fmt.Errorf("%s: %w", name, ErrNoRef)
+	}
+	return r.listed(ctx, name) // what it holds may be missing
+}
+
+// listed is Ref for a ref whose object need not be there.
+func (r Repo) listed(ctx context.Context, name string) (string, error) {
 	refs, err := r.Refs(ctx, name)
 	if err != nil {
 		return "", err

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// What a task costs when many are run by one coven, beside its floor, what it
+// costs when few are: nothing that coven does for one task may depend on how
+// many it did before. COVEN_BENCH_TASKS says how many are many (1000).
+
+// few is how many tasks the floor has.
+const few = 50
+
+const benchGrimoire = `name: bench
+steps:
+  - {name: make, type: script, command: "echo {{.task.id}} >> dir{{.task.priority}}/{{.task.id}}"}
+  - {name: see, type: script, command: "cat dir{{.task.priority}}/{{.task.id}}"}
+  - {name: land, type: merge}
+`
+
+func BenchmarkTask(b *testing.B) {
+	many := 1000
+	if n, err := strconv.Atoi(os.Getenv("COVEN_BENCH_TASKS")); err == nil && n > 0 {
+		many = n
+	}
+	for b.Loop() {
+		// The floor is measured before and after: others use the machine, too.
+		before, of, after := runTasks(b, few, many), runTasks(b, many, many), runTasks(b, few, many)
+		wall, cpu := (before.wall+after.wall)/2, (before.cpu+after.cpu)/2
+		b.ReportMetric(of.wall.Seconds()*1000, "wall-ms/task")
+		b.ReportMetric(of.cpu.Seconds()*1000, "cpu-ms/task")
+		b.ReportMetric(wall.Seconds()*1000, "floor-wall-ms/task")
+		b.ReportMetric(cpu.Seconds()*1000, "floor-cpu-ms/task")
+		b.ReportMetric(of.wall.Seconds()/wall.Seconds(), "wall/floor")
+		b.ReportMetric(of.cpu.Seconds()/cpu.Seconds(), "cpu/floor")
+	}
+}
+
+// cost is what one task takes.
+type cost struct{ wall, cpu time.Duration }
+
+// runTasks runs n tasks in a repository of files files, each of which one task
+// changes: the repository does not grow with the tasks.
+func runTasks(b *testing.B, n, files int) cost {
+	b.Helper()
+	dir, err := os.MkdirTemp(fastDir(), "cv")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	root := filepath.Join(dir, "repo")
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@example.invalid", "GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@example.invalid",
+	}
+	benchRepo(b, root, n, files)
+	for _, argv := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
+		timed(b, root, env, "git", argv...)
+	}
+	all := timed(b, root, env, "coven", "run", "-j", "2", "--auto-approve", "--yes")
+	return cost{all.wall / time.Duration(n), all.cpu / time.Duration(n)}
+}
+
+// fastDir is where the disk is not what is measured.
+func fastDir() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return os.TempDir()
+}
+
+// dirs is in how many directories the files are.
+const dirs = 5
+
+// benchRepo makes the files and n tasks.
+func benchRepo(b *testing.B, root string, n, files int) {
+	b.Helper()
+	contents := map[string]string{
+		".gitignore":                  ".beads\n.coven/run\n.coven/sessions\n.coven/worktrees\n.coven/.gitignore\n",
+		".coven/config.yaml":          "grimoire: bench\nchecks: []\n",
+		".coven/grimoires/bench.yaml": benchGrimoire,
+	}
+	var tasks bytes.Buffer
+	for i := range files {
+		id := fmt.Sprintf("b-%d", i)
+		contents[fmt.Sprintf("dirP%d/%s", i%dirs, id)] = id + "\n"
+		if i >= n {
+			continue
+		}
+		line, err := json.Marshal(map[string]any{
+			"_type": "issue", "id": id, "title": fmt.Sprintf("Change file %d", i), "status": "open", "priority": i % dirs,
+			"issue_type": "task", "created_at": time.Unix(int64(i), 0).UTC(), "updated_at": time.Unix(int64(i), 0).UTC(),
+			"description": "One of many tasks, with about as much text as a person writes who is in a hurry.",
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		tasks.Write(append(line, '\n'))
+	}
+	contents[".beads/issues.jsonl"] = tasks.String()
+	for name, text := range contents {
+		name = filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// timed runs a program and says what it and its children took.
+func timed(b *testing.B, dir string, env []string, program string, args ...string) cost {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = dir, env
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall := time.Since(start)
+	if err != nil {
+		b.Fatalf("%s %v: %v\n%s", program, args, err, out[max(0, len(out)-4000):])
+	}
+	return cost{wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+}

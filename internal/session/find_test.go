@@ -1,0 +1,64 @@
+package session_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// What a Finder remembers never hides a session: one that began since, one that
+// stands where another was, one that was removed.
+func TestFinderFindsWhatChanged(t *testing.T) {
+	root := t.TempDir()
+	f := session.NewFinder(root)
+	of := func(task, want string) {
+		t.Helper()
+		v, err := f.OfTask(task)
+		if want == "" && !errors.Is(err, session.ErrNone) || want != "" && (err != nil || v.ID != want) {
+			t.Fatalf("%s: %q, %v; want %q", task, v.ID, err, want)
+		}
+	}
+	of("a", "")
+	s, err := session.Create(root, "a", "Same title", day)
+	must(t, err)
+	of("a", "") // it has not begun
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
+	of("a", s.ID)
+	of("b", "")
+	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
+	must(t, s.Close())
+	of("a", s.ID)
+
+	must(t, os.RemoveAll(s.Dir))
+	of("a", "")
+	other, err := session.Create(root, "b", "Same title", day)
+	must(t, err)
+	defer other.Close() //nolint:errcheck // every event is on disk
+	must(t, other.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
+	if other.ID != s.ID {
+		t.Fatalf("%s is not where %s was", other.ID, s.ID)
+	}
+	of("b", other.ID)
+	of("a", "")
+	must(t, os.Rename(other.Dir, filepath.Join(root, session.Dir, "renamed")))
+	of("b", "renamed")
+}
+
+// A session that is open says the same as its events.
+func TestViewOfOpenSession(t *testing.T) {
+	s := begin(t, t.TempDir())
+	defer s.Close() //nolint:errcheck // every event is on disk
+	must(t, s.Append(event.Event{Type: event.StepStarted, Path: "a#1"}, event.StepStart{Kind: "script"}))
+	before, err := s.View()
+	must(t, err)
+	must(t, s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, map[string]any{"ok": true}))
+	after, err := s.View()
+	must(t, err)
+	if before.Steps[0].Status != session.Running || after.Steps[0].Status != session.Completed {
+		t.Errorf("before: %+v\nafter: %+v", before.Steps, after.Steps)
+	}
+}

@@ -1,0 +1,110 @@
+package runner_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner"
+)
+
+// steps is how many leaves a run of the tree has here, and with that how many
+// lines its journal.
+const steps = 200
+
+// What the engine takes for a step, without the step: the tree, and its record
+// on disk. x/floor is beside the floor: a line as long, written and synced to
+// disk in the same directory, by turns with the steps.
+func BenchmarkStep(b *testing.B) {
+	p := benchPlan(b)
+	dir := b.TempDir()
+	all, floor := time.Duration(0), time.Duration(0)
+	n := 0
+	for b.Loop() {
+		name := filepath.Join(dir, "events.jsonl")
+		j, err := event.Open(name, time.Now)
+		must(b, err)
+		f, err := os.Create(filepath.Join(dir, "floor.jsonl"))
+		must(b, err)
+		l := &lines{journal: j, file: f}
+		start := time.Now()
+		out, err := runner.Build(p).Run(b.Context(), runner.NewState(runner.Record(j, l), p))
+		all += time.Since(start) - l.away
+		if err != nil || out.Verdict != runner.Passed || len(j.Events()) != steps {
+			b.Fatalf("%+v, %v, %d events", out, err, len(j.Events()))
+		}
+		n, floor = n+steps, floor+l.took
+		must(b, errors.Join(j.Close(), f.Close(), os.Remove(name)))
+	}
+	b.ReportMetric(float64(all.Nanoseconds())/float64(n), "ns/step")
+	b.ReportMetric(float64(floor.Nanoseconds())/float64(n), "floor-ns/step")
+	b.ReportMetric(all.Seconds()/floor.Seconds(), "x/floor")
+}
+
+// lines does nothing for a step but to measure the floor.
+type lines struct {
+	journal *event.Journal
+	file    *os.File
+	took    time.Duration // writing and syncing
+	away    time.Duration // in all
+}
+
+func (l *lines) Do(context.Context, runner.Call) (runner.Result, error) {
+	start := time.Now()
+	line := bytes.Repeat([]byte("x"), 350)
+	if events := l.journal.Events(); len(events) > 0 {
+		var err error
+		if line, err = json.Marshal(events[len(events)-1]); err != nil {
+			return runner.Result{}, err
+		}
+	}
+	line = append(line, '\n')
+	begun := time.Now()
+	if _, err := l.file.Write(line); err != nil {
+		return runner.Result{}, err
+	}
+	err := unix.Fdatasync(int(l.file.Fd()))
+	l.took += time.Since(begun)
+	l.away += time.Since(start)
+	return runner.Result{OK: true, Output: "some output"}, err
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchPlan(b *testing.B) *grimoires.Plan {
+	b.Helper()
+	g, err := grimoires.Parse("bench.yaml", []byte(`name: bench
+budget: {usd: 5}
+steps:
+- name: l
+  type: loop
+  max_iterations: 100
+  on_max_iterations: continue
+  steps:
+  - {name: a, type: script, command: "echo {{.task.title}} {{.loop.iteration}}", output: a}
+  - {name: b, type: script, command: "echo {{.a}}", when: "{{.previous.success}}", timeout: 1m}
+`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := grimoires.NewLibrary(b.TempDir(), b.TempDir()).Freeze(g, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Task = grimoires.Task{ID: "t-1", Title: "A title"}
+	return p
+}
