@@ -106,11 +106,26 @@ func (r *Runner) Run(ctx context.Context) (Ending, error) {
 // steps runs the plan's tree, or what is left of it.
 func (r *Runner) steps(ctx context.Context) (Outcome, error) {
 	state := NewState(Record(r.Journal, r.Workshop), r.Plan)
+	state.Seen = r.saw
 	out, err := Build(r.Plan).Run(ctx, state)
 	if out.Result.Summary == "" {
 		out.Result.Summary = state.summary
 	}
 	return out, err
+}
+
+// saw puts on record that a step was skipped, once: it has no result that could
+// say so.
+func (r *Runner) saw(_ string, way Way, path string) {
+	if way != WaySkipped {
+		return
+	}
+	for _, e := range remembered(r.Journal.Events()) {
+		if e.Type == event.StepSkipped && e.Path == path {
+			return
+		}
+	}
+	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a journal that is broken says so at the next step
 }
 
 // broke puts on record why the machine broke: whoever asks later is told.

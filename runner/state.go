@@ -13,9 +13,9 @@ import (
 // State is what the steps of one run know: the task, and what the steps before
 // them gave. It is made of recorded results only.
 type State struct {
-	// Seen, unless it is nil, is told each way that the tree takes: for those who
-	// ask which ways nobody took.
-	Seen func(step string, way Way)
+	// Seen, unless it is nil, is told each way that the tree takes through a step;
+	// path is the step's.
+	Seen func(step string, way Way, path string)
 
 	leaves  Leaves
 	task    map[string]any
@@ -182,6 +182,6 @@ const (
 
 func (s *State) saw(step string, way Way) {
 	if s.Seen != nil {
-		s.Seen(step, way)
+		s.Seen(step, way, s.at.leaf(step, s.attempt))
 	}
 }

@@ -39,6 +39,7 @@ const (
 
 	StepStarted   Type = "step.started"   // StepStart
 	StepCompleted Type = "step.completed" // the result of a leaf (runner.Result)
+	StepSkipped   Type = "step.skipped"   // none: its condition was false
 	StepParked    Type = "step.parked"    // none: it was stopped, and the worktree is again as the step found it
 
 	AgentStarted Type = "agent.started" // AgentStart: the conversation's id, before the process exists

@@ -42,6 +42,8 @@ func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
 		return StepName(e.Path) + ": started"
+	case event.StepSkipped:
+		return StepName(e.Path) + ": skipped"
 	case event.GateDecided:
 		if d := Decoded[event.Decision](e); !d.Allowed {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason

@@ -18,7 +18,7 @@ type way struct {
 // NewCoverage returns an empty coverage.
 func NewCoverage() *Coverage { return &Coverage{seen: map[way]bool{}} }
 
-func (c *Coverage) saw(step string, w runner.Way) { c.seen[way{step, w}] = true }
+func (c *Coverage) saw(step string, w runner.Way, _ string) { c.seen[way{step, w}] = true }
 
 // Missing is a way that no test takes.
 type Missing struct {
