@@ -246,13 +246,13 @@ func (r *Runner) complete(ctx context.Context, e Ending) error {
 
 func (r *Runner) finish(ctx context.Context, e Ending) error {
 	if e.Commit == "" {
-		if err := r.Tracker.Release(ctx, ""); err != nil {
+		if err := r.Tracker.Release(ctx, ""); err != nil || r.settled() {
 			return err
 		}
 		return r.emit(event.TaskReleased, nil)
 	}
-	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil {
-		return err
+	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.settled() {
+		return err // it may be on record already
 	}
 	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})
 }
