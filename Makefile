@@ -47,7 +47,7 @@ man: build ## the man pages of all commands, in bin/man
 	$(BIN)/coven man $(BIN)/man
 
 bench: ## the numbers, each beside its floor
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
 
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)

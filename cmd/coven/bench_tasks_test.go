@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/internal/session"
 )
 
 // What a task costs when many are run by one coven, beside its floor, what it
@@ -29,29 +31,49 @@ steps:
 `
 
 func BenchmarkTask(b *testing.B) {
-	many := 1000
-	if n, err := strconv.Atoi(os.Getenv("COVEN_BENCH_TASKS")); err == nil && n > 0 {
-		many = n
-	}
+	many := manyTasksHere()
 	for b.Loop() {
 		// The floor is measured before and after: others use the machine, too.
-		before, of, after := runTasks(b, few, many), runTasks(b, many, many), runTasks(b, few, many)
-		wall, cpu := (before.wall+after.wall)/2, (before.cpu+after.cpu)/2
-		b.ReportMetric(of.wall.Seconds()*1000, "wall-ms/task")
-		b.ReportMetric(of.cpu.Seconds()*1000, "cpu-ms/task")
-		b.ReportMetric(wall.Seconds()*1000, "floor-wall-ms/task")
-		b.ReportMetric(cpu.Seconds()*1000, "floor-cpu-ms/task")
-		b.ReportMetric(of.wall.Seconds()/wall.Seconds(), "wall/floor")
-		b.ReportMetric(of.cpu.Seconds()/cpu.Seconds(), "cpu/floor")
+		before, of, after := runTasks(b, few, many, 0), runTasks(b, many, many, 0), runTasks(b, few, many, 0)
+		report(b, of, before, after)
 	}
+}
+
+// BenchmarkLateTask is the same for tasks that come after many others: what the
+// last of many costs, in little time.
+func BenchmarkLateTask(b *testing.B) {
+	many := manyTasksHere()
+	for b.Loop() {
+		before, of, after := runTasks(b, few, many, 0), runTasks(b, few, many, many), runTasks(b, few, many, 0)
+		report(b, of, before, after)
+	}
+}
+
+func manyTasksHere() int {
+	if n, err := strconv.Atoi(os.Getenv("COVEN_BENCH_TASKS")); err == nil && n > 0 {
+		return n
+	}
+	return 1000
+}
+
+func report(b *testing.B, of, before, after cost) {
+	b.Helper()
+	wall, cpu := (before.wall+after.wall)/2, (before.cpu+after.cpu)/2
+	b.ReportMetric(of.wall.Seconds()*1000, "wall-ms/task")
+	b.ReportMetric(of.cpu.Seconds()*1000, "cpu-ms/task")
+	b.ReportMetric(wall.Seconds()*1000, "floor-wall-ms/task")
+	b.ReportMetric(cpu.Seconds()*1000, "floor-cpu-ms/task")
+	b.ReportMetric(of.wall.Seconds()/wall.Seconds(), "wall/floor")
+	b.ReportMetric(of.cpu.Seconds()/cpu.Seconds(), "cpu/floor")
 }
 
 // cost is what one task takes.
 type cost struct{ wall, cpu time.Duration }
 
 // runTasks runs n tasks in a repository of files files, each of which one task
-// changes: the repository does not grow with the tasks.
-func runTasks(b *testing.B, n, files int) cost {
+// changes: the repository does not grow with the tasks. done tasks were run
+// there before.
+func runTasks(b *testing.B, n, files, done int) cost {
 	b.Helper()
 	dir, err := os.MkdirTemp(fastDir(), "cv")
 	if err != nil {
@@ -63,9 +85,12 @@ func runTasks(b *testing.B, n, files int) cost {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@example.invalid", "GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@example.invalid",
 	}
-	benchRepo(b, root, n, files)
+	benchRepo(b, root, n+min(done, 1), files) // one shows what a task leaves
 	for _, argv := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
 		timed(b, root, env, "git", argv...)
+	}
+	if done > 0 {
+		pretend(b, root, env, done)
 	}
 	all := timed(b, root, env, "coven", "run", "-j", "2", "--auto-approve", "--yes")
 	return cost{all.wall / time.Duration(n), all.cpu / time.Duration(n)}
@@ -78,6 +103,59 @@ func fastDir() string {
 	}
 	return os.TempDir()
 }
+
+// tasksFile is the tracker.
+const tasksFile = ".beads/issues.jsonl"
+
+// pretend runs one task and leaves what n of them would have left: sessions,
+// closed tasks, snapshots, and the objects of as many commits.
+func pretend(b *testing.B, root string, env []string, n int) {
+	b.Helper()
+	timed(b, root, env, "coven", "run", "-n", "1", "--auto-approve")
+	made, err := filepath.Glob(filepath.Join(root, session.Dir, "*"))
+	if err != nil || len(made) != 1 {
+		b.Fatal(made, err)
+	}
+	id := filepath.Base(made[0])
+	tasks, err := os.ReadFile(filepath.Join(root, tasksFile))
+	must(b, err)
+	line, _, _ := bytes.Cut(tasks, []byte("\n"))
+	var refs, names bytes.Buffer
+	for i := range n {
+		copied := fmt.Sprintf("%s-done-%d", id, i)
+		rename := func(text []byte) []byte {
+			text = bytes.ReplaceAll(text, []byte(id), []byte(copied))
+			return bytes.ReplaceAll(text, []byte(`"b-0"`), fmt.Appendf(nil, `"done-%d"`, i))
+		}
+		for _, name := range []string{"events.jsonl", "metadata.json", "session.md", "plan.yaml"} {
+			text, err := os.ReadFile(filepath.Join(made[0], name))
+			must(b, err)
+			must(b, os.MkdirAll(filepath.Join(root, session.Dir, copied), 0o755))
+			must(b, os.WriteFile(filepath.Join(root, session.Dir, copied, name), rename(text), 0o644))
+		}
+		tasks = append(append(tasks, rename(line)...), '\n')
+		fmt.Fprintf(&refs, "create refs/coven/snapshots/%s refs/heads/main\n", copied)
+		for part := range objectsOfTask {
+			name := filepath.Join(root, ".git", "junk", fmt.Sprintf("%d-%d", i, part))
+			must(b, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(name), 0o644)))
+			fmt.Fprintln(&names, name)
+		}
+	}
+	must(b, os.WriteFile(filepath.Join(root, tasksFile), tasks, 0o644))
+	for _, run := range []struct {
+		in   *bytes.Buffer
+		args []string
+	}{{&refs, []string{"update-ref", "--stdin"}}, {&names, []string{"hash-object", "-w", "--stdin-paths"}}} {
+		cmd := exec.CommandContext(b.Context(), "git", run.args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = root, env, run.in
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("git %v: %v\n%s", run.args, err, out)
+		}
+	}
+}
+
+// objectsOfTask is how many git objects a task leaves here.
+const objectsOfTask = 20
 
 // dirs is in how many directories the files are.
 const dirs = 5
@@ -107,7 +185,7 @@ func benchRepo(b *testing.B, root string, n, files int) {
 		}
 		tasks.Write(append(line, '\n'))
 	}
-	contents[".beads/issues.jsonl"] = tasks.String()
+	contents[tasksFile] = tasks.String()
 	for name, text := range contents {
 		name = filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
