@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/tmpl"
 )
 
 // Build makes the tree of a plan. It is the only place where data becomes
@@ -62,7 +63,7 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	step = keep{step, spec.Name, spec.Output}
 	step = settle{step, spec.OnFail, spec.ExitLoop}
 	if spec.When != "" {
-		step = when{step, spec.Name, spec.Output, spec.When}
+		step = when{step, spec.Name, spec.Output, tmpl.NewCondition(spec.Name+" when", spec.When)}
 	}
 	return step
 }
@@ -72,7 +73,7 @@ func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
 	case spec.Agent != nil:
 		return agentStep{spec.Name, *spec.Agent, plan}
 	case spec.Script != nil:
-		return scriptStep{spec.Name, *spec.Script, spec.Script.Secrets(), plan}
+		return scriptStep{spec.Name, *spec.Script, tmpl.NewCommand(spec.Name, spec.Script.Command), spec.Script.Secrets(), plan}
 	case spec.Merge != nil:
 		return mergeStep{spec.Name, *spec.Merge, plan}
 	default:

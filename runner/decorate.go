@@ -16,12 +16,12 @@ import (
 type when struct {
 	step         Step
 	name, output string
-	condition    string
+	condition    tmpl.Template
 }
 
 // Run implements Step.
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
-	ok, err := tmpl.Bool(w.name+" when", w.condition, s.Data(nil))
+	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
 		out, err := s.unrendered(w.name, err)
 		if err == nil {

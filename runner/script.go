@@ -21,6 +21,7 @@ type ScriptInput struct {
 type scriptStep struct {
 	name    string
 	spec    grimoires.Script
+	command tmpl.Template
 	secrets []string // that the command uses
 	plan    *grimoires.Plan
 }
@@ -35,7 +36,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {
-		command, err := tmpl.Command(c.name, c.spec.Command, s.Data(nil))
+		command, err := c.command.Render(s.Data(nil))
 		if err != nil {
 			return Outcome{}, fmt.Errorf("step %s: %w", c.name, err)
 		}

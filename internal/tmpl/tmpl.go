@@ -25,7 +25,6 @@ package tmpl
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Error is one thing that is wrong in a template, or with what it was given.
@@ -74,20 +73,7 @@ func Command(name, text string, data map[string]any) (string, error) {
 // Bool renders a template that must become true or false. Space around is
 // ignored.
 func Bool(name, text string, data map[string]any) (bool, error) {
-	out, err := Text(name, text, data)
-	if err != nil {
-		return false, err
-	}
-	switch out = strings.TrimSpace(out); out {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, &Error{
-		Name: name, Line: 1, Column: 1,
-		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
-	}
+	return NewCondition(name, text).Bool(data)
 }
 
 func shorten(s string) string {
@@ -108,15 +94,7 @@ const (
 )
 
 func render(name, text string, f form, data map[string]any, in *including) (string, error) {
-	p, err := compile(name, text, f)
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	if err := p.execute(&out, data, in); err != nil {
-		return "", p.explain(err)
-	}
-	return out.String(), nil
+	return newTemplate(name, text, f).render(data, in)
 }
 
 // explain makes an *Error of what running a template gave.

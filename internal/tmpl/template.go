@@ -1,0 +1,57 @@
+package tmpl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Template is a template that is rendered many times and read once.
+type Template struct {
+	program *program
+	err     error
+}
+
+// NewCommand reads a template for Command. What is wrong with it is said when it
+// is rendered.
+func NewCommand(name, text string) Template { return newTemplate(name, text, command) }
+
+// NewCondition reads a template for Bool.
+func NewCondition(name, text string) Template { return newTemplate(name, text, plain) }
+
+func newTemplate(name, text string, f form) Template {
+	p, err := compile(name, text, f)
+	return Template{p, err}
+}
+
+// Render renders the template.
+func (t Template) Render(data map[string]any) (string, error) { return t.render(data, nil) }
+
+func (t Template) render(data map[string]any, in *including) (string, error) {
+	if t.err != nil {
+		return "", t.err
+	}
+	var out strings.Builder
+	if err := t.program.execute(&out, data, in); err != nil {
+		return "", t.program.explain(err)
+	}
+	return out.String(), nil
+}
+
+// Bool renders a template that must become true or false. Space around is
+// ignored.
+func (t Template) Bool(data map[string]any) (bool, error) {
+	out, err := t.Render(data)
+	if err != nil {
+		return false, err
+	}
+	switch out = strings.TrimSpace(out); out {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, &Error{
+		Name: t.program.name, Line: 1, Column: 1,
+		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
+	}
+}
