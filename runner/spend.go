@@ -42,8 +42,8 @@ func (p *Purse) take(used budget.Amount) string {
 	return p.max.Exceeds(p.used)
 }
 
-// reached says what is used up, if anything.
-func (p *Purse) reached() string {
+// Reached says what is used up, if anything: no other task should begin.
+func (p *Purse) Reached() string {
 	if p == nil {
 		return ""
 	}
@@ -88,7 +88,7 @@ func (w *Workshop) spending(c Call) (*spending, error) {
 			return nil, spent(l, text, l.Max.Like(used))
 		}
 	}
-	if text := w.Purse.reached(); text != "" && c.Agent != nil {
+	if text := w.Purse.Reached(); text != "" && c.Agent != nil {
 		return nil, purseSpent(text)
 	}
 	return s, nil
