@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 )
@@ -202,6 +203,57 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 	if out, calls := run(j); out.Verdict != runner.Passed || len(calls) != 1 {
 		t.Errorf("a person had it go on: %+v, %q", out, calls)
+	}
+}
+
+// What an agent used counts also when the time is up before its leaf has a result
+// of its own: while its work is committed, or before it goes on.
+func TestUsedWhenTimeIsUp(t *testing.T) {
+	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
+	used := func(j *paper) budget.Amount {
+		for _, e := range j.events {
+			var r runner.Result
+			if e.Type == event.StepCompleted && e.Path == "b#1" && e.Decode(&r) == nil {
+				return budget.Amount{USD: r.Used.USD, Turns: r.Used.Turns}
+			}
+		}
+		return budget.Amount{}
+	}
+	want := budget.Amount{USD: 2, Turns: 3}
+	j := &paper{}
+	cut := leafFunc(func(ctx context.Context, c runner.Call) (runner.Result, error) {
+		if c.Path == "a#1" {
+			return ok(c)
+		}
+		<-ctx.Done()
+		return runner.Result{Used: want}, context.Cause(ctx)
+	})
+	if out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, cut), p)); err != nil || used(j) != want {
+		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
+	}
+
+	j.events = j.events[:1]
+	var a runner.Result
+	if err := j.events[0].Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	a.Used.Wall = time.Hour
+	j.events = nil
+	for _, e := range []struct {
+		what event.Type
+		path string
+		data any
+	}{
+		{event.StepCompleted, "a#1", a}, {event.StepStarted, "b#1", event.StepStart{}}, {event.AgentStarted, "b#1", event.AgentStart{}},
+		{event.AgentUsage, "b#1", event.Usage{Cost: 2, Turns: 3}}, {event.SessionResumed, "", event.Resumed{}},
+	} {
+		if err := j.Append(event.Event{Type: e.what, Path: e.path}, e.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, &runner.Workshop{Journal: j}), p))
+	if err != nil || used(j) != want {
+		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}
 }
 

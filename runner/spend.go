@@ -42,14 +42,24 @@ func (p *Purse) take(used budget.Amount) string {
 	return p.max.Exceeds(p.used)
 }
 
-// reached says what is used up, if anything.
-func (p *Purse) reached() string {
+// Reached says what is used up, if anything: no other task should begin.
+func (p *Purse) Reached() string {
 	if p == nil {
 		return ""
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.max.Reached(p.used)
+}
+
+// leftWall is the time at work that is left, if that is limited.
+func (p *Purse) leftWall() (left time.Duration, limited bool) {
+	if p == nil {
+		return 0, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.max.Wall - p.used.Wall, p.max.Wall > 0
 }
 
 // spending is one leaf's use of its budgets.
@@ -88,7 +98,8 @@ func (w *Workshop) spending(c Call) (*spending, error) {
 			return nil, spent(l, text, l.Max.Like(used))
 		}
 	}
-	if text := w.Purse.reached(); text != "" && c.Agent != nil {
+	left, limited := w.Purse.leftWall()
+	if text := w.Purse.Reached(); text != "" && (c.Agent != nil || limited && left <= 0) {
 		return nil, purseSpent(text)
 	}
 	return s, nil
@@ -142,7 +153,16 @@ func (s *spending) clock(ctx context.Context) (context.Context, context.CancelFu
 		ctx, end = withClock(ctx, max(l.Max.Wall-l.used.Wall, time.Millisecond), cause)
 		ends = append(ends, end)
 	}
+	purse := s.workshop.Purse
+	if left, limited := purse.leftWall(); limited {
+		wall := budget.Amount{Wall: purse.max.Wall}
+		var end context.CancelFunc
+		ctx, end = withClock(ctx, max(left, time.Millisecond), purseSpent(wall.Reached(wall)))
+		ends = append(ends, end)
+	}
+	ctx, worked := stopwatch(ctx)
 	return ctx, func() {
+		purse.take(budget.Amount{Wall: worked()})
 		for _, end := range ends {
 			end()
 		}

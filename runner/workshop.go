@@ -132,7 +132,8 @@ type logs interface {
 // Do implements Leaves.
 func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return Result{}, err
+		w.book().Read(w.Journal.Events())
+		return Result{Used: w.book().Cut(c.Path)}, err
 	}
 	spending, err := w.spending(c)
 	if err != nil {

@@ -33,6 +33,7 @@ type shift struct {
 	asking  []session.View // changes that wait for the person at this terminal
 	open    bool           // a question is open
 	idle    bool           // it was said that nothing is at work
+	poor    bool           // the budget of all tasks is spent, and there are more of them
 	code    int
 	counts  map[string]int
 	ended   chan ended
@@ -81,7 +82,7 @@ func (s *shift) run(ctx context.Context) int {
 			s.fill(ctx)
 			s.question(ctx)
 		}
-		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch || s.max > 0 && s.started >= s.max) {
+		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch || s.poor || s.max > 0 && s.started >= s.max) {
 			return s.over(ctx)
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
@@ -121,6 +122,10 @@ func (s *shift) fill(ctx context.Context) {
 	if err != nil {
 		s.fail(err)
 	}
+	if text := s.desk.purse.Reached(); text != "" && len(jobs) > 0 {
+		s.stopPoor(text)
+		return
+	}
 	for _, j := range jobs[:min(room, len(jobs))] {
 		if s.running[j.task.ID] {
 			continue // it was there twice
@@ -129,6 +134,14 @@ func (s *shift) fill(ctx context.Context) {
 		s.pool.begun(j)
 		s.start(ctx, j)
 	}
+}
+
+// stopPoor starts no further task: each would be claimed only to wait.
+func (s *shift) stopPoor(text string) {
+	if !s.poor {
+		s.desk.say("the budget of this coven run is spent: %s: no task is started any more\n", text)
+	}
+	s.poor, s.code = true, worse(s.code, exitBudget)
 }
 
 func (s *shift) start(ctx context.Context, j job) {

@@ -122,8 +122,12 @@ func (m made) evidence() event.LoopCall {
 	return event.LoopCall{Tool: m.tool, Input: input, Result: beginning(m.result), Error: m.failed}
 }
 
+// beginning is a text that is not too long, or what of it is not: "begins so…".
 func beginning(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), evidenceBytes)], "")
+	if len(text) <= evidenceBytes {
+		return strings.ToValidUTF8(text, "")
+	}
+	return strings.ToValidUTF8(text[:evidenceBytes-len("…")], "") + "…"
 }
 
 // loopText says in one line what an agent that works in dir did over and over.

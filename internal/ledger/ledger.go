@@ -3,7 +3,7 @@
 //
 // Rules. What a leaf's recorded result says it used is what counts for it. Of a
 // leaf without a result the last word of each of its agents counts, and the time
-// in which the session was at work on it.
+// in which the session was at work on it: not that in which it waited for a limit.
 package ledger
 
 import (
@@ -59,8 +59,11 @@ func (l *Ledger) take(e event.Event) {
 	case e.Type == event.SessionResumed && l.open.path != "":
 		l.pause(l.last) // if nobody recorded that it stopped
 		l.open.at = e.Time
-	case e.Type.Stops():
+	case e.Type.Stops(), mine && e.Type == event.LimitMet:
 		l.pause(e.Time)
+	case mine && e.Type == event.LimitOver:
+		l.pause(e.Time)
+		l.open.at = e.Time
 	case mine && e.Type == event.AgentStarted:
 		l.open.runs, l.open.agent = l.open.amount(), budget.Amount{}
 	case mine && e.Type == event.AgentUsage:

@@ -92,3 +92,25 @@ func TestLedger(t *testing.T) {
 		t.Errorf("given up: %+v", got)
 	}
 }
+
+// The time for which a leaf waited for a limit is no time at work, also when coven
+// was killed afterwards, or meanwhile.
+func TestLimit(t *testing.T) {
+	l := New(budget.DefaultPrices())
+	l.Read(story(t, []line{
+		{0, event.StepStarted, "a#1", nil},
+		{1, event.AgentStarted, "a#1", nil},
+		{10, event.LimitMet, "a#1", event.Limit{}},
+		{5000, event.LimitMet, "a#1", event.Limit{}}, // it was longer
+		{9000, event.LimitOver, "a#1", nil},
+		{9002, event.LimitMet, "a#1", event.Limit{}},
+		{9900, event.SessionResumed, "", event.Resumed{}}, // killed while it waited
+		{9900, event.LimitMet, "a#1", event.Limit{}},
+		{19000, event.LimitOver, "a#1", nil},
+		{19003, event.AgentStarted, "a#1", nil}, // killed while it worked
+		{20000, event.SessionResumed, "", event.Resumed{}},
+	}))
+	if got := l.Cut("a#1").Wall; got != 15*time.Second {
+		t.Errorf("at work for %s", got)
+	}
+}

@@ -14,12 +14,21 @@ import (
 // mask stands where a secret was.
 const mask = "***"
 
-// hide lets a value be found: as it is, as JSON and URLs write it, and each long
-// line of it.
+// cutMark ends a text that was cut.
+const cutMark = "…"
+
+// hide lets a value be found: as it is, as JSON, JSON in JSON and URLs write it, on
+// one line, and each long line of it.
 func (s *Store) hide(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), inJSON(value, true), inJSON(value, false)}
+	forms := []string{
+		value, url.QueryEscape(value), url.PathEscape(value), inJSON(value, true), inJSON(value, false),
+		inJSON(inJSON(value, true), true), inJSON(inJSON(value, false), false),
+	}
+	if one := strings.Join(strings.Fields(value), " "); len(one) >= MinLength {
+		forms = append(forms, one)
+	}
 	for line := range strings.Lines(value) {
 		if line = strings.TrimSpace(line); len(line) >= MinLength {
 			forms = append(forms, line, inJSON(line, true), inJSON(line, false))
@@ -30,6 +39,12 @@ func (s *Store) hide(value string) {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	s.known = slices.Compact(s.known)
+	s.written = slices.Clone(s.known)
+	for _, form := range s.known {
+		s.written = append(s.written, inJSON(form, true), inJSON(form, false))
+	}
+	slices.Sort(s.written)
+	s.written = slices.Compact(s.written)
 }
 
 // inJSON is a text as JSON writes it, without its quotes.
@@ -54,14 +69,37 @@ func (s *Store) Text(text string) string {
 	for _, value := range s.hidden() {
 		text = strings.ReplaceAll(text, value, mask)
 	}
+	if !strings.Contains(text, cutMark) {
+		return text
+	}
+	parts := strings.Split(text, cutMark)
+	for i, part := range parts[:len(parts)-1] {
+		parts[i] = s.beforeCut(part)
+	}
+	return strings.Join(parts, cutMark)
+}
+
+// beforeCut is a text that goes on no more, without the beginning of a secret at its
+// end.
+func (s *Store) beforeCut(text string) string {
+	for _, value := range s.hidden() {
+		for n := min(len(value)-1, len(text)); n >= MinLength; n-- {
+			if strings.HasSuffix(text, value[:n]) {
+				return text[:len(text)-n] + mask
+			}
+		}
+	}
 	return text
 }
 
 // JSON returns a JSON value without the secrets in its texts. Names of members
 // stay.
 func (s *Store) JSON(raw []byte) []byte {
-	known := s.hidden()
-	if !slices.ContainsFunc(known, func(value string) bool { return bytes.Contains(raw, []byte(value)) }) {
+	s.mu.RLock()
+	written := s.written
+	s.mu.RUnlock()
+	isIn := func(value string) bool { return bytes.Contains(raw, []byte(value)) }
+	if len(written) == 0 || !isIn(cutMark) && !slices.ContainsFunc(written, isIn) {
 		return raw
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))

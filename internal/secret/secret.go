@@ -51,8 +51,9 @@ type Store struct {
 	file   map[string]string
 	getenv func(string) string
 
-	mu    sync.RWMutex
-	known []string // values to hide, the longest first
+	mu      sync.RWMutex
+	known   []string // values to hide, the longest first
+	written []string // known, and how JSON writes them
 }
 
 // Open reads the secrets of a project. root is its main checkout; getenv is the

@@ -129,3 +129,31 @@ func TestWriter(t *testing.T) {
 		t.Errorf("changed %s, %v", raw, err)
 	}
 }
+
+// What was cut, quoted twice or put on one line before it came here shows no part
+// of a secret either.
+func TestTextInPieces(t *testing.T) {
+	s, err := store(t, "key: sk-live-0123456789abcdef\nodd: 'two  spaces \"q\" \\ back'\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"Bash curl -H Bearer sk-live-01234…":                        "Bash curl -H Bearer ***…",
+		"Bash curl -H sk-live-01234…, then Read x: 5 times: two  …": "Bash curl -H ***…, then Read x: 5 times: two  …",
+		"Bash echo two spaces \"q\" \\ back":                        "Bash echo ***",
+		`{\"k\":\"two  spaces \\\"q\\\" \\\\ back\"}`:               `{\"k\":\"***\"}`,
+		"sk-live- is how they begin…":                               "sk-live- is how they begin…",
+	} {
+		if got := s.Text(text); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+		raw, err := json.Marshal(map[string]string{"summary": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := json.Unmarshal(s.JSON(raw), &got); err != nil || got["summary"] != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
