@@ -256,15 +256,16 @@ func (w *Workshop) remembered() []event.Event { return remembered(w.Journal.Even
 // begun finds the start of a leaf that was cut off.
 func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 	for _, e := range w.remembered() {
+		var first event.StepStart
+		if e.Type == event.StepStarted && b.origin == "" && leafOf(e.Path) == leafOf(path) && e.Decode(&first) == nil {
+			b.origin = first.Tree
+		}
 		switch {
 		case e.Type == event.StepStarted && e.Path == path:
 			if err := e.Decode(&b.StepStart); err != nil {
 				return b, false, err
 			}
 			b.cutOff, b.since, b.at, ok = true, e.Seq, e.Time, true
-			if b.origin == "" {
-				b.origin = b.Tree
-			}
 		case (e.Type == event.StepCompleted || e.Type == event.StepParked) && e.Path == path:
 			// It ran, and runs again because a person said so; or it was stopped,
 			// and the worktree is as it was, but for what a person did since.
@@ -273,6 +274,9 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 	}
 	return b, ok, nil
 }
+
+// leafOf is the path of a leaf without the number of the attempt.
+func leafOf(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
 // pause lets time pass: what is left of it when it was cut off.
 func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, error) {
