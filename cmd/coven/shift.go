@@ -82,7 +82,7 @@ func (s *shift) run(ctx context.Context) int {
 			s.fill(ctx)
 			s.question(ctx)
 		}
-		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || !s.watch || s.poor || s.max > 0 && s.started >= s.max) {
+		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || s.complete()) {
 			return s.over(ctx)
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
@@ -100,6 +100,9 @@ func (s *shift) run(ctx context.Context) int {
 		}
 	}
 }
+
+// complete says whether no task will be started any more, once none could be.
+func (s *shift) complete() bool { return !s.watch || s.poor || s.max > 0 && s.started >= s.max }
 
 // interrupted is ready once, when a person stops the shift.
 func (s *shift) interrupted(ctx context.Context) <-chan struct{} {

@@ -47,26 +47,36 @@ func (l *Ledger) Read(events []event.Event) {
 }
 
 func (l *Ledger) take(e event.Event) {
-	mine := l.open.path != "" && e.Path == l.open.path
+	isOpen := l.open.path != ""
 	switch {
-	case e.Type == event.StepStarted && !mine:
+	case isOpen && e.Path == l.open.path && e.Type != event.StepCompleted:
+		l.work(e)
+	case e.Type == event.StepStarted:
 		l.close()
 		l.open = leaf{path: e.Path, at: e.Time}
-	case e.Type == event.StepStarted:
-		l.open.at = e.Time
 	case e.Type == event.StepCompleted:
 		l.complete(e)
-	case e.Type == event.SessionResumed && l.open.path != "":
+	case isOpen && e.Type == event.SessionResumed:
 		l.pause(l.last) // if nobody recorded that it stopped
 		l.open.at = e.Time
-	case e.Type.Stops(), mine && e.Type == event.LimitMet:
+	case e.Type.Stops():
 		l.pause(e.Time)
-	case mine && e.Type == event.LimitOver:
+	}
+}
+
+// work takes in what happens in the leaf that is open.
+func (l *Ledger) work(e event.Event) {
+	switch e.Type {
+	case event.StepStarted:
+		l.open.at = e.Time
+	case event.LimitMet:
+		l.pause(e.Time)
+	case event.LimitOver:
 		l.pause(e.Time)
 		l.open.at = e.Time
-	case mine && e.Type == event.AgentStarted:
+	case event.AgentStarted:
 		l.open.runs, l.open.agent = l.open.amount(), budget.Amount{}
-	case mine && e.Type == event.AgentUsage:
+	case event.AgentUsage:
 		var u event.Usage
 		if e.Decode(&u) == nil {
 			l.open.agent = l.Amount(u)
