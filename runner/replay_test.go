@@ -244,8 +244,11 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 		path string
 		data any
 	}{
-		{event.StepCompleted, "a#1", a}, {event.StepStarted, "b#1", event.StepStart{}}, {event.AgentStarted, "b#1", event.AgentStart{}},
-		{event.AgentUsage, "b#1", event.Usage{Cost: 2, Turns: 3}}, {event.SessionResumed, "", event.Resumed{}},
+		{event.StepCompleted, "a#1", a},
+		{event.StepStarted, "b#1", event.StepStart{}},
+		{event.AgentStarted, "b#1", event.AgentStart{}},
+		{event.AgentUsage, "b#1", event.Usage{Cost: 2, Turns: 3}},
+		{event.SessionResumed, "", event.Resumed{}},
 	} {
 		if err := j.Append(event.Event{Type: e.what, Path: e.path}, e.data); err != nil {
 			t.Fatal(err)
