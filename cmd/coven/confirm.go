@@ -33,29 +33,31 @@ func (o *runOptions) confirm(ctx context.Context, h *house, todo []job, limit bu
 	return strings.HasPrefix(answer, "y"), err
 }
 
-// most is what tasks can cost at most: limited is false when nothing says so.
+// most is what tasks can cost at most, as far as each of them says: limited is
+// false when one says nothing.
 func (o *runOptions) most(h *house, todo []job, limit budget.Amount) (most budget.Amount, limited bool) {
+	if limit != (budget.Amount{}) {
+		return limit, true
+	}
 	limited = true
+	var all []budget.Amount
 	for _, j := range todo {
 		choice, err := h.grimoireOf(j.task, o.grimoire)
 		if err != nil {
-			return limit, true // the task will not run
+			continue // it will not run
 		}
 		g, err := h.library.Load(choice.Grimoire)
 		if err != nil {
-			return limit, true
+			continue
 		}
 		of := g.Budget
 		if of == (budget.Amount{}) {
 			of = h.config.Budget
 		}
-		limited = limited && (of.USD > 0 || of.Tokens > 0 || of.Turns > 0 || of.Wall > 0)
-		most = most.Add(of)
+		limited = limited && of != (budget.Amount{})
+		all = append(all, of)
 	}
-	if limit != (budget.Amount{}) {
-		return limit, true
-	}
-	return most, limited
+	return budget.Together(all), limited
 }
 
 // before says what earlier tasks cost.

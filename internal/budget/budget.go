@@ -49,6 +49,30 @@ func (a Amount) Raised(more Amount) Amount {
 	return a
 }
 
+// Together is what several may use that are limited each by itself: nothing is said
+// of what one of them is free in.
+func Together(limits []Amount) Amount {
+	var sum Amount
+	for _, l := range limits {
+		sum = sum.Add(l)
+	}
+	for _, l := range limits {
+		if l.USD == 0 {
+			sum.USD = 0
+		}
+		if l.Tokens == 0 {
+			sum.Tokens = 0
+		}
+		if l.Turns == 0 {
+			sum.Turns = 0
+		}
+		if l.Wall == 0 {
+			sum.Wall = 0
+		}
+	}
+	return sum
+}
+
 // Part is a share of a limit, of what agents use: time at work stays whole.
 func (a Amount) Part(share float64) Amount {
 	return Amount{
@@ -143,7 +167,7 @@ func parse(text, sign string) (Amount, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(strings.TrimSpace(part), "=")
 		bare := strings.TrimPrefix(value, "+")
-		if !found || value == "" || (bare != value) != (sign != "") {
+		if !found || value == "" || (bare != value) != (sign != "") || strings.HasPrefix(bare, "+") {
 			return Amount{}, fmt.Errorf("%q is not KEY=%sAMOUNT, such as usd=%s5", part, sign, sign)
 		}
 		if err := a.set(key, bare); err != nil {

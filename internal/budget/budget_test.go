@@ -29,8 +29,13 @@ func TestParse(t *testing.T) {
 	if got, err := ParseMore("usd=+5,wall=+10m"); err != nil || got != (Amount{USD: 5, Wall: 10 * time.Minute}) {
 		t.Errorf("more: %+v, %v", got, err)
 	}
-	if got, err := ParseMore("usd=5"); err == nil {
-		t.Errorf("a limit is read as more: %+v", got)
+	for _, text := range []string{"usd=5", "usd=++5", "usd=+-5"} {
+		if got, err := ParseMore(text); err == nil {
+			t.Errorf("%s is read as more: %+v", text, got)
+		}
+	}
+	if got := Together([]Amount{{USD: 5, Turns: 3}, {USD: 1}}); got != (Amount{USD: 6}) {
+		t.Errorf("together: %v", got)
 	}
 }
 
