@@ -41,6 +41,16 @@ func (s Step) OnlyChecks() bool {
 	return found
 }
 
+// HasAgents reports whether a run can need an agent.
+func (g *Grimoire) HasAgents() bool {
+	for s := range g.All() {
+		if s.Agent != nil || s.Merge != nil && s.Merge.Resolve {
+			return true
+		}
+	}
+	return false
+}
+
 // Agents are the agents that steps can name.
 func Agents() []string { return []string{"build"} }
 

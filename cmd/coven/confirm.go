@@ -47,8 +47,8 @@ func (o *runOptions) most(h *house, todo []job, limit budget.Amount) (most budge
 			continue // it will not run
 		}
 		g, err := h.library.Load(choice.Grimoire)
-		if err != nil {
-			continue
+		if err != nil || !g.HasAgents() {
+			continue // nor does it cost anything
 		}
 		of := g.Budget
 		if of == (budget.Amount{}) {
