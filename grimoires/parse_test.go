@@ -78,6 +78,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: -a, type: merge"):                                                                `f.yaml:3:10: "-a" cannot be a name`,
 		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:35: there is nothing to wait for: the step is not tried again (retries: 2)`,
 		one("name: a, type: agent"):                                                                 `f.yaml:3:3: the agent step "a" has no prompt`,
+		one("name: a, type: agent, prompt: ' '"):                                                    `f.yaml:3:34: the prompt is empty`,
 		one("name: a, type: agent, prompt: x, spell: y"):                                            `f.yaml:3:44: prompt and spell are the same (keep prompt)`,
 		one("name: a, type: agent, prompt: x, expect: change"):                                      `f.yaml:3:45: "change" is none of changes (did you mean "changes"?)`,
 		one("name: a, type: agent, prompt: x, command: y"):                                          `f.yaml:3:37: unknown key "command"`,

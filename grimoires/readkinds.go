@@ -36,6 +36,9 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	case !prompt.Set():
 		r.doc.Fail(n, fmt.Sprintf("the agent step %q has no prompt", s.Name), "the name of a prompt, or the prompt itself as a text with more than one line")
 	}
+	if prompt.Set() && strings.TrimSpace(prompt.Value) == "" {
+		r.doc.Fail(prompt, "the prompt is empty", "")
+	}
 	s.Agent = &Agent{
 		Prompt: prompt.Value, Input: r.texts(s.Name, k.Input), Agent: k.Agent.Value, Model: k.Model.Value,
 		Provider: k.Provider.Value, Env: r.env(s.Name, k.Env), Workdir: r.workdir(k.Workdir),
