@@ -105,19 +105,40 @@ func read(r io.Reader, name string) (events []Event, whole int64, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read journal: %w", err)
 	}
-	for line := 1; ; line++ {
-		text, rest, complete := bytes.Cut(data, []byte("\n"))
-		if !complete {
-			return events, whole, nil
-		}
-		e, err := parse(text, int64(line))
-		if err != nil {
-			return nil, 0, &DamageError{File: name, Line: line, Err: err}
-		}
-		events = append(events, e)
-		whole += int64(len(text)) + 1
-		data = rest
+	whole = int64(bytes.LastIndexByte(data, '\n') + 1)
+	if whole == 0 {
+		return nil, 0, nil
 	}
+	lines := bytes.Split(data[:whole-1], []byte("\n"))
+	events = make([]Event, len(lines))
+	if line, err := parseAll(lines, events); err != nil {
+		return nil, 0, &DamageError{File: name, Line: line, Err: err}
+	}
+	return events, whole, nil
+}
+
+// parseAll parses the lines of a journal, parts of them at once. Its error is that
+// of the first line that is damaged, counted from 1.
+func parseAll(lines [][]byte, events []Event) (line int, err error) {
+	const part = 512
+	failed := make([]error, (len(lines)+part-1)/part)
+	at := make([]int, len(failed))
+	var parts sync.WaitGroup
+	for n := range failed {
+		parts.Go(func() {
+			for i := n * part; i < min((n+1)*part, len(lines)) && failed[n] == nil; i++ {
+				events[i], failed[n] = parse(lines[i], int64(i+1))
+				at[n] = i + 1
+			}
+		})
+	}
+	parts.Wait()
+	for n, err := range failed {
+		if err != nil {
+			return at[n], err
+		}
+	}
+	return 0, nil
 }
 
 func parse(line []byte, seq int64) (Event, error) {
