@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/tmpl"
@@ -33,13 +32,13 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	for name, text := range a.spec.Input {
 		value, err := tmpl.Text(a.name+" input "+name, text, s.Data(nil))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
+			return Outcome{}, &templateError{err}
 		}
 		input[name] = value
 	}
 	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.Data(input))
 	if err != nil {
-		return Outcome{}, fmt.Errorf("step %s: %w", a.name, err)
+		return Outcome{}, &templateError{err}
 	}
 	model := a.spec.Model
 	if model == "" {

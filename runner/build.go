@@ -18,7 +18,7 @@ func Build(plan *grimoires.Plan) Step {
 		tree = timeout{tree, "", g.Timeout}
 	}
 	if g.Budget != (budget.Amount{}) {
-		tree = limited{tree, "", g.Budget, reserve(g)}
+		tree = budgeted{tree, Budget{Max: g.Budget, Reserve: reserve(g)}}
 	}
 	return tree
 }
@@ -58,7 +58,7 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 		step = retry{step, spec.Name, spec.Retries, spec.Backoff}
 	}
 	if spec.Budget != (budget.Amount{}) {
-		step = limited{step, spec.Name, spec.Budget, 0}
+		step = budgeted{step, Budget{Name: spec.Name, Max: spec.Budget}}
 	}
 	step = keep{step, spec.Name, spec.Output}
 	step = settle{step, spec.OnFail, spec.ExitLoop}

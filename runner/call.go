@@ -15,7 +15,7 @@ import (
 
 // call asks for the work of a leaf and makes an outcome of its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
-	c.Step, c.Path, c.Tolerated, c.Limits = name, s.at.leaf(name, s.attempt), s.tolerant, s.limits
+	c.Step, c.Path, c.Tolerated, c.Budgets = name, s.at.leaf(name, s.attempt), s.tolerant, s.budgets
 	r, err := s.leaves.Do(ctx, c)
 	if err != nil {
 		return Outcome{Path: c.Path}, err

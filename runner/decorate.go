@@ -23,11 +23,9 @@ type when struct {
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
-		out, err := s.unrendered(w.name, err)
-		if err == nil {
-			out.Verdict, out.Status = Stopped, Blocked // nobody knows whether to run it
-		}
-		return out, err
+		out := s.unrendered(w.name, err)
+		out.Verdict, out.Status = Stopped, Blocked // nobody knows whether to run it
+		return out, nil
 	}
 	if !ok {
 		s.saw(w.name, WaySkipped)
@@ -47,22 +45,19 @@ type render struct {
 // Run implements Step.
 func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := r.step.Run(ctx, s)
-	if err != nil && grimoires.IsInvalid(err) {
-		return s.unrendered(r.name, err)
+	if bad := (*templateError)(nil); errors.As(err, &bad) {
+		return s.unrendered(r.name, bad), nil
 	}
 	return out, err
 }
 
-// unrendered is the outcome of a step whose templates cannot be rendered.
-func (s *State) unrendered(name string, err error) (Outcome, error) {
-	if !grimoires.IsInvalid(err) {
-		return Outcome{}, fmt.Errorf("step %s: %w", name, err)
-	}
-	why := err.Error()
-	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
-		why = bad.Error() // it names the step
-	}
-	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: why, ErrorType: "template"}}, nil
+// templateError is what a step returns whose template cannot be rendered; its text
+// names the step.
+type templateError struct{ error }
+
+// unrendered is the outcome of a step whose template cannot be rendered.
+func (s *State) unrendered(name string, err error) Outcome {
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: "template"}}
 }
 
 // skip is a step that the plan leaves out.
@@ -205,40 +200,37 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	return out, err
 }
 
-// Limit is a budget that holds for the leaves inside a step.
-type Limit struct {
-	Scope   string // path of the step; empty: the whole run
-	Name    string // of the step
+// Budget is what the leaves inside a step may use together.
+type Budget struct {
+	Scope   string // path of the step, known when it runs; empty: the whole run
+	Name    string // of the step; empty: the whole run
 	Max     budget.Amount
 	Reserve float64 // the share that this leaf may not use
 }
 
-// unreserved are limits for a leaf that may use what is kept for reviews and
+// unreserved are budgets for a leaf that may use what is kept for reviews and
 // landing.
-func unreserved(limits []Limit) []Limit {
-	free := slices.Clone(limits)
+func unreserved(budgets []Budget) []Budget {
+	free := slices.Clone(budgets)
 	for i := range free {
 		free[i].Reserve = 0
 	}
 	return free
 }
 
-// limited lets a budget hold for a step, all its attempts and what is in it.
-type limited struct {
-	step    Step
-	name    string // empty: the whole run
-	max     budget.Amount
-	reserve float64
+// budgeted lets a budget hold for a step, all its attempts and what is in it.
+type budgeted struct {
+	step Step
+	Budget
 }
 
 // Run implements Step.
-func (l limited) Run(ctx context.Context, s *State) (Outcome, error) {
-	limit := Limit{Name: l.name, Max: l.max, Reserve: l.reserve}
-	if l.name != "" {
-		limit.Scope = s.at.of(l.name)
+func (b budgeted) Run(ctx context.Context, s *State) (Outcome, error) {
+	if b.Name != "" {
+		b.Scope = s.at.of(b.Name)
 	}
-	outer := s.limits
-	s.limits = append(outer[:len(outer):len(outer)], limit)
-	defer func() { s.limits = outer }()
-	return l.step.Run(ctx, s)
+	outer := s.budgets
+	s.budgets = append(outer[:len(outer):len(outer)], b.Budget)
+	defer func() { s.budgets = outer }()
+	return b.step.Run(ctx, s)
 }

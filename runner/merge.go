@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -65,11 +64,11 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
 	}))
 	if err != nil {
-		return Outcome{}, fmt.Errorf("step %s: %w", m.name, err)
+		return Outcome{}, &templateError{err}
 	}
-	outer := s.limits
-	defer func() { s.limits = outer }()
-	s.limits = unreserved(outer)
+	outer := s.budgets
+	defer func() { s.budgets = outer }()
+	s.budgets = unreserved(outer)
 	work := called{"resolve", Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
 	return timeout{work, "resolve", resolveTime}.Run(ctx, s)
 }
@@ -91,7 +90,7 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	if m.spec.Message != "" {
 		text, err := tmpl.Text(m.name+" message", m.spec.Message, s.Data(nil))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("step %s: %w", m.name, err)
+			return Outcome{}, &templateError{err}
 		}
 		message = text
 	}

@@ -73,6 +73,7 @@ type Ending struct {
 	Detail  string    // one line for a person
 	Next    string    // the one command that goes on; empty when there is none
 	Until   time.Time // when going on is of use; zero: at any time
+	More    string    // of Next: what is added to a budget of the session's own
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it
@@ -142,7 +143,7 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	case errors.As(err, &wait):
 		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
 		ending.Next, ending.Until = r.command(wait.Next), wait.Until
-		if wait.More != "" {
+		if ending.More = wait.More; wait.More != "" {
 			ending.Next += " --budget " + wait.More
 		}
 	case errors.Is(err, ErrInterrupted):
@@ -219,7 +220,7 @@ func (r *Runner) wait(ctx context.Context, e Ending) error {
 			return err
 		}
 	}
-	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, Until: e.Until})
+	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, More: e.More, Until: e.Until})
 }
 
 // complete closes a task whose change has landed; one without a change goes

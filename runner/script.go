@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/tmpl"
@@ -38,7 +37,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	} else {
 		command, err := c.command.Render(s.Data(nil))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("step %s: %w", c.name, err)
+			return Outcome{}, &templateError{err}
 		}
 		input.Command = command
 	}
@@ -51,7 +50,7 @@ func (s *State) environment(step string, env map[string]string) ([]string, error
 	for _, key := range sortedKeys(env) {
 		value, err := tmpl.Variable(step+" env "+key, env[key], s.Data(nil))
 		if err != nil {
-			return nil, fmt.Errorf("step %s: %w", step, err)
+			return nil, &templateError{err}
 		}
 		all = append(all, key+"="+value)
 	}

@@ -65,16 +65,16 @@ func (p *Purse) leftWall() (left time.Duration, limited bool) {
 // spending is one leaf's use of its budgets.
 type spending struct {
 	workshop *Workshop
-	limits   []limitLeft
+	budgets  []budgetLeft
 	before   budget.Amount // by runs of the leaf that were cut off
 	now      budget.Amount // by the runs of this process
 	agent    budget.Amount // part of now: by the agent at work
 	wait     *Wait         // set when a budget is exceeded
 }
 
-// limitLeft is a limit, with what has been used of it before.
-type limitLeft struct {
-	Limit
+// budgetLeft is a budget, with what has been used of it before.
+type budgetLeft struct {
+	Budget
 	used budget.Amount
 }
 
@@ -84,18 +84,18 @@ func (w *Workshop) spending(c Call) (*spending, error) {
 	events := w.Journal.Events()
 	w.book().Read(events)
 	s := &spending{workshop: w, before: w.book().Cut(c.Path)}
-	for _, l := range c.Limits {
-		l.Max = raised(l, events)
-		if l.Reserve > 0 {
-			l.Max = l.Max.Part(1 - l.Reserve)
+	for _, b := range c.Budgets {
+		b.Max = raised(b, events)
+		if b.Reserve > 0 {
+			b.Max = b.Max.Part(1 - b.Reserve)
 		}
-		used := w.book().Within(l.Scope)
-		s.limits = append(s.limits, limitLeft{l, used})
+		used := w.book().Within(b.Scope)
+		s.budgets = append(s.budgets, budgetLeft{b, used})
 		if c.Agent == nil { // only time is used
-			l.Max, used = budget.Amount{Wall: l.Max.Wall}, budget.Amount{Wall: used.Wall}
+			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
 		}
-		if text := l.Max.Reached(used); text != "" {
-			return nil, spent(l, text, l.Max.Like(used))
+		if text := b.Max.Reached(used); text != "" {
+			return nil, spent(b, text, b.Max.Like(used))
 		}
 	}
 	left, limited := w.Purse.leftWall()
@@ -113,25 +113,25 @@ func (w *Workshop) book() *ledger.Ledger {
 	return w.ledger
 }
 
-// raised is a limit with what persons have added to it.
-func raised(l Limit, events []event.Event) budget.Amount {
-	limit := l.Max
+// raised is what a budget allows with what persons have added to it.
+func raised(b Budget, events []event.Event) budget.Amount {
+	limit := b.Max
 	for _, e := range events {
 		var r event.Resumed
-		if e.Type == event.SessionResumed && e.Decode(&r) == nil && ledger.Inside(l.Scope, r.At) {
+		if e.Type == event.SessionResumed && e.Decode(&r) == nil && ledger.Inside(b.Scope, r.At) {
 			limit = limit.Raised(r.Budget)
 		}
 	}
 	return limit
 }
 
-func spent(l Limit, text, more string) *Wait {
+func spent(b Budget, text, more string) *Wait {
 	of := "the run"
-	if l.Name != "" {
-		of = "step " + l.Name
+	if b.Name != "" {
+		of = "step " + b.Name
 	}
-	if l.Reserve > 0 {
-		text += fmt.Sprintf(", %.0f %% kept for review and landing", l.Reserve*100)
+	if b.Reserve > 0 {
+		text += fmt.Sprintf(", %.0f %% kept for review and landing", b.Reserve*100)
 	}
 	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
 }
@@ -143,14 +143,14 @@ func purseSpent(text string) *Wait {
 // clock ends a context when the leaf has used the time that its budgets allow.
 func (s *spending) clock(ctx context.Context) (context.Context, context.CancelFunc) {
 	var ends []context.CancelFunc
-	for _, l := range s.limits {
-		if l.Max.Wall == 0 {
+	for _, b := range s.budgets {
+		if b.Max.Wall == 0 {
 			continue
 		}
-		wall := budget.Amount{Wall: l.Max.Wall}
-		cause := spent(l.Limit, wall.Reached(wall), wall.Like(wall))
+		wall := budget.Amount{Wall: b.Max.Wall}
+		cause := spent(b.Budget, wall.Reached(wall), wall.Like(wall))
 		var end context.CancelFunc
-		ctx, end = withClock(ctx, max(l.Max.Wall-l.used.Wall, time.Millisecond), cause)
+		ctx, end = withClock(ctx, max(b.Max.Wall-b.used.Wall, time.Millisecond), cause)
 		ends = append(ends, end)
 	}
 	purse := s.workshop.Purse
@@ -178,9 +178,9 @@ func (s *spending) spend(u event.Usage) error {
 	if text := s.book(s.workshop.book().Amount(u)); text != "" {
 		s.wait = purseSpent(text)
 	}
-	for _, l := range s.limits {
-		if text := l.Max.Exceeds(l.used.Add(s.now)); text != "" {
-			s.wait = spent(l.Limit, text, l.Max.Like(l.used.Add(s.now)))
+	for _, b := range s.budgets {
+		if text := b.Max.Exceeds(b.used.Add(s.now)); text != "" {
+			s.wait = spent(b.Budget, text, b.Max.Like(b.used.Add(s.now)))
 		}
 	}
 	if s.wait != nil {

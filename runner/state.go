@@ -23,9 +23,9 @@ type State struct {
 	secrets map[string]any
 
 	at       place
-	attempt  int     // of the step at work: 1, 2, ...
-	tolerant bool    // a failure of the current leaf stops nothing
-	limits   []Limit // that hold for the step at work, the outermost first
+	attempt  int      // of the step at work: 1, 2, ...
+	tolerant bool     // a failure of the current leaf stops nothing
+	budgets  []Budget // that hold for the step at work, the outermost first
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any

@@ -30,9 +30,9 @@ type Call struct {
 	Pause  *PauseInput  `json:"pause,omitempty"`
 	// Tolerated says that the run goes on when the leaf fails.
 	Tolerated bool `json:"tolerated,omitempty"`
-	// Limits are the budgets that hold for the leaf. They are no part of what it
-	// is asked: a person may raise them while the session waits.
-	Limits []Limit `json:"-"`
+	// Budgets are those that hold for the leaf. They are no part of what it is
+	// asked: a person may raise them while the session waits.
+	Budgets []Budget `json:"-"`
 }
 
 // PauseInput is what a leaf is given that only lets time pass.

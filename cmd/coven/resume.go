@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -104,7 +103,7 @@ func resumable(v session.View, more budget.Amount) bool {
 
 // isPoor says whether a session waits for a budget of its own: not that of a coven
 // run with several tasks, which is over.
-func isPoor(v session.View) bool { return v.Reason == "budget" && strings.Contains(v.Next, "--budget") }
+func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
 
 // goOn resumes one session, where that is what its state asks for.
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {

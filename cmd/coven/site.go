@@ -81,7 +81,7 @@ func (s *site) leased(held worktree.Held) bool {
 	if held.Session != s.session.ID {
 		return session.NeverBegan(s.repo.Root, held.Session)
 	}
-	v, err := session.Fold(s.session.Events())
+	v, err := s.session.View()
 	return err != nil || v.Status == session.Running
 }
 

@@ -45,6 +45,7 @@ type Waiting struct {
 	Detail string `json:"detail"`         // one line for a person
 	Next   string `json:"next"`           // the one command that goes on
 	Step   string `json:"step,omitempty"` // path of the step that waits
+	More   string `json:"more,omitempty"` // what a person adds to a budget of the session's own: usd=+5
 	// Until is when going on is of use: the end of a limit. Zero: at any time.
 	Until time.Time `json:"until,omitzero"`
 }

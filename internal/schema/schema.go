@@ -22,19 +22,17 @@ type Schema = jsonschema.Schema
 
 // Of makes the schema of a struct with yaml tags. Keys that it does not have are
 // not allowed.
-func Of(v any) *Schema {
-	t := reflect.TypeOf(v)
-	s := reflector().ReflectFromType(t)
-	s.Version, s.ID = "", ""
-	describe(s, t)
-	return s
-}
+func Of(v any) *Schema { return of(reflect.TypeOf(v)) }
 
-func reflector() *jsonschema.Reflector {
-	return &jsonschema.Reflector{
+func of(t reflect.Type) *Schema {
+	reflector := &jsonschema.Reflector{
 		FieldNameTag: "yaml", DoNotReference: true, Anonymous: true, Mapper: mapped,
 		RequiredFromJSONSchemaTags: true,
 	}
+	s := reflector.ReflectFromType(t)
+	s.Version, s.ID = "", ""
+	describe(s, t)
+	return s
 }
 
 // mapped is the schema of types that reflection does not understand.
@@ -42,17 +40,14 @@ func mapped(t reflect.Type) *Schema {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return &Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}
-	case t.Kind() == reflect.String: // YAML reads 80 and true as what they look like
-		return union("string", "number", "boolean")
+	case t.Kind() == reflect.String:
+		return Text()
 	case isAt(t):
 		value := t.Field(0).Type
 		if s := mapped(value); s != nil {
 			return s
 		}
-		s := reflector().ReflectFromType(value)
-		s.Version, s.ID = "", ""
-		describe(s, value)
-		return s
+		return of(value)
 	case t.Kind() == reflect.Struct && t.NumField() == 1 && !t.Field(0).IsExported(): // a node: anything
 		return &Schema{}
 	}
@@ -62,14 +57,6 @@ func mapped(t reflect.Type) *Schema {
 // isAt says whether a type is a yamldoc.At.
 func isAt(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
-}
-
-func union(types ...string) *Schema {
-	var all []*Schema
-	for _, name := range types {
-		all = append(all, &Schema{Type: name})
-	}
-	return &Schema{AnyOf: all}
 }
 
 // describe adds to the schema of a struct what the tags of its fields say.
@@ -116,8 +103,10 @@ func Words(words ...string) *Schema {
 	return s
 }
 
-// Text is the schema of a text.
-func Text() *Schema { return union("string", "number", "boolean") }
+// Text is the schema of a text: YAML reads 80 and true as what they look like.
+func Text() *Schema {
+	return &Schema{AnyOf: []*Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+}
 
 // Write returns a schema as a file.
 func Write(s *Schema, title string) ([]byte, error) {

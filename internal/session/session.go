@@ -66,7 +66,6 @@ type Session struct {
 // Hider takes out of what is written what no record may show.
 type Hider interface {
 	JSON(value []byte) []byte
-	Text(text string) string
 	Writer(to io.WriteCloser) io.WriteCloser
 }
 

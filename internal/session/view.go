@@ -34,6 +34,7 @@ type View struct {
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
 	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
+	More     string           `json:"more,omitempty"`     // what a person adds to the budget that it waits for: usd=+5
 	Until    time.Time        `json:"until,omitzero"`     // of waiting: when going on is of use
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
@@ -201,13 +202,13 @@ func (v *View) take(e event.Event) error {
 			return err
 		}
 		v.Holder, v.Since = r.Holder, e.Time
-		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt = Running, "", "", "", "", ""
+		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
 		v.Status, v.Reason, v.Detail, v.Next, v.Until, v.Parked = Waiting, w.Reason, w.Detail, w.Next, w.Until, nil
-		v.WaitsAt = w.Step
+		v.WaitsAt, v.More = w.Step, w.More
 		return err
 	case event.SessionCompleted, event.SessionFailed, event.SessionBlocked, event.SessionCancelled, event.SessionStopped:
 		return v.end(e)

@@ -28,14 +28,14 @@ type Param struct {
 	Text         bool     // the value is a text, a number, true or false
 }
 
-// CheckText finds what is wrong in a template for Text or Bool.
+// CheckText finds what is wrong in a template for Text or NewCondition.
 func CheckText(name, text string) (Uses, error) { return check(name, text, plain) }
 
 // CheckPrompt finds what is wrong in a template for Prompt. It does not look
 // into what the template includes.
 func CheckPrompt(name, text string) (Uses, error) { return check(name, text, prompt) }
 
-// CheckCommand finds what is wrong in a template for Command: values in places
+// CheckCommand finds what is wrong in a template for NewCommand: values in places
 // where quoting them for the shell cannot work, too.
 func CheckCommand(name, text string) (Uses, error) { return check(name, text, command) }
 

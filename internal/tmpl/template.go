@@ -11,11 +11,12 @@ type Template struct {
 	err     error
 }
 
-// NewCommand reads a template for Command. What is wrong with it is said when it
-// is rendered.
+// NewCommand reads a template that becomes a command for sh -c: every value is
+// quoted for the shell, once; raw opts out (see Uses.Raw). What is wrong with it is
+// said when it is rendered.
 func NewCommand(name, text string) Template { return newTemplate(name, text, command) }
 
-// NewCondition reads a template for Bool.
+// NewCondition reads a template that becomes true or false: see Template.Bool.
 func NewCondition(name, text string) Template { return newTemplate(name, text, plain) }
 
 func newTemplate(name, text string, f form) Template {

@@ -15,7 +15,7 @@
 //     which key and other are names beside those of the data. The same is
 //     {{include "name" "key" "text" "other" .task.title}}.
 //   - A value is never read as a template again.
-//   - In a shell command (Command) every value becomes one quoted word of the
+//   - In a shell command (NewCommand) every value becomes one quoted word of the
 //     shell. Where that cannot work (inside quotes, comments, here-documents,
 //     backquotes, ...) the action is an error, found by Check already.
 //
@@ -62,18 +62,6 @@ type Lookup func(name string) (file, text string, ok bool)
 // parameter.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
 	return render(name, text, prompt, data, &including{lookup: lookup, taken: data, count: new(int)})
-}
-
-// Command renders a template that becomes a command for sh -c. Every value is
-// quoted for the shell, once; raw opts out (see Uses.Raw).
-func Command(name, text string, data map[string]any) (string, error) {
-	return render(name, text, command, data, nil)
-}
-
-// Bool renders a template that must become true or false. Space around is
-// ignored.
-func Bool(name, text string, data map[string]any) (bool, error) {
-	return NewCondition(name, text).Bool(data)
 }
 
 func shorten(s string) string {

@@ -7,6 +7,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,7 +148,7 @@ func (r *reader) test(k testKeys) Test {
 		},
 	}
 	if t.Task.ID == "" {
-		t.Task.ID, t.Task.Title = "t-1", or(t.Task.Title, "A task")
+		t.Task.ID, t.Task.Title = "t-1", cmp.Or(t.Task.Title, "A task")
 	}
 	if t.Checks == nil {
 		t.Checks = []string{"make test"}
@@ -159,13 +160,6 @@ func (r *reader) test(k testKeys) Test {
 	}
 	t.Expect = r.expect(k.Expect.Value)
 	return t
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // known demands that a name is that of a step.
