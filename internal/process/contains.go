@@ -87,15 +87,19 @@ func descends(pid, ancestor int) (found, sure bool) {
 	return false, true
 }
 
-func parentOf(pid int) (int, error) {
+func parentOf(pid int) (int, error) { return statField(pid, 4) }
+
+// statField is a number of /proc/PID/stat, counted as proc_pid_stat(5) does: 4 or
+// more.
+func statField(pid, n int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	// pid (name) state parent ...; the name may hold anything, ")" too.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 2 {
+	if len(fields) < n-2 {
 		return 0, syscall.EINVAL
 	}
-	return strconv.Atoi(string(fields[1]))
+	return strconv.Atoi(string(fields[n-3]))
 }

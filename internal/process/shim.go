@@ -31,7 +31,7 @@ func (w *wire) program(tree tree) int {
 		return w.fail(newFailure(err))
 	}
 	watch := &watch{
-		tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
+		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
 		begun: begun, commands: hear(w.control),
 		started: w.started,
 		ended:   func(e ended) { w.tell(report{Ended: &e}) },

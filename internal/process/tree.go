@@ -1,11 +1,14 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // everyone is the tree below this process as the init of a PID namespace.
@@ -88,4 +91,18 @@ func scan() func(int) []int {
 		}
 	}
 	return func(pid int) []int { return children[pid] }
+}
+
+// exiting says whether a child of this process is dead or about to be.
+func exiting(child int) bool {
+	// Its first thread has no way back: it is told to go, or its files are being closed.
+	const killed, isExiting = 1 << (syscall.SIGKILL - 1), 4 // PF_EXITING
+	flags, _ := statField(child, 9)                         // 0 when it is gone
+	pending, _ := statField(child, 31)
+	if flags&isExiting != 0 || pending&killed != 0 {
+		return true
+	}
+	var end unix.Siginfo
+	err := unix.Waitid(unix.P_PID, child, &end, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return end.Signo != 0 || errors.Is(err, unix.ECHILD) // reaped
 }

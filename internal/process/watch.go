@@ -8,6 +8,7 @@ import (
 // watch is a shim's watch over its tree, from the start of the main process to
 // the end of the last one.
 type watch struct {
+	main     int // process ID
 	tree     tree
 	grace    time.Duration // from TERM to KILL when told to stop
 	leftover time.Duration // the same for what the main process leaves behind
@@ -73,16 +74,21 @@ func (w *watch) finish(status syscall.WaitStatus) {
 func (w *watch) obey(command byte) {
 	switch {
 	case command == commandKill:
-		w.stopped = w.stopped || !w.over
+		w.stopped = w.stopped || w.works()
 		w.kill = time.After(0)
 	case command != commandTerm: // coven is dead
 		w.commands = nil
 		w.kill = time.After(0)
 	case !w.over && !w.stopped:
-		w.stopped = true
+		w.stopped = w.works()
 		w.end(w.grace)
 	}
 }
+
+// works says whether the main process is not at its end yet. The kernel knows it
+// before the reaper, and before what an ending program pulls down with it can become
+// the reason of its end.
+func (w *watch) works() bool { return !w.over && !exiting(w.main) }
 
 // end asks the tree to end and sets the time when it will be made to. Who is
 // halted is woken up, or it could not hear.
