@@ -169,8 +169,7 @@ func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Re
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
-		result.Error, result.ErrorType = "no_changes: the agent says it is done and changed nothing", "no_changes"
-		return result, nil
+		return Unchanged(result), nil
 	}
 	result.OK = true
 	return result, nil

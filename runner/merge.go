@@ -58,6 +58,10 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
+// ResolveStep is the name of the step that a merge adds when an agent resolves its
+// conflicts.
+const ResolveStep = "resolve"
+
 // resolve has an agent bring the branch and its target together.
 func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
 	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
@@ -69,8 +73,8 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	outer := s.budgets
 	defer func() { s.budgets = outer }()
 	s.budgets = unreserved(outer)
-	work := called{"resolve", Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
-	return timeout{work, "resolve", resolveTime}.Run(ctx, s)
+	work := called{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
+	return timeout{work, ResolveStep, resolveTime}.Run(ctx, s)
 }
 
 // called is a step that is one call, made before.

@@ -30,6 +30,13 @@ type Result struct {
 	Input     string          `json:"input"`               // sha256 of what the leaf was given
 }
 
+// Unchanged is the result of an agent that was to change something, says that it is
+// done, and changed nothing.
+func Unchanged(r Result) Result {
+	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", "no_changes"
+	return r
+}
+
 // Wait says that the run cannot go on now, and nothing is wrong: a person, a
 // limit or the checkout has to change first. It travels as an error, so the
 // leaf that returned it has no recorded result and is asked again on resume.

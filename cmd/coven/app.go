@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -57,6 +58,18 @@ func newApp() *app {
 			return width, height
 		},
 	}
+}
+
+// absolute is the path of a file that was named in the user's directory.
+func (a *app) absolute(file string) (string, error) {
+	if filepath.IsAbs(file) {
+		return file, nil
+	}
+	dir, err := a.workdir()
+	if err != nil {
+		return "", fmt.Errorf("find the current directory: %w", err)
+	}
+	return filepath.Join(dir, file), nil
 }
 
 // run is coven: it runs one command line and returns the exit code.

@@ -72,13 +72,9 @@ func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
 		found, err := h.library.ValidateName(arg)
 		return found, unknownGrimoire(err)
 	}
-	dir, err := h.app.workdir()
+	file, err := h.app.absolute(arg)
 	if err != nil {
-		return nil, fmt.Errorf("find the current directory: %w", err)
-	}
-	file := arg
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, arg)
+		return nil, err
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

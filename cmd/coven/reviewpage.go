@@ -176,7 +176,7 @@ func (p page) text(color bool) string {
 	}
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
-		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", screen.Tokens(u.InputTokens+u.OutputTokens+u.CacheReadTokens+u.CacheWriteTokens), v.Used.USD, v.Active.Round(time.Second))
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", screen.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
 	}
 	b.WriteString("\nChanges:\n" + p.stat() + "\n" + paint(safeDiff(p.Diff.Patch), color))
 	return b.String()

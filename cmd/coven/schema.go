@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -81,12 +80,9 @@ func (a *app) keep(file string, text []byte) error {
 	if file == "" {
 		return a.say("%s", text)
 	}
-	dir, err := a.workdir()
+	file, err := a.absolute(file)
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
-	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
+		return err
 	}
 	if err := renameio.WriteFile(file, text, 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)

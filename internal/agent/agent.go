@@ -126,9 +126,8 @@ type Report struct {
 // started, or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	run := newRun(job)
-	job = run.job
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
-		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: run.admit, Refused: run.turnedAway,
+		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
 	})
 	if err != nil {
 		return Report{}, err

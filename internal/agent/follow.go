@@ -51,9 +51,7 @@ func newRun(job Job) *run {
 		job.Gate = frugal{job.Gate, counted}
 	}
 	return &run{
-		counted: counted,
-
-		job: job, talk: newTalk(), circle: circle{most: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		job: job, talk: newTalk(), counted: counted, circle: circle{most: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 

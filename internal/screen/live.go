@@ -134,7 +134,7 @@ func (l *Live) lines() []string {
 func (t *liveTask) line(now time.Time) string {
 	used := t.spent.Add(t.spending)
 	parts := []string{t.id, t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
-	if tokens := used.InputTokens + used.OutputTokens + used.CacheReadTokens + used.CacheWriteTokens; tokens > 0 {
+	if tokens := used.Tokens(); tokens > 0 {
 		parts = append(parts, Tokens(tokens))
 	}
 	if used.CostUSD >= 0.005 {

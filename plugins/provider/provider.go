@@ -180,6 +180,11 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
+// Tokens is how many tokens there are of all kinds.
+func (u Usage) Tokens() int64 {
+	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+}
+
 func (Started) event()    {}
 func (Text) event()       {}
 func (Reasoning) event()  {}

@@ -123,7 +123,7 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 	case len(a.Conflict) > 0:
 		r.Error, r.ErrorType, r.Files = "conflict in "+strings.Join(a.Conflict, ", "), runner.ConflictType, a.Conflict
 	case r.OK && call.Agent != nil && call.Agent.ExpectChanges && len(a.Files) == 0:
-		r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", "no_changes"
+		r = runner.Unchanged(r)
 	case !r.OK && r.Error == "":
 		r.Error = fmt.Sprintf("it ended with exit code %d", r.ExitCode)
 	}

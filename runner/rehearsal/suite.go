@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/runner"
 )
 
 // Suite is the tests of one grimoire.
@@ -114,9 +115,6 @@ func Read(file string, data []byte, g *grimoires.Grimoire) (*Suite, error) {
 	return s, doc.Err()
 }
 
-// resolveStep is the step that a merge adds when an agent resolves conflicts.
-const resolveStep = "resolve"
-
 // stepsOf are the names that answers can be for.
 func stepsOf(g *grimoires.Grimoire) []string {
 	var names []string
@@ -125,7 +123,7 @@ func stepsOf(g *grimoires.Grimoire) []string {
 			names = append(names, s.Name)
 		}
 		if s.Merge != nil && s.Merge.Resolve {
-			names = append(names, resolveStep)
+			names = append(names, runner.ResolveStep)
 		}
 	}
 	return names
