@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -135,8 +136,23 @@ func covens(dir string, commands ...string) []proc {
 			all = append(all, p)
 		}
 	}
-	slices.SortFunc(all, func(a, b proc) int { return a.pid - b.pid }) // the oldest first
+	slices.SortFunc(all, func(a, b proc) int { return began(a.pid) - began(b.pid) }) // the oldest first
 	return all
+}
+
+// began is when a process was started, in ticks since the machine was; 0 when it is
+// gone. Its ID does not tell: they begin anew.
+func began(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	ticks, err := strconv.Atoi(fields[22-3])
+	if err != nil {
+		return 0
+	}
+	return ticks
 }
 
 // parentOf is the parent of a process, or 0.
