@@ -34,8 +34,17 @@ var imports = map[string][]string{
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 
-	"plugins":                                {"plugins/provider"},
-	"plugins/provider":                       {"plugins/internal/proto/coven/plugin/v1"},
+	"plugins":          {"plugins/arbiter", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
+	"plugins/fault":    {},
+	"plugins/model":    {"plugins/provider"},
+	"plugins/provider": {},
+	"plugins/reviewer": {"plugins/fault", "plugins/services"},
+	"plugins/services": {},
+	"plugins/internal/wire": {
+		"plugins/arbiter", "plugins/fault", "plugins/internal/proto/coven/plugin/v1", "plugins/model", "plugins/provider",
+		"plugins/reviewer", "plugins/services",
+	},
 	"plugins/builtin/claude":                 {"plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 

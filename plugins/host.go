@@ -13,7 +13,11 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/internal/wire"
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // ErrUnknown says that no plugin of that name exists.
@@ -26,12 +30,20 @@ const startTimeout = 30 * time.Second
 // everything it started when coven ends. release is called after the end.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
+// Binary is the program of a plugin.
+type Binary struct {
+	Argv    []string
+	SHA256  []byte // of Argv[0], which must have it; empty: anything is run
+	BuiltIn bool   // it is coven itself
+}
+
 // HostOptions is what a Host needs to know.
 type HostOptions struct {
 	// Start starts a plugin's command line.
 	Start Starter
-	// Argv finds the command line of a plugin.
-	Argv func(kind, name string) ([]string, bool)
+	// Resolve finds the program of a plugin; ErrUnknown when there is none. What
+	// may not be run is an error, too.
+	Resolve func(kind Kind, name string) (Binary, error)
 	// Sockets is the directory of the plugins' sockets: a short path.
 	Sockets string
 }
@@ -45,10 +57,12 @@ type Host struct {
 	running map[string]*running
 }
 
+// running is a plugin process.
 type running struct {
 	client  *goplugin.Client
 	release func()
-	face    any // the contract's Go interface
+	conn    *grpc.ClientConn
+	desk    *wire.Desk // where it finds coven
 }
 
 // NewHost returns a host. It starts nothing.
@@ -59,11 +73,38 @@ func NewHost(o HostOptions) *Host {
 // Provider returns the provider plugin of that name, started if need be. An
 // unknown name is ErrUnknown.
 func (h *Host) Provider(ctx context.Context, name string) (provider.Provider, error) {
-	face, err := h.get(ctx, kindProvider, name, &provider.Plugin{})
+	r, err := h.get(ctx, KindProvider, name)
 	if err != nil {
 		return nil, err
 	}
-	return face.(provider.Provider), nil
+	return wire.Provider(r.conn), nil
+}
+
+// Model returns the model plugin of that name, as Provider does.
+func (h *Host) Model(ctx context.Context, name string) (model.Model, error) {
+	r, err := h.get(ctx, KindModel, name)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Model(r.conn), nil
+}
+
+// Reviewer returns the reviewer plugin of that name, as Provider does.
+func (h *Host) Reviewer(ctx context.Context, name string) (reviewer.Reviewer, error) {
+	r, err := h.get(ctx, KindReviewer, name)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Reviewer(r.conn, r.desk), nil
+}
+
+// Arbiter returns the arbiter plugin of that name, as Provider does.
+func (h *Host) Arbiter(ctx context.Context, name string) (arbiter.Arbiter, error) {
+	r, err := h.get(ctx, KindArbiter, name)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Arbiter(r.conn, r.desk), nil
 }
 
 // Close ends all plugin processes and returns when they are gone.
@@ -77,13 +118,13 @@ func (h *Host) Close() {
 	}
 }
 
-func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plugin) (any, error) {
+func (h *Host) get(ctx context.Context, kind Kind, name string) (*running, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := kind + "/" + name
+	key := string(kind) + "/" + name
 	if r, ok := h.running[key]; ok {
 		if !r.client.Exited() {
-			return r.face, nil
+			return r, nil
 		}
 		r.client.Kill()
 		r.release()
@@ -92,48 +133,71 @@ func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plu
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r, err := h.launch(kind, name, contract)
+	r, err := h.launch(kind, name)
 	if err != nil {
 		return nil, err
 	}
 	h.running[key] = r
-	return r.face, nil
+	return r, nil
 }
 
-func (h *Host) launch(kind, name string, contract goplugin.Plugin) (*running, error) {
-	argv, ok := h.options.Argv(kind, name)
-	if !ok {
-		return nil, fmt.Errorf("%s %q: %w", kind, name, ErrUnknown)
+func (h *Host) launch(kind Kind, name string) (*running, error) {
+	binary, err := h.options.Resolve(kind, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", kind, name, err)
 	}
-	cmd, release, err := h.options.Start(argv...)
+	cmd, release, err := h.options.Start(binary.Argv...)
 	if err != nil {
 		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
 	}
+	used := &used{desk: wire.NewDesk()}
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake,
-		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {kind: contract}},
+		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {string(kind): used}},
 		Cmd:              cmd,
 		StartTimeout:     startTimeout,
 		SkipHostEnv:      true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: h.options.Sockets},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		AutoMTLS:         !binary.BuiltIn,
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))},
 	})
-	face, err := dispense(client, kind)
+	conn, err := dispense(client, kind)
 	if err != nil {
 		client.Kill()
 		release()
 		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
 	}
-	return &running{client: client, release: release, face: face}, nil
+	return &running{client: client, release: release, conn: conn, desk: used.desk}, nil
 }
 
-func dispense(client *goplugin.Client, kind string) (any, error) {
-	conn, err := client.Client()
+func dispense(client *goplugin.Client, kind Kind) (*grpc.ClientConn, error) {
+	protocol, err := client.Client()
 	if err != nil {
 		return nil, err
 	}
-	return conn.Dispense(kind)
+	conn, err := protocol.Dispense(string(kind))
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*grpc.ClientConn), nil
+}
+
+// used is coven's side of go-plugin.
+type used struct {
+	goplugin.NetRPCUnsupportedPlugin
+	desk *wire.Desk
+}
+
+// GRPCServer implements goplugin.GRPCPlugin.
+func (u *used) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
+	panic("coven is no plugin of itself")
+}
+
+// GRPCClient implements goplugin.GRPCPlugin.
+func (u *used) GRPCClient(_ context.Context, broker *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	go u.desk.Serve(broker)
+	return conn, nil
 }

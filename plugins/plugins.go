@@ -8,16 +8,36 @@
 package plugins
 
 import (
+	"context"
 	"io"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/internal/wire"
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// protocolVersion is the version of the contracts that this code speaks.
+// Kind is what a plugin does.
+type Kind string
+
+// The kinds, one contract each.
+const (
+	KindProvider Kind = "provider"
+	KindModel    Kind = "model"
+	KindReviewer Kind = "reviewer"
+	KindArbiter  Kind = "arbiter"
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter} }
+
+// protocolVersion is the version of the contracts that this code speaks. Both
+// sides offer all that they know, and speak the highest that both do.
 const protocolVersion = 1
 
 // maxMessage is the largest message either side takes, in bytes: a line of an
@@ -32,25 +52,59 @@ var handshake = goplugin.HandshakeConfig{
 
 // Served is an implementation of one contract, ready for Serve.
 type Served struct {
-	kind   string
-	plugin goplugin.Plugin
+	kind     Kind
+	register func(s *grpc.Server, broker *goplugin.GRPCBroker)
 }
 
 // Provider serves impl as a provider plugin.
 func Provider(impl provider.Provider) Served {
-	return Served{kind: kindProvider, plugin: &provider.Plugin{Impl: impl}}
+	return Served{KindProvider, func(s *grpc.Server, _ *goplugin.GRPCBroker) { wire.RegisterProvider(s, impl) }}
 }
 
-const kindProvider = "provider"
+// Model serves impl as a model plugin.
+func Model(impl model.Model) Served {
+	return Served{KindModel, func(s *grpc.Server, _ *goplugin.GRPCBroker) { wire.RegisterModel(s, impl) }}
+}
+
+// Reviewer serves impl as a reviewer plugin.
+func Reviewer(impl reviewer.Reviewer) Served {
+	return Served{KindReviewer, func(s *grpc.Server, broker *goplugin.GRPCBroker) {
+		wire.RegisterReviewer(s, impl, wire.NewLink(broker))
+	}}
+}
+
+// Arbiter serves impl as an arbiter plugin.
+func Arbiter(impl arbiter.Arbiter) Served {
+	return Served{KindArbiter, func(s *grpc.Server, broker *goplugin.GRPCBroker) {
+		wire.RegisterArbiter(s, impl, wire.NewLink(broker))
+	}}
+}
 
 // Serve answers coven until coven hangs up. It is the body of a plugin's main.
 func Serve(s Served) {
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake,
-		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {s.kind: s.plugin}},
+		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {string(s.kind): &served{register: s.register}}},
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
 		},
 	})
+}
+
+// served is the plugin's side of go-plugin.
+type served struct {
+	goplugin.NetRPCUnsupportedPlugin
+	register func(s *grpc.Server, broker *goplugin.GRPCBroker)
+}
+
+// GRPCServer implements goplugin.GRPCPlugin.
+func (p *served) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
+	p.register(s, broker)
+	return nil
+}
+
+// GRPCClient implements goplugin.GRPCPlugin.
+func (p *served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	panic("a plugin is no client of itself")
 }

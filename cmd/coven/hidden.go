@@ -26,7 +26,7 @@ func newPlugin() *cobra.Command {
 	return &cobra.Command{
 		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			served, ok := shipped(args[0], args[1])
+			served, ok := shipped(plugins.Kind(args[0]), args[1])
 			if !ok {
 				return fmt.Errorf("no %s plugin %q is built in", args[0], args[1])
 			}
@@ -37,8 +37,8 @@ func newPlugin() *cobra.Command {
 }
 
 // shipped returns a plugin that is built in.
-func shipped(kind, name string) (plugins.Served, bool) {
-	if kind == "provider" && name == "claude" {
+func shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
+	if kind == plugins.KindProvider && name == "claude" {
 		return plugins.Provider(claude.Provider{}), true
 	}
 	return plugins.Served{}, false

@@ -121,9 +121,11 @@ func (h *house) start() (*engine, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: launcher.Command, Sockets: private.Path(),
-		Argv: func(kind, name string) ([]string, bool) {
-			_, ok := shipped(kind, name)
-			return []string{self, "plugin", kind, name}, ok
+		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
+			if _, ok := shipped(kind, name); !ok {
+				return plugins.Binary{}, plugins.ErrUnknown
+			}
+			return plugins.Binary{Argv: []string{self, "plugin", string(kind), name}, BuiltIn: true}, nil
 		},
 	})
 	return &engine{

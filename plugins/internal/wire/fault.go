@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/coven-run/coven/plugins/fault"
+)
+
+// pairs are the sentinels and their codes.
+func pairs() map[codes.Code]error {
+	return map[codes.Code]error{
+		codes.Unimplemented:     fault.ErrUnsupported,
+		codes.InvalidArgument:   fault.ErrInvalid,
+		codes.ResourceExhausted: fault.ErrTooLarge,
+		codes.Unavailable:       fault.ErrGone,
+		codes.DeadlineExceeded:  context.DeadlineExceeded,
+		codes.Canceled:          context.Canceled,
+		codes.NotFound:          fs.ErrNotExist,
+		codes.PermissionDenied:  fs.ErrPermission,
+	}
+}
+
+// toWire is what a server returns for err: the code of the sentinel that it
+// wraps, and its words.
+func toWire(err error) error {
+	if err == nil {
+		return nil
+	}
+	for code, sentinel := range pairs() {
+		if errors.Is(err, sentinel) {
+			return status.Error(code, err.Error())
+		}
+	}
+	return status.Error(codes.Unknown, err.Error())
+}
+
+// remote is an error of the other side: its words and what it is.
+type remote struct {
+	text     string
+	sentinel error
+}
+
+func (e *remote) Error() string { return e.text }
+func (e *remote) Unwrap() error { return e.sentinel }
+
+// mostWords bounds, in bytes, what the other side's error may say.
+const mostWords = 4 << 10
+
+// fromWire is what a client returns for err of a call in ctx. When ctx is done,
+// its cause is why.
+func fromWire(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	text := s.Message()
+	if len(text) > mostWords {
+		text = text[:mostWords] + "..."
+	}
+	sentinel, known := pairs()[s.Code()]
+	switch {
+	case !known:
+		return errors.New(text)
+	case s.Code() == codes.Unavailable: // the words are those of gRPC: sockets and connections
+		return fmt.Errorf("%w (%s)", sentinel, text)
+	}
+	return &remote{text: text, sentinel: sentinel}
+}

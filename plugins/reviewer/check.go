@@ -1,0 +1,88 @@
+package reviewer
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/fault"
+)
+
+// The bounds of a review, which is 8 MiB at most as a whole.
+const (
+	MostFindings = 1000
+	MostText     = 16 << 10 // bytes of a message, a suggestion or a summary
+)
+
+// Check says what of a review is not as the contract wants it, naming the
+// finding: fault.ErrInvalid, or nil.
+func (r Review) Check() error {
+	switch {
+	case r.Verdict != Pass && r.Verdict != Fail:
+		return fmt.Errorf("verdict %s is neither pass nor fail: %w", quoted(string(r.Verdict)), fault.ErrInvalid)
+	case len(r.Findings) > MostFindings:
+		return fmt.Errorf("%d findings, at most %d are taken: %w", len(r.Findings), MostFindings, fault.ErrInvalid)
+	case len(r.Suggestions) > MostFindings:
+		return fmt.Errorf("%d suggestions, at most %d are taken: %w", len(r.Suggestions), MostFindings, fault.ErrInvalid)
+	case len(r.Summary) > MostText:
+		return fmt.Errorf("a summary of %d bytes, at most %d are taken: %w", len(r.Summary), MostText, fault.ErrInvalid)
+	}
+	for i, f := range r.Findings {
+		if wrong := f.check(); wrong != "" {
+			return fmt.Errorf("finding %d: %s: %w", i+1, wrong, fault.ErrInvalid)
+		}
+	}
+	for i, s := range r.Suggestions {
+		if len(s) > MostText {
+			return fmt.Errorf("suggestion %d has %d bytes, at most %d are taken: %w", i+1, len(s), MostText, fault.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// check says what is wrong about a finding; empty: nothing.
+func (f Finding) check() string {
+	switch {
+	case f.Severity != Error && f.Severity != Warning && f.Severity != Info:
+		return fmt.Sprintf("severity %s is none of error, warning, info", quoted(string(f.Severity)))
+	case strings.TrimSpace(f.Message) == "":
+		return "it has no message"
+	case len(f.Message) > MostText, len(f.Suggestion) > MostText:
+		return fmt.Sprintf("its message or suggestion is longer than %d bytes", MostText)
+	case f.Line < 0:
+		return fmt.Sprintf("line %d", f.Line)
+	case f.File == "" && f.Line > 0:
+		return fmt.Sprintf("line %d of no file", f.Line)
+	case f.File != "" && !inside(f.File):
+		return fmt.Sprintf("file %s is not a path inside the worktree", quoted(f.File))
+	}
+	return ""
+}
+
+// inside says whether a path is one of the worktree: relative, clean and not
+// leading out.
+func inside(file string) bool {
+	return !path.IsAbs(file) && path.Clean(file) == file && file != "." && file != ".." && !strings.HasPrefix(file, "../") &&
+		!strings.ContainsAny(file, "\x00\n\r")
+}
+
+// mostQuoted is how much of somebody's wrong word is repeated, in bytes.
+const mostQuoted = 80
+
+func quoted(text string) string {
+	if len(text) > mostQuoted {
+		text = text[:mostQuoted] + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// Counted is the review with the verdict that counts: a pass beside a finding of
+// severity Error is a fail. changed says that it was not its own.
+func (r Review) Counted() (counted Review, changed bool) {
+	for _, f := range r.Findings {
+		if f.Severity == Error && r.Verdict == Pass {
+			r.Verdict, changed = Fail, true
+		}
+	}
+	return r, changed
+}
