@@ -35,9 +35,7 @@ func branches(b *strings.Builder, steps []Step, indent string) {
 			b.WriteString("; " + note)
 		}
 		b.WriteString("\n")
-		if s.Loop != nil {
-			branches(b, s.Loop.Steps, indent+below)
-		}
+		branches(b, s.Inner(), indent+below)
 	}
 }
 
@@ -62,6 +60,11 @@ func (s Step) words() string {
 		words = append(words, "script", clip(oneLine(s.Script.Command)))
 	case s.Loop != nil:
 		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
+	case s.Review != nil:
+		words = append(words, "review by "+judgeNames(s.Review.Reviewers))
+	case s.AgentLoop != nil:
+		words = append(words, "agent-loop", "review by "+judgeNames(s.AgentLoop.Reviewers), "arbiter "+s.AgentLoop.Arbiter.Name,
+			"mended with "+promptWords(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
 	case s.Merge != nil && s.Merge.RequireReview:
 		words = append(words, "merge", s.Merge.Strategy, "after a review")
 	case s.Merge != nil:
@@ -74,6 +77,14 @@ func (s Step) words() string {
 		words = append(words, s.Budget.String()+" at most")
 	}
 	return strings.Join(words, ", ")
+}
+
+func judgeNames(judges []Judge) string {
+	var names []string
+	for _, j := range judges {
+		names = append(names, j.Name)
+	}
+	return strings.Join(names, " and ")
 }
 
 func promptWords(prompt string) string {
@@ -104,6 +115,9 @@ func (s Step) ways() []string {
 	}
 	if s.Loop != nil {
 		notes = append(notes, "then "+string(s.Loop.OnMaxIterations))
+	}
+	if s.AgentLoop != nil {
+		notes = append(notes, "then "+string(s.AgentLoop.OnMaxIterations))
 	}
 	return notes
 }

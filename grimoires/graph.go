@@ -93,8 +93,12 @@ func (b *grapher) steps(steps []Step, loop, after, outside string) {
 		if s.ExitLoop {
 			succeeds = func(from, label string) { b.edge(from, outside, label, "exit loop") }
 		}
-		if s.Loop != nil {
+		switch {
+		case s.Loop != nil:
 			b.loop(s, succeeds)
+			continue
+		case s.AgentLoop != nil:
+			b.agentLoop(s, succeeds)
 			continue
 		}
 		succeeds(s.Name, "")
@@ -130,19 +134,54 @@ func times(n int) string {
 // leaving it, to which those of its steps lead that exit it.
 func (b *grapher) loop(s Step, succeeds way) {
 	b.enter(s.Name, "iteration", s.Loop.Steps, 0, s.Name)
-	spent := fmt.Sprintf("after %d iterations", s.Loop.MaxIterations)
-	switch s.Loop.OnMaxIterations {
-	case Continue:
-		succeeds(s.Name, spent)
-	case Fail:
-		b.edge(s.Name, failedNode, spent)
-	default:
-		b.edge(s.Name, blockedNode, spent)
-	}
+	b.exhausted(s.Name, fmt.Sprintf("after %d iterations", s.Loop.MaxIterations), s.Loop.OnMaxIterations, succeeds)
 	left := s.Name + ":left"
 	if slices.ContainsFunc(s.Loop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
 		b.Nodes = append(b.Nodes, Node{ID: left, Type: "left", Loop: s.Name})
 		succeeds(left, "")
 	}
 	b.steps(s.Loop.Steps, s.Name, s.Name, left)
+}
+
+// exhausted draws where a loop leads that has come to its limit.
+func (b *grapher) exhausted(from, spent string, on OnFail, succeeds way) {
+	switch on {
+	case Continue:
+		succeeds(from, spent)
+	case Fail:
+		b.edge(from, failedNode, spent)
+	default:
+		b.edge(from, blockedNode, spent)
+	}
+}
+
+// agentLoop draws an agent-loop: its node, where a round begins, and a node each
+// for the review, the arbiter and the agent that mends.
+func (b *grapher) agentLoop(s Step, succeeds way) {
+	l := s.AgentLoop
+	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"
+	b.enter(s.Name, "round", l.Steps, 0, review)
+	b.steps(l.Steps, s.Name, review, "")
+	b.Nodes = append(b.Nodes,
+		Node{ID: review, Type: reviewType, Loop: s.Name, Text: "review by " + judgeNames(l.Reviewers)},
+		Node{ID: arbiter, Type: "arbiter", Loop: s.Name, Text: "arbiter " + l.Arbiter.Name},
+		Node{ID: fix, Type: agentType, Loop: s.Name, Text: "agent, " + promptWords(l.Fix)})
+	succeeds(review, "pass")
+	b.edge(review, arbiter, "fail")
+	succeeds(arbiter, "not worth another round")
+	b.edge(arbiter, fix, "go on")
+	b.edge(fix, s.Name)
+	spent := fmt.Sprintf("go on after %d rounds", l.MaxIterations)
+	if l.Patience > 0 {
+		spent += fmt.Sprintf(", or %s without fewer findings", plural(l.Patience, "round"))
+	}
+	b.exhausted(arbiter, spent, l.OnMaxIterations, succeeds)
+	b.failure(s, func(string, string) {})
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "one " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -24,8 +24,8 @@ type Grimoire struct {
 	Source      string // the file it came from, or "built in"
 }
 
-// Step is one item of a grimoire: exactly one of Agent, Script, Loop and Merge
-// is set.
+// Step is one item of a grimoire: exactly one of Agent, Script, Loop, Review,
+// AgentLoop and Merge is set.
 type Step struct {
 	Name     string // unique in the grimoire, nested steps included
 	When     string // template that renders to true or false; empty: always
@@ -39,7 +39,10 @@ type Step struct {
 	Agent    *Agent
 	Script   *Script
 	Loop     *Loop
-	Merge    *Merge
+	Review   *Review
+	// AgentLoop is a loop that reviewers end.
+	AgentLoop *AgentLoop
+	Merge     *Merge
 }
 
 // OnFail says what a failed step means for the run.
@@ -78,6 +81,32 @@ type Loop struct {
 	Steps           []Step
 	MaxIterations   int
 	OnMaxIterations OnFail // block, continue or fail
+}
+
+// Judge is a reviewer or an arbiter of a step.
+type Judge struct {
+	Name   string            // what the record calls it; unique in the step
+	Plugin string            // who judges
+	Prompt string            // as Agent.Prompt, rendered into its option "prompt"; empty: none
+	With   map[string]string // its options, as they are
+}
+
+// Review is a step in which reviewers judge the change.
+type Review struct {
+	Reviewers []Judge
+}
+
+// AgentLoop is a step that repeats its steps, has the change reviewed, and has an
+// agent mend what was found, until the reviewers are content or the arbiter says
+// that what they found is not worth another round.
+type AgentLoop struct {
+	Steps           []Step // of each round, before the review; may be none
+	Reviewers       []Judge
+	Arbiter         Judge
+	Fix             string // prompt of the agent that mends; its inputs are findings and reason
+	MaxIterations   int
+	OnMaxIterations OnFail // block, continue or fail
+	Patience        int    // rounds without fewer findings that end it as MaxIterations does; 0: any number
 }
 
 // Merge is a step that lands the task's branch on its target.

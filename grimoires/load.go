@@ -61,12 +61,12 @@ func asErrors(err error) yamldoc.Errors {
 
 // blame records what is wrong with the prompts of steps where the steps name
 // them.
-func (r *reader) blame(faults map[string][]fault) {
+func (r *reader) blame(faults map[use][]fault) {
 	for _, t := range r.found {
 		if t.kind != promptTemplate {
 			continue
 		}
-		for _, f := range faults[t.step] {
+		for _, f := range faults[use{t.step, t.at.Value}] {
 			r.doc.FailAt(t.at, f.line, f.column, f.msg, f.hint)
 		}
 	}
@@ -78,15 +78,18 @@ type prompts struct {
 	grimoire  *Grimoire
 	scope     *scope
 	byName    map[string]Prompt
-	count     map[string]int     // of includes, by step
-	faults    map[string][]fault // of the grimoire's own file, by step
-	elsewhere yamldoc.Errors     // of the prompts' files
+	count     map[string]int  // of includes, by step
+	faults    map[use][]fault // of the grimoire's own file
+	elsewhere yamldoc.Errors  // of the prompts' files
 }
+
+// use is where a prompt is used.
+type use struct{ step, prompt string }
 
 func newPrompts(l *Library, g *Grimoire) *prompts {
 	return &prompts{
 		library: l, grimoire: g, scope: newScope(g),
-		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[string][]fault{},
+		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[use][]fault{},
 	}
 }
 
@@ -97,14 +100,14 @@ func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
 	for s := range g.All() {
-		if s.Merge != nil && s.Merge.Resolve {
-			s.Agent = resolver()
-		}
-		if s.Agent == nil || s.Agent.Prompt == "" {
-			continue
-		}
-		if err := p.step(s); err != nil {
-			return nil, err
+		for _, a := range s.agents() {
+			s.Agent = &a
+			if a.Prompt == "" {
+				continue // said where it stands
+			}
+			if err := p.step(s); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return p, nil
@@ -157,7 +160,10 @@ func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape
 
 func inputs(s Step) []string { return slices.Sorted(maps.Keys(s.Agent.Input)) }
 
-func (p *prompts) fault(s Step, f fault) { p.faults[s.Name] = append(p.faults[s.Name], f) }
+func (p *prompts) fault(s Step, f fault) {
+	at := use{s.Name, s.Agent.Prompt}
+	p.faults[at] = append(p.faults[at], f)
+}
 
 // file takes in the prompt of a name and what it includes. open are the prompts
 // that include it; data is what it sees; missing is told when there is none.

@@ -72,9 +72,9 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: agent, prompt: x, provider: claud"):                  `f.yaml:3:47: "claud" is none of claude (did you mean "claude"?)`,
 		one("name: a, type: script, checks: true, workdir: x"):                   `f.yaml:3:50: checks run at the top of the worktree`,
 		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,
-		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop or merge)`,
-		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is none of agent, script, loop, merge (did you mean "agent"?)`,
-		one("name: a, type: review"):                                                                `f.yaml:3:19: "review" is none of agent, script, loop, merge`,
+		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`,
+		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is none of agent, script, loop, review, agent-loop, merge (did you mean "agent"?)`,
+		one("name: a, type: review"):                                                                `f.yaml:3:3: the step "a" has no reviewers (reviewers: [agent])`,
 		one("name: -a, type: merge"):                                                                `f.yaml:3:10: "-a" cannot be a name`,
 		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:35: there is nothing to wait for: the step is not tried again (retries: 2)`,
 		one("name: a, type: agent"):                                                                 `f.yaml:3:3: the agent step "a" has no prompt`,
@@ -142,10 +142,10 @@ func TestParseErrors(t *testing.T) {
 // unknown type does not make its step unknown.
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
-	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, merge (did you mean "script"?)
+	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, review, agent-loop, merge (did you mean "script"?)
 f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)
 f.yaml:4:66: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
-f.yaml:5:3: a step has no type (type: agent, script, loop or merge)`
+f.yaml:5:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -31,8 +31,10 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	}
 	all := p.elsewhere
 	for s := range g.All() {
-		for _, f := range p.faults[s.Name] {
-			all = append(all, yamldoc.Error{File: g.Source, Line: 1, Column: 1, Msg: f.msg, Hint: f.hint})
+		for _, a := range s.agents() {
+			for _, f := range p.faults[use{s.Name, a.Prompt}] {
+				all = append(all, yamldoc.Error{File: g.Source, Line: 1, Column: 1, Msg: f.msg, Hint: f.hint})
+			}
 		}
 	}
 	if len(all) > 0 {

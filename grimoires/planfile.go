@@ -80,6 +80,29 @@ type stepFile struct {
 	Strategy        written            `yaml:"strategy,omitempty"`
 	Message         written            `yaml:"message,omitempty"`
 	OnConflict      string             `yaml:"on_conflict,omitempty"`
+	Reviewers       []judgeFile        `yaml:"reviewers,omitempty"`
+	Arbiter         *judgeFile         `yaml:"arbiter,omitempty"`
+	Fix             written            `yaml:"fix,omitempty"`
+	Patience        int                `yaml:"patience,omitempty"`
+}
+
+type judgeFile struct {
+	Name   written            `yaml:"name"`
+	Plugin written            `yaml:"plugin"`
+	Prompt written            `yaml:"prompt,omitempty"`
+	With   map[string]written `yaml:"with,omitempty"`
+}
+
+func (j Judge) file() judgeFile {
+	return judgeFile{Name: written(j.Name), Plugin: written(j.Plugin), Prompt: written(j.Prompt), With: dictionary(j.With)}
+}
+
+func judgeFiles(judges []Judge) []judgeFile {
+	var files []judgeFile
+	for _, j := range judges {
+		files = append(files, j.file())
+	}
+	return files
 }
 
 // planComment is the head of plan.yaml.
@@ -196,6 +219,10 @@ func (s Step) file() stepFile {
 	case s.Loop != nil:
 		f.Type, f.Steps = loopType, stepFiles(s.Loop.Steps)
 		f.MaxIterations, f.OnMaxIterations = s.Loop.MaxIterations, s.Loop.OnMaxIterations
+	case s.Review != nil:
+		f.Type, f.Reviewers = reviewType, judgeFiles(s.Review.Reviewers)
+	case s.AgentLoop != nil:
+		s.AgentLoop.file(&f)
 	case s.Merge != nil:
 		f.Type, f.RequireReview = mergeType, &s.Merge.RequireReview
 		f.Strategy, f.Message = written(s.Merge.Strategy), written(s.Merge.Message)
@@ -207,6 +234,12 @@ func (s Step) file() stepFile {
 		}
 	}
 	return f
+}
+
+func (l *AgentLoop) file(f *stepFile) {
+	arbiter := l.Arbiter.file()
+	f.Type, f.Steps, f.Reviewers, f.Arbiter, f.Fix = agentLoopType, stepFiles(l.Steps), judgeFiles(l.Reviewers), &arbiter, written(l.Fix)
+	f.MaxIterations, f.OnMaxIterations, f.Patience = l.MaxIterations, l.OnMaxIterations, l.Patience
 }
 
 // duration writes 15m0s as 15m, and no duration as nothing.

@@ -16,6 +16,7 @@ const (
 	defaultRun        = 2 * time.Hour
 	defaultAgent      = 15 * time.Minute
 	defaultScript     = 5 * time.Minute
+	defaultReview     = 15 * time.Minute
 	defaultIterations = 3
 	defaultRetries    = 1
 	defaultReserve    = 0.1
@@ -28,15 +29,23 @@ const (
 
 // The types of steps.
 const (
-	agentType  = "agent"
-	scriptType = "script"
-	loopType   = "loop"
-	mergeType  = "merge"
+	agentType     = "agent"
+	scriptType    = "script"
+	loopType      = "loop"
+	reviewType    = "review"
+	agentLoopType = "agent-loop"
+	mergeType     = "merge"
 )
 
+// stepTypes are the types of steps, as people are told them.
+func stepTypes() []string {
+	return []string{agentType, scriptType, loopType, reviewType, agentLoopType, mergeType}
+}
+
 var (
-	nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	envRE  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	nameRE   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	pluginRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+	envRE    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 type text = yamldoc.At[string]
@@ -53,9 +62,9 @@ type grimoireKeys struct {
 // stepKeys are the keys of every step.
 type stepKeys struct {
 	Name      text                      `yaml:"name" need:"true" about:"unique in the grimoire: letters, digits, - and _"`
-	Type      text                      `yaml:"type" need:"true" about:"agent, script, loop or merge"`
+	Type      text                      `yaml:"type" need:"true" about:"agent, script, loop, review, agent-loop or merge"`
 	When      text                      `yaml:"when" about:"template that becomes true or false; false skips the step"`
-	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent 15m, script 5m; loop and merge: that of the run"`
+	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent and review 15m, script 5m; others: that of the run"`
 	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: the next step; fail: the task has failed; retry: again, then block"`
 	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how often a failed step is tried again before on_fail counts"`
 	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the second try; twice as long before each one after"`
@@ -165,13 +174,17 @@ func (r *reader) step(n yamldoc.Node, depth int) Step {
 		return r.script(n, depth)
 	case loopType:
 		return r.loop(n, depth)
+	case reviewType:
+		return r.review(n, depth)
+	case agentLoopType:
+		return r.agentLoop(n, depth)
 	case mergeType:
 		return r.merge(n, depth)
 	}
 	if !kind.Set() {
-		r.doc.Fail(n, "a step has no type", "type: agent, script, loop or merge")
+		r.doc.Fail(n, "a step has no type", "type: "+strings.Join(stepTypes(), ", "))
 	} else {
-		r.doc.OneOf(kind, agentType, scriptType, loopType, mergeType)
+		r.doc.OneOf(kind, stepTypes()...)
 	}
 	return Step{Name: r.doc.Text(n, "name").Value}
 }

@@ -135,15 +135,9 @@ func (r *reader) loop(n yamldoc.Node, depth int) Step {
 	var k loopKeys
 	r.doc.DecodeNode(n, &k)
 	s := r.common(n, k.Step, depth, 0)
-	if k.MaxIterations.Set() && (k.MaxIterations.Value < 1 || k.MaxIterations.Value > maxIterations) {
-		r.doc.Fail(k.MaxIterations, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
-	}
 	s.Loop = &Loop{
-		Steps: r.inner(n, k.Steps, depth+1), MaxIterations: k.MaxIterations.Or(defaultIterations),
-		OnMaxIterations: OnFail(k.OnMaxIterations.Or(string(Block))),
-	}
-	if s.Loop.OnMaxIterations == "exit" {
-		s.Loop.OnMaxIterations = Fail
+		Steps: r.inner(n, k.Steps, depth+1), MaxIterations: r.iterations(k.MaxIterations),
+		OnMaxIterations: onMaxIterations(k.OnMaxIterations),
 	}
 	return s
 }

@@ -13,13 +13,18 @@ func Schema() *schema.Schema {
 // stepSchema chooses the schema of a step by its type.
 func stepSchema() *schema.Schema {
 	step := &schema.Schema{Type: "object", Required: []string{"name", "type"}, Properties: schema.Of(struct {
-		Type text `yaml:"type" oneof:"agent|script|loop|merge"`
+		Type text `yaml:"type" oneof:"agent|script|loop|review|agent-loop|merge"`
 	}{}).Properties}
 	for _, kind := range []struct {
 		name string
 		of   *schema.Schema
 	}{
-		{agentType, agentSchema()}, {scriptType, scriptSchema()}, {loopType, loopSchema()}, {mergeType, schema.Of(mergeKeys{})},
+		{agentType, agentSchema()},
+		{scriptType, scriptSchema()},
+		{loopType, loopSchema()},
+		{reviewType, reviewSchema()},
+		{agentLoopType, agentLoopSchema()},
+		{mergeType, schema.Of(mergeKeys{})},
 	} {
 		is := schema.Of(struct {
 			Type text `yaml:"type" need:"true"`
@@ -49,6 +54,30 @@ func loopSchema() *schema.Schema {
 	s := schema.Of(loopKeys{})
 	set(s, "steps", listOf("#/$defs/step"))
 	return s
+}
+
+func reviewSchema() *schema.Schema {
+	s := schema.Of(reviewKeys{})
+	set(s, "reviewers", judgesSchema())
+	return s
+}
+
+func agentLoopSchema() *schema.Schema {
+	s := schema.Of(agentLoopKeys{})
+	set(s, "steps", listOf("#/$defs/step"))
+	set(s, "reviewers", judgesSchema())
+	set(s, "arbiter", judgeSchema())
+	return s
+}
+
+// judgeSchema is the schema of a plugin that judges: its name, or a map.
+func judgeSchema() *schema.Schema {
+	return &schema.Schema{AnyOf: []*schema.Schema{schema.Text(), schema.Of(judgeKeys{})}}
+}
+
+func judgesSchema() *schema.Schema {
+	one := uint64(1)
+	return &schema.Schema{Type: "array", Items: judgeSchema(), MinItems: &one}
 }
 
 // MatchersSchema is the JSON Schema of the rules that choose grimoires.

@@ -86,8 +86,8 @@ func (s *scope) add(steps []Step, loops []string) {
 		if step.Output != "" {
 			s.outputs[step.Output] = append(s.outputs[step.Output], step.Name)
 		}
-		if step.Loop != nil {
-			s.add(step.Loop.Steps, append(slices.Clone(loops), step.Name))
+		if inner := step.Inner(); len(inner) > 0 {
+			s.add(inner, append(slices.Clone(loops), step.Name))
 		}
 	}
 }

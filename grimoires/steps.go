@@ -12,11 +12,33 @@ func walk(steps []Step, yield func(Step) bool) bool {
 		if !yield(s) {
 			return false
 		}
-		if s.Loop != nil && !walk(s.Loop.Steps, yield) {
+		if !walk(s.Inner(), yield) {
 			return false
 		}
 	}
 	return true
+}
+
+// Inner are the steps inside a step.
+func (s Step) Inner() []Step {
+	switch {
+	case s.Loop != nil:
+		return s.Loop.Steps
+	case s.AgentLoop != nil:
+		return s.AgentLoop.Steps
+	}
+	return nil
+}
+
+// Reviewers are those who judge the change in a step.
+func (s Step) Reviewers() []Judge {
+	switch {
+	case s.Review != nil:
+		return s.Review.Reviewers
+	case s.AgentLoop != nil:
+		return s.AgentLoop.Reviewers
+	}
+	return nil
 }
 
 // OnlyChecks reports whether the step has no purpose without checks: it runs
@@ -44,11 +66,37 @@ func (s Step) OnlyChecks() bool {
 // HasAgents reports whether a run can need an agent.
 func (g *Grimoire) HasAgents() bool {
 	for s := range g.All() {
-		if s.Agent != nil || s.Merge != nil && s.Merge.Resolve {
+		if len(s.agents()) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// agents are the agents that coven itself gives work in a step, and those whom
+// its judges are likely to ask, with the prompts that they get.
+func (s Step) agents() []Agent {
+	var all []Agent
+	switch {
+	case s.Agent != nil:
+		all = append(all, *s.Agent)
+	case s.Merge != nil && s.Merge.Resolve:
+		all = append(all, Agent{Prompt: ResolvePrompt, Input: map[string]string{"files": "", "target": ""}})
+	case s.AgentLoop != nil:
+		all = append(all, Agent{Prompt: s.AgentLoop.Fix, Input: map[string]string{"findings": "", "reason": ""}})
+		all = append(all, s.AgentLoop.Arbiter.agents()...)
+	}
+	for _, j := range s.Reviewers() {
+		all = append(all, j.agents()...)
+	}
+	return all
+}
+
+func (j Judge) agents() []Agent {
+	if j.Prompt == "" {
+		return nil
+	}
+	return []Agent{{Prompt: j.Prompt}}
 }
 
 // Agents are the agents that steps can name.
@@ -64,7 +112,13 @@ const resolveByAgent = "agent"
 // target. Its inputs are files, one path a line, and target, a branch.
 const ResolvePrompt = "resolve-conflict"
 
-// resolver is the agent of a merge step that resolves conflicts.
-func resolver() *Agent {
-	return &Agent{Prompt: ResolvePrompt, Input: map[string]string{"files": "", "target": ""}}
-}
+// ReviewPrompt and ArbiterPrompt are the prompts of the judges "agent", unless a
+// grimoire gives them another; FixPrompt is that of the agent that mends.
+const (
+	ReviewPrompt  = "review"
+	ArbiterPrompt = "is-actionable"
+	FixPrompt     = "apply-review"
+)
+
+// AgentJudge is the judge that asks an agent.
+const AgentJudge = "agent"

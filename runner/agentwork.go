@@ -93,8 +93,8 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
-	if b.spending.wait != nil && (err != nil || report.Kind != agent.None) {
-		return report, b.spending.wait // one that came to its end has: the next does not begin
+	if wait := b.spending.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+		return report, wait // one that came to its end has: the next does not begin
 	}
 	return report, err
 }
@@ -231,13 +231,13 @@ func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.A
 	if err := w.emit(event.AgentStarted, c.Path, start); err != nil {
 		return agent.Report{}, err
 	}
-	b.spending.begun()
+	tally := b.spending.tally()
 	report, err := w.Agents.Run(ctx, AgentRun{
 		Path: c.Path, Key: w.key(c.Path), Conversation: start.Conversation, Resume: start.Resumed,
 		Prompt: start.Prompt, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider,
-		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: b.spending.spend,
+		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: tally.spend,
 	})
-	b.spending.ended(report)
+	tally.ended(report)
 	return report, err
 }
 

@@ -27,7 +27,7 @@ func Build(plan *grimoires.Plan) Step {
 // when there are any that use it.
 func reserve(g *grimoires.Grimoire) float64 {
 	for s := range g.All() {
-		if s.Merge != nil && s.Merge.Resolve {
+		if s.Merge != nil && s.Merge.Resolve || len(s.Reviewers()) > 0 {
 			return g.Reserve
 		}
 	}
@@ -74,6 +74,10 @@ func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
 		return agentStep{spec.Name, *spec.Agent, plan}
 	case spec.Script != nil:
 		return scriptStep{spec.Name, *spec.Script, tmpl.NewCommand(spec.Name, spec.Script.Command), spec.Script.Secrets(), plan}
+	case spec.Review != nil:
+		return reviewStep{spec.Name, *spec.Review, plan}
+	case spec.AgentLoop != nil:
+		return agentLoop{spec.Name, *spec.AgentLoop, buildAll(plan, spec.AgentLoop.Steps), plan}
 	case spec.Merge != nil:
 		return mergeStep{spec.Name, *spec.Merge, plan}
 	default:

@@ -15,7 +15,10 @@ import (
 
 // call asks for the work of a leaf and makes an outcome of its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
-	c.Step, c.Path, c.Tolerated, c.Budgets = name, s.at.leaf(name, s.attempt), s.tolerant, s.budgets
+	c.Path, c.Tolerated, c.Budgets = s.at.leaf(name, s.attempt), s.tolerant, s.budgets
+	if c.Step == "" {
+		c.Step = name
+	}
 	r, err := s.leaves.Do(ctx, c)
 	if err != nil {
 		return Outcome{Path: c.Path}, err

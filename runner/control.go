@@ -59,12 +59,12 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 	s.saw(l.name, WayExhausted)
 	last.Path = strings.Join(outer.iteration(name, l.max), "/") + "/"
-	return l.exhausted(last), nil
+	return exhausted(l.name, l.onMax, last), nil
 }
 
 // exhausted is the outcome of a loop that never exited.
-func (l loop) exhausted(last Outcome) Outcome {
-	switch l.onMax {
+func exhausted(name string, onMax grimoires.OnFail, last Outcome) Outcome {
+	switch onMax {
 	case grimoires.Continue:
 		last.Verdict = Passed
 	case grimoires.Fail:
@@ -73,7 +73,7 @@ func (l loop) exhausted(last Outcome) Outcome {
 		last.Verdict, last.Status = Stopped, Blocked
 	}
 	if last.Verdict == Stopped {
-		why := "loop " + l.name + " reached its limit of iterations"
+		why := "loop " + name + " reached its limit of iterations"
 		if last.Result.Error != "" {
 			why += ": " + last.Result.Error
 		}

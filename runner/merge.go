@@ -18,6 +18,7 @@ type MergeInput struct {
 	Checks        []string        `json:"checks,omitempty"`
 	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
 	RequireReview bool            `json:"require_review"`
+	Reviewed      string          `json:"reviewed,omitempty"` // patch id that reviewers saw last; empty: there were none
 }
 
 // mostResolves is how often an agent may resolve conflicts of one landing.
@@ -104,6 +105,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview,
+		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewed,
 	}})
 }

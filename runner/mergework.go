@@ -117,7 +117,7 @@ func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 	if failed, err := w.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
-	if err := w.review(c, candidate); err != nil {
+	if err := w.approval(c, candidate); err != nil {
 		return event.Landing{}, Result{}, err
 	}
 	text := c.Merge.Message
@@ -200,24 +200,19 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	return true
 }
 
-// review returns nil when the candidate's patch is approved, or does not need
-// to be; otherwise it asks and waits.
-func (w *Workshop) review(c Call, candidate Candidate) error {
-	if !c.Merge.RequireReview {
+// approval returns nil when the candidate's patch is approved, or does not need
+// to be; otherwise it asks and waits. What reviewers have not seen as it is always
+// needs a person.
+func (w *Workshop) approval(c Call, candidate Candidate) error {
+	unseen := c.Merge.Reviewed != "" && c.Merge.Reviewed != candidate.Patch
+	if !c.Merge.RequireReview && !unseen {
 		return nil
 	}
-	asked := false
-	for _, e := range w.remembered() {
-		var r event.Review
-		if e.Path != c.Path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil || r.Patch != candidate.Patch {
-			continue
-		}
-		if e.Type == event.ReviewAnswered && r.Approved {
-			return nil
-		}
-		asked = true
+	asked, approved := w.askedAbout(c.Path, candidate.Patch)
+	if approved {
+		return nil
 	}
-	if w.Approve != "" {
+	if w.Approve != "" && !unseen {
 		return w.emit(event.ReviewAnswered, c.Path, event.Review{Patch: candidate.Patch, Approved: true, By: w.Approve})
 	}
 	if !asked {
@@ -225,7 +220,23 @@ func (w *Workshop) review(c Call, candidate Candidate) error {
 			return err
 		}
 	}
-	return &Wait{Reason: "review", Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	detail := "the change is ready and waits for a person's approval"
+	if unseen {
+		detail = "the change is not what the reviewers saw: it waits for a person's approval"
+	}
+	return &Wait{Reason: "review", Detail: detail, Next: "approve"}
+}
+
+// askedAbout says whether a person was asked about a patch, and approved it.
+func (w *Workshop) askedAbout(path, patch string) (asked, approved bool) {
+	for _, e := range w.remembered() {
+		var r event.Review
+		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil || r.Patch != patch {
+			continue
+		}
+		asked, approved = true, approved || e.Type == event.ReviewAnswered && r.Approved
+	}
+	return asked, approved
 }
 
 func landed(l event.Landing, c Call) Result {

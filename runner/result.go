@@ -22,6 +22,10 @@ type Result struct {
 	Tree      string          `json:"tree,omitempty"`
 	Files     []string        `json:"files,omitempty"` // what the step changed
 	Receipts  []event.Receipt `json:"receipts,omitempty"`
+	Opinions  []event.Opinion `json:"opinions,omitempty"`  // of a review
+	Patch     string          `json:"patch,omitempty"`     // patch id that a review is about
+	Decided   bool            `json:"decided,omitempty"`   // an arbiter has
+	Continue  bool            `json:"continue,omitempty"`  // what it decided: another round is worth it
 	Usage     provider.Usage  `json:"usage,omitzero"`      // of the last run of its agent
 	Used      budget.Amount   `json:"used,omitzero"`       // by all runs of the leaf, those that were cut off among them
 	Over      string          `json:"over,omitempty"`      // path of the step whose time was up

@@ -67,9 +67,16 @@ type spending struct {
 	workshop *Workshop
 	budgets  []budgetLeft
 	before   budget.Amount // by runs of the leaf that were cut off
-	now      budget.Amount // by the runs of this process
-	agent    budget.Amount // part of now: by the agent at work
-	wait     *Wait         // set when a budget is exceeded
+
+	mu   sync.Mutex
+	now  budget.Amount // by the runs of this process
+	wait *Wait         // set when a budget is exceeded
+}
+
+// tally is what one run of an agent has used so far: part of its leaf's spending.
+type tally struct {
+	*spending
+	used budget.Amount
 }
 
 // budgetLeft is a budget, with what has been used of it before.
@@ -112,6 +119,9 @@ func (w *Workshop) book() *ledger.Ledger {
 	}
 	return w.ledger
 }
+
+// amount is what an agent used, in the terms of a budget.
+func (w *Workshop) amount(u event.Usage) budget.Amount { return w.book().Amount(u) }
 
 // raised is what a budget allows with what persons have added to it.
 func raised(b Budget, events []event.Event) budget.Amount {
@@ -169,49 +179,63 @@ func (s *spending) clock(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// begun says that another run of the leaf's agent begins.
-func (s *spending) begun() { s.agent = budget.Amount{} }
+// tally begins the account of a run of an agent.
+func (s *spending) tally() *tally { return &tally{spending: s} }
 
-// spend takes what the agent at work has used so far. The error says that it
-// must stop.
-func (s *spending) spend(u event.Usage) error {
-	if text := s.book(s.workshop.book().Amount(u)); text != "" {
-		s.wait = purseSpent(text)
+// spend takes what the agent has used so far. The error says that it must stop.
+func (t *tally) spend(u event.Usage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := t.book(t.workshop.amount(u)); text != "" {
+		t.wait = purseSpent(text)
 	}
-	for _, b := range s.budgets {
-		if text := b.Max.Exceeds(b.used.Add(s.now)); text != "" {
-			s.wait = spent(b.Budget, text, b.Max.Like(b.used.Add(s.now)))
+	for _, b := range t.budgets {
+		if text := b.Max.Exceeds(b.used.Add(t.now)); text != "" {
+			t.wait = spent(b.Budget, text, b.Max.Like(b.used.Add(t.now)))
 		}
 	}
-	if s.wait != nil {
-		return s.wait
+	if t.wait != nil {
+		return t.wait
 	}
 	return nil
 }
 
-// book puts what the agent at work has used into the account, and says what of the
-// purse is exceeded by that.
-func (s *spending) book(amount budget.Amount) string {
-	more := amount.Sub(s.agent)
-	s.agent, s.now = amount, s.now.Add(more)
-	return s.workshop.Purse.take(more)
+// book puts what the agent has used into the account, and says what of the purse
+// is exceeded by that.
+func (t *tally) book(amount budget.Amount) string {
+	more := amount.Sub(t.used)
+	t.used, t.now = amount, t.now.Add(more)
+	return t.workshop.Purse.take(more)
 }
 
 // ended takes an agent's last word: what a run that came to its end cost is what
 // its CLI says.
-func (s *spending) ended(r agent.Report) {
+func (t *tally) ended(r agent.Report) {
 	if r.Used == (event.Usage{}) {
 		return // it never began
 	}
-	amount := s.workshop.book().Amount(r.Used)
+	amount := t.workshop.amount(r.Used)
 	if r.Kind == agent.None && r.Used.Cost > 0 {
 		amount.USD = r.Used.Cost
 	}
-	s.book(amount) // whoever comes next finds what is exceeded
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.book(amount) // whoever comes next finds what is exceeded
+}
+
+// waits is the budget that is exceeded, nil while none is.
+func (s *spending) waits() *Wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wait
 }
 
 // total is what the leaf has used, its time in this process left out.
-func (s *spending) total() budget.Amount { return s.before.Add(s.now) }
+func (s *spending) total() budget.Amount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.before.Add(s.now)
+}
 
 // isSpent says whether an error means that a budget is spent.
 func isSpent(err error) bool {

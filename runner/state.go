@@ -37,6 +37,8 @@ type State struct {
 	receipts []event.Receipt // of scripts and checks
 	tree     string          // the worktree after the last leaf
 	summary  string          // of the first agent: what the change is about
+	said     string          // by the last agent that worked
+	reviewed string          // patch id of the last review
 }
 
 type loopState struct {
@@ -120,6 +122,12 @@ func (s *State) done(r Result) {
 	if s.summary == "" {
 		s.summary = r.Summary
 	}
+	if r.Agent != "" {
+		s.said = r.Output
+	}
+	if r.Patch != "" {
+		s.reviewed = r.Patch
+	}
 }
 
 // proofs are the receipts of what ran on the tree as it is now.
@@ -177,7 +185,9 @@ const (
 	WayFailed    Way = "failed"
 	WaySkipped   Way = "skipped"        // when was false
 	WayExited    Way = "exited"         // a loop, by a step in it
-	WayExhausted Way = "max_iterations" // a loop
+	WayExhausted Way = "max_iterations" // a loop or an agent-loop
+	WayContent   Way = "content"        // an agent-loop, by its reviewers
+	WayEnough    Way = "not_actionable" // an agent-loop, by its arbiter
 )
 
 func (s *State) saw(step string, way Way) {

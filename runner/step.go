@@ -20,14 +20,16 @@ type Leaves interface {
 }
 
 // Call asks for the work of one leaf: plain data. Exactly one of Agent, Script,
-// Merge and Pause is set.
+// Review, Arbiter, Merge and Pause is set.
 type Call struct {
-	Path   string       `json:"path"` // step path with attempt: tests[2]/fix#1
-	Step   string       `json:"step"` // the step's name
-	Agent  *AgentInput  `json:"agent,omitempty"`
-	Script *ScriptInput `json:"script,omitempty"`
-	Merge  *MergeInput  `json:"merge,omitempty"`
-	Pause  *PauseInput  `json:"pause,omitempty"`
+	Path    string        `json:"path"` // step path with attempt: tests[2]/fix#1
+	Step    string        `json:"step"` // the step's name; of a leaf of an agent-loop quality/review
+	Agent   *AgentInput   `json:"agent,omitempty"`
+	Script  *ScriptInput  `json:"script,omitempty"`
+	Review  *ReviewInput  `json:"review,omitempty"`
+	Arbiter *ArbiterInput `json:"arbiter,omitempty"`
+	Merge   *MergeInput   `json:"merge,omitempty"`
+	Pause   *PauseInput   `json:"pause,omitempty"`
 	// Tolerated says that the run goes on when the leaf fails.
 	Tolerated bool `json:"tolerated,omitempty"`
 	// Budgets are those that hold for the leaf. They are no part of what it is
@@ -47,6 +49,10 @@ func (c Call) Kind() string {
 		return "agent"
 	case c.Script != nil:
 		return "script"
+	case c.Review != nil:
+		return "review"
+	case c.Arbiter != nil:
+		return "arbiter"
 	case c.Pause != nil:
 		return "pause"
 	default:

@@ -26,6 +26,7 @@ type Workshop struct {
 	Branch   branch
 	Lander   lander
 	Agents   agents
+	Judges   judges
 	Commands commands
 	Logs     logs
 	// Approve answers a merge review by itself; empty: a person does. It is who
@@ -94,6 +95,7 @@ type AgentRun struct {
 	Provider     string   // empty: the plan's
 	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir      string   // relative to the worktree
+	ReadOnly     bool     // it may read the worktree, and nothing else
 	Transcript   io.Writer
 	// Spend is told what the run has used so far after each answer of the model;
 	// an error stops the agent.
@@ -181,6 +183,10 @@ func (w *Workshop) do(ctx context.Context, c Call, b beginning) (Result, error) 
 		return w.agent(ctx, c, b)
 	case c.Script != nil:
 		return w.script(ctx, c, b)
+	case c.Review != nil:
+		return w.review(ctx, c, b)
+	case c.Arbiter != nil:
+		return w.arbiter(ctx, c, b)
 	default:
 		return w.merge(ctx, c)
 	}

@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,32 @@ func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 		return Diff{}, fmt.Errorf("diff of %s: %w", w.TaskID, err)
 	}
 	return diff, nil
+}
+
+// Parts are the pieces of the patch, one for each of Files, in their order.
+func (d Diff) Parts() []string {
+	const head = "diff --git "
+	parts := make([]string, 0, len(d.Files))
+	for rest := d.Patch; rest != ""; {
+		end := strings.Index(rest[1:], "\n"+head) + 2 // lines of content begin with a space, + or -
+		if end == 1 {
+			end = len(rest)
+		}
+		parts = append(parts, rest[:end])
+		rest = rest[end:]
+	}
+	return parts
+}
+
+// Of is the patch of some files: by their paths, or by those that they had.
+func (d Diff) Of(paths ...string) string {
+	var b strings.Builder
+	for i, part := range d.Parts() {
+		if i < len(d.Files) && (slices.Contains(paths, d.Files[i].Path) || d.Files[i].OldPath != "" && slices.Contains(paths, d.Files[i].OldPath)) {
+			b.WriteString(part)
+		}
+	}
+	return b.String()
 }
 
 func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/tmpl"
@@ -58,7 +59,7 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
 	}
-	system, err := systemText(root)
+	system, err := systemText(root, run.ReadOnly)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -70,16 +71,22 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
-	c.mail.anew()
+	tools, held, messages := granted(), permission.OfBuild(), c.mail.messages
+	if run.ReadOnly {
+		// Whoever speaks, speaks to the agent whose work is judged.
+		tools, held, messages = []string{provider.ToolRead}, permission.OfReader(), nil
+	} else {
+		c.mail.anew()
+	}
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
 	tab := &tab{crew: c.crew, account: account}
 	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: system, Model: run.Model, Tools: granted(),
+		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.idle, Spend: run.Spend,
-		Gate: gate.New(root, c.site, emit), Transcript: run.Transcript, Messages: c.mail.messages, Emit: emit,
+		Gate: gate.New(root, held, c.site, emit), Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
 		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
@@ -128,7 +135,7 @@ func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 
 // systemText is what coven adds to the system prompt of an agent. The files are
 // read through an os.Root: a link out of the worktree gives nothing.
-func systemText(root string) (string, error) {
+func systemText(root string, readOnly bool) (string, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return "", fmt.Errorf("open the worktree: %w", err)
@@ -146,7 +153,10 @@ func systemText(root string) (string, error) {
 		}
 		parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
 	}
-	return strings.Join(append(parts, "# How your work is taken\n\n"+runner.ClaimContract), "\n\n"), nil
+	if !readOnly {
+		parts = append(parts, "# How your work is taken\n\n"+runner.ClaimContract)
+	}
+	return strings.Join(parts, "\n\n"), nil
 }
 
 // commands runs shell commands: runner's interface.

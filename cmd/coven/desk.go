@@ -231,7 +231,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: agents{c}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Agents: agents{c}, Judges: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Purse: d.purse,
 		},
 	}

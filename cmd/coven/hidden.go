@@ -7,7 +7,10 @@ import (
 
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/agent"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/rules"
 )
 
 // The commands below are started by coven itself, or by an agent CLI that coven
@@ -36,10 +39,17 @@ func newPlugin() *cobra.Command {
 	}
 }
 
+// builtins are the plugins that are built in.
+func builtins() map[plugins.Kind]map[string]plugins.Served {
+	return map[plugins.Kind]map[string]plugins.Served{
+		plugins.KindProvider: {"claude": plugins.Provider(claude.Provider{})},
+		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
+		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
+	}
+}
+
 // shipped returns a plugin that is built in.
 func shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
-	if kind == plugins.KindProvider && name == "claude" {
-		return plugins.Provider(claude.Provider{}), true
-	}
-	return plugins.Served{}, false
+	served, ok := builtins()[kind][name]
+	return served, ok
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/plugins/arbiter"
 )
 
 // Session is the data of SessionStarted.
@@ -62,7 +63,7 @@ type Ended struct {
 
 // StepStart is the data of StepStarted.
 type StepStart struct {
-	Kind     string `json:"kind"`               // agent, script, merge
+	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
 }
@@ -191,6 +192,16 @@ type Review struct {
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
 	Reason   string `json:"reason,omitempty"`
+}
+
+// Opinion is the data of ReviewGiven: what a reviewer said of a change.
+type Opinion struct {
+	arbiter.Opinion
+	Tree        string   `json:"tree"` // the worktree that it is about
+	Suggestions []string `json:"suggestions,omitempty"`
+	Summary     string   `json:"summary,omitempty"`
+	Flagged     bool     `json:"flagged,omitempty"`   // it said pass beside an error: that counts as fail
+	Truncated   string   `json:"truncated,omitempty"` // what of the change it was not shown
 }
 
 // Claim is the data of TaskClaimed.

@@ -57,6 +57,8 @@ const (
 	CheckStarted Type = "check.started" // Check
 	CheckEnded   Type = "check.ended"   // Receipt
 
+	ReviewGiven Type = "review.given" // Opinion: what one reviewer said
+
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
 	MergeBegun     Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
@@ -91,4 +93,14 @@ func (e Event) Decode(into any) error {
 		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 	}
 	return nil
+}
+
+// LeafOf is the path of the leaf that a path is of, or inside: agents that a
+// reviewer asks have the path of its review with its name behind it.
+func LeafOf(path string) string {
+	at := strings.LastIndexByte(path, '#') + 1
+	if end := strings.IndexByte(path[at:], '/'); at > 0 && end >= 0 {
+		return path[:at+end]
+	}
+	return path
 }

@@ -38,6 +38,7 @@ type snapshots interface {
 // Gate decides about the calls of one agent in one worktree.
 type Gate struct {
 	root      string
+	held      []permission.Name
 	snapshots snapshots
 	emit      func(t event.Type, data any) error
 
@@ -46,9 +47,9 @@ type Gate struct {
 }
 
 // New returns the gate of the agent that works in the worktree root: absolute,
-// with links resolved. emit makes an event durable.
-func New(root string, s snapshots, emit func(event.Type, any) error) *Gate {
-	return &Gate{root: root, snapshots: s, emit: emit, decided: map[string]bool{}}
+// with links resolved, and holds some permissions. emit makes an event durable.
+func New(root string, held []permission.Name, s snapshots, emit func(event.Type, any) error) *Gate {
+	return &Gate{root: root, held: held, snapshots: s, emit: emit, decided: map[string]bool{}}
 }
 
 // Decide answers a call. An error of the gate itself denies.
@@ -104,5 +105,5 @@ func (g *Gate) permit(s subject) permission.Decision {
 		}
 		req.Path = place
 	}
-	return permission.Decide(g.root, req)
+	return permission.Decide(g.root, g.held, req)
 }

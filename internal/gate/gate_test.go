@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/permission"
 )
 
 // fake is a worktree that counts its snapshots, and a record of decisions.
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := &fake{}
-		g := gate.New(root, f, f.emit)
+		g := gate.New(root, permission.OfBuild(), f, f.emit)
 		call := gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}
 		v := g.Decide(t.Context(), call)
 		if v.Allow != tt.allow || f.snapshots != tt.snapshots || !strings.Contains(v.Message, tt.reason) {
@@ -89,11 +90,11 @@ func TestDecide(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	write := gate.Call{ID: "t1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}
 	f := &fake{broken: errors.New("disk full")}
-	if v := gate.New(t.TempDir(), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
+	if v := gate.New(t.TempDir(), permission.OfBuild(), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
 		t.Errorf("without a snapshot: %+v", v)
 	}
 	f = &fake{full: errors.New("no space")}
-	g := gate.New(t.TempDir(), f, f.emit)
+	g := gate.New(t.TempDir(), permission.OfBuild(), f, f.emit)
 	if v := g.Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "no space") {
 		t.Errorf("without a record: %+v", v)
 	}

@@ -25,13 +25,19 @@ type Ledger struct {
 
 // leaf is a leaf that began and has no result.
 type leaf struct {
-	path  string
-	at    time.Time     // since when the session has been at work on it; zero: it is not
-	runs  budget.Amount // of its agents before the last, and the time up to at
-	agent budget.Amount // of the last one
+	path   string
+	at     time.Time                // since when the session has been at work on it; zero: it is not
+	runs   budget.Amount            // of its agents that are over, and the time up to at
+	agents map[string]budget.Amount // of the last one, by path: those that reviewers ask work at the same time
 }
 
-func (l leaf) amount() budget.Amount { return l.runs.Add(l.agent) }
+func (l leaf) amount() budget.Amount {
+	sum := l.runs
+	for _, used := range l.agents {
+		sum = sum.Add(used)
+	}
+	return sum
+}
 
 // New returns an empty ledger.
 func New(prices budget.Prices) *Ledger {
@@ -49,11 +55,11 @@ func (l *Ledger) Read(events []event.Event) {
 func (l *Ledger) take(e event.Event) {
 	isOpen := l.open.path != ""
 	switch {
-	case isOpen && e.Path == l.open.path && e.Type != event.StepCompleted:
+	case isOpen && event.LeafOf(e.Path) == l.open.path && e.Type != event.StepCompleted:
 		l.work(e)
 	case e.Type == event.StepStarted:
 		l.close()
-		l.open = leaf{path: e.Path, at: e.Time}
+		l.open = leaf{path: e.Path, at: e.Time, agents: map[string]budget.Amount{}}
 	case e.Type == event.StepCompleted:
 		l.complete(e)
 	case isOpen && e.Type == event.SessionResumed:
@@ -75,11 +81,12 @@ func (l *Ledger) work(e event.Event) {
 		l.pause(e.Time)
 		l.open.at = e.Time
 	case event.AgentStarted:
-		l.open.runs, l.open.agent = l.open.amount(), budget.Amount{}
+		l.open.runs = l.open.runs.Add(l.open.agents[e.Path])
+		delete(l.open.agents, e.Path)
 	case event.AgentUsage:
 		var u event.Usage
 		if e.Decode(&u) == nil {
-			l.open.agent = l.Amount(u)
+			l.open.agents[e.Path] = l.Amount(u)
 		}
 	}
 }

@@ -1,14 +1,15 @@
 // Package permission decides what an agent may do. It is pure: a request and
 // the facts that belong to it go in, a decision with its reason comes out.
 //
-// The rules here are the built-in ones of the primary agent "build": files
-// inside its worktree may be read and written, except git's and coven's own;
-// shell commands may run; everything else is denied.
+// An agent holds some permissions, and each has its own bound: files inside the
+// worktree may be read and written, except git's and coven's own; shell commands
+// may run. Everything else is denied.
 package permission
 
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,12 @@ const (
 	// holds it.
 	Unknown Name = "unknown"
 )
+
+// OfBuild are the permissions of the primary agent "build".
+func OfBuild() []Name { return []Name{FileRead, FileWrite, BashExecute} }
+
+// OfReader are the permissions of an agent that a reviewer or an arbiter asks.
+func OfReader() []Name { return []Name{FileRead} }
 
 // Request is one action that an agent asks for.
 type Request struct {
@@ -41,9 +48,12 @@ type Decision struct {
 	Reason string // one line: the rule that decided
 }
 
-// Decide answers a request of an agent whose worktree is root: absolute,
-// clean, links resolved.
-func Decide(root string, req Request) Decision {
+// Decide answers a request of an agent that holds some permissions and whose
+// worktree is root: absolute, clean, links resolved.
+func Decide(root string, held []Name, req Request) Decision {
+	if req.Permission != Unknown && !slices.Contains(held, req.Permission) {
+		return deny("%s is not granted to this agent", req.Permission)
+	}
 	switch req.Permission {
 	case FileRead, FileWrite:
 		return decidePath(root, req)

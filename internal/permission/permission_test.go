@@ -66,13 +66,13 @@ func TestDecidePath(t *testing.T) {
 }
 
 func TestDecideOther(t *testing.T) {
-	if d := permission.Decide("/w", permission.Request{Permission: permission.BashExecute, Command: "ls"}); !d.Allow {
+	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.BashExecute, Command: "ls"}); !d.Allow {
 		t.Errorf("bash.execute: %s", d.Reason)
 	}
-	if d := permission.Decide("/w", permission.Request{Permission: permission.Unknown}); d.Allow {
+	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.Unknown}); d.Allow {
 		t.Error("an unknown tool is allowed")
 	}
-	if d := permission.Decide("/w", permission.Request{Permission: permission.FileRead, Path: "relative"}); d.Allow {
+	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.FileRead, Path: "relative"}); d.Allow {
 		t.Error("an unresolved path is allowed")
 	}
 }
@@ -118,12 +118,26 @@ func decide(root string, name permission.Name, path string) permission.Decision 
 	if err != nil {
 		return permission.Decision{Reason: err.Error()}
 	}
-	return permission.Decide(root, permission.Request{Permission: name, Path: place})
+	return permission.Decide(root, permission.OfBuild(), permission.Request{Permission: name, Path: place})
 }
 
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An agent that only reads is denied what others are granted.
+func TestOfReader(t *testing.T) {
+	for _, req := range []permission.Request{
+		{Permission: permission.FileWrite, Path: "/w/a"}, {Permission: permission.BashExecute, Command: "ls"}, {Permission: permission.Unknown},
+	} {
+		if d := permission.Decide("/w", permission.OfReader(), req); d.Allow {
+			t.Errorf("%+v: %+v", req, d)
+		}
+	}
+	if d := permission.Decide("/w", permission.OfReader(), permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allow {
+		t.Errorf("%+v", d)
 	}
 }

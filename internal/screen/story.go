@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -54,6 +56,8 @@ func story(e event.Event) string {
 		return "    " + Receipt(Decoded[event.Receipt](e))
 	case event.StepCompleted:
 		return stepEnd(e)
+	case event.ReviewGiven:
+		return opinion(Decoded[event.Opinion](e))
 	case event.LandDone:
 		l := Decoded[event.Landing](e)
 		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
@@ -65,6 +69,9 @@ func story(e event.Event) string {
 
 // agentStory is story for what is about an agent at work.
 func agentStory(e event.Event) string {
+	if leaf := event.LeafOf(e.Path); leaf != e.Path {
+		return askedStory(e, e.Path[len(leaf)+1:])
+	}
 	switch e.Type {
 	case event.AgentStarted:
 		return "→ Running build agent..."
@@ -87,6 +94,40 @@ func agentStory(e event.Event) string {
 		return "  … the limit is over: the agent goes on"
 	}
 	return ""
+}
+
+// askedStory is story for an agent that a judge has asked: what it says is for the
+// judge.
+func askedStory(e event.Event, judge string) string {
+	switch e.Type {
+	case event.AgentStarted:
+		return "  → " + judge + " asks an agent"
+	case event.AgentTool:
+		return "  → " + judge + ": " + Decoded[event.Tool](e).Summary
+	case event.AgentRetry:
+		return "  … " + judge + ": " + Decoded[event.Text](e).Text
+	case event.LimitMet:
+		return "  … waiting (limit): " + Limit(Decoded[event.Limit](e), e.Time)
+	case event.LimitOver:
+		return "  … the limit is over: the agent goes on"
+	}
+	return ""
+}
+
+// opinion says what a reviewer said, without its findings.
+func opinion(o event.Opinion) string {
+	sign := "✓"
+	if o.Verdict != reviewer.Pass {
+		sign = "✗"
+	}
+	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+	if o.Flagged {
+		text += " (it said pass beside an error)"
+	}
+	if o.Summary != "" {
+		text += ": " + firstRunes(o.Summary)
+	}
+	return text
 }
 
 // Limit says what a task waits for whose account is limited, as seen at now.
@@ -121,6 +162,10 @@ func Receipt(r event.Receipt) string {
 func stepEnd(e event.Event) string {
 	r := Decoded[runner.Result](e)
 	switch {
+	case len(r.Opinions) > 0:
+		return reviewEnd(StepName(e.Path), r)
+	case r.Decided:
+		return StepName(e.Path) + ": " + Decision(r.Continue, r.Output)
 	case r.Agent != "" && r.OK:
 		return StepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
 	case r.Agent != "":
@@ -135,6 +180,30 @@ func stepEnd(e event.Event) string {
 	text := StepName(e.Path) + ": failed: " + r.Error
 	if e.Path != "" && r.Output != "" && len(r.Receipts) > 0 {
 		text = indent(LastLines(r.Output), "    | ") + "\n" + text
+	}
+	return text
+}
+
+// reviewEnd says what a review came to, the gravest findings first.
+func reviewEnd(step string, r runner.Result) string {
+	text := step + ": done"
+	if !r.OK {
+		text = step + ": " + r.Error
+	}
+	if r.Output != "" {
+		text = indent(r.Output, "    ") + "\n" + text
+	}
+	return text
+}
+
+// Decision is what an arbiter decided, in words.
+func Decision(again bool, reason string) string {
+	text := "no other round"
+	if again {
+		text = "another round"
+	}
+	if reason != "" {
+		text += ": " + OneLine(reason)
 	}
 	return text
 }

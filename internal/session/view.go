@@ -50,6 +50,7 @@ type View struct {
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
+	Rounds   []Round          `json:"rounds,omitempty"` // of review by plugins
 	ClaimOid string           `json:"-"`
 	Landed   event.Landing    `json:"landed,omitzero"`
 	Warnings []string         `json:"warnings,omitempty"`
@@ -78,6 +79,16 @@ type Step struct {
 	Doing     string    `json:"doing,omitempty"` // the last tool call or check of a running step
 }
 
+// Round is a review by plugins, and what became of it.
+type Round struct {
+	Path     string          `json:"path"`
+	Patch    string          `json:"patch,omitempty"` // patch id of what was reviewed
+	Opinions []event.Opinion `json:"opinions"`
+	Decided  bool            `json:"decided,omitempty"`  // an arbiter was asked
+	Continue bool            `json:"continue,omitempty"` // what it said: the findings are actionable
+	Reason   string          `json:"reason,omitempty"`   // why
+}
+
 // Review is the question that a session asked last, with its answer.
 type Review struct {
 	Path string `json:"path"` // of the step that asked
@@ -92,6 +103,12 @@ type result struct {
 	Usage   provider.Usage `json:"usage"`
 
 	Receipts []event.Receipt `json:"receipts"`
+
+	Opinions []event.Opinion `json:"opinions"`
+	Patch    string          `json:"patch"`
+	Decided  bool            `json:"decided"`
+	Continue bool            `json:"continue"`
+	Output   string          `json:"output"`
 }
 
 // Live says whether the session can go on, or does: what it has belongs to it.
@@ -111,7 +128,7 @@ func (v View) Shown() View {
 // clone returns a view that the events to come do not change.
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
-	v.Calls, v.Warnings = slices.Clone(v.Calls), slices.Clone(v.Warnings)
+	v.Calls, v.Warnings, v.Rounds = slices.Clone(v.Calls), slices.Clone(v.Warnings), slices.Clone(v.Rounds)
 	return v
 }
 
@@ -297,6 +314,7 @@ func (v *View) stepCompleted(e event.Event) error {
 	if v.Summary == "" {
 		v.Summary = r.Summary
 	}
+	v.judged(e.Path, r)
 	step := v.step(e.Path)
 	if step == nil {
 		return nil
@@ -308,13 +326,24 @@ func (v *View) stepCompleted(e event.Event) error {
 	return nil
 }
 
+// judged takes in a review, or what an arbiter said about the last one.
+func (v *View) judged(path string, r result) {
+	switch n := len(v.Rounds); {
+	case len(r.Opinions) > 0:
+		v.Rounds = append(v.Rounds, Round{Path: path, Patch: r.Patch, Opinions: r.Opinions})
+	case r.Decided && n > 0:
+		last := &v.Rounds[n-1]
+		last.Decided, last.Continue, last.Reason = true, r.Continue, r.Output
+	}
+}
+
 func (v *View) doing(e event.Event) error {
 	var d struct {
 		Text    string `json:"text"`
 		Summary string `json:"summary"`
 	}
 	err := e.Decode(&d)
-	if step := v.step(e.Path); step != nil {
+	if step := v.step(event.LeafOf(e.Path)); step != nil {
 		step.Doing = d.Summary + d.Text
 	}
 	return err

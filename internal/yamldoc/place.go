@@ -16,6 +16,15 @@ func (n Node) place() *yaml.Node { return n.node }
 // Set reports whether the file gives the value.
 func (n Node) Set() bool { return n.node != nil }
 
+// IsMap reports whether the file has a map here.
+func (n Node) IsMap() bool {
+	node := n.node
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node != nil && node.Kind == yaml.MappingNode
+}
+
 // At is a value that remembers where it stands.
 type At[T any] struct {
 	Value T

@@ -58,6 +58,10 @@ func waysOf(s grimoires.Step) []untested {
 	if s.When != "" {
 		ways = append(ways, untested{runner.WaySkipped, "is never skipped"})
 	}
+	if s.AgentLoop != nil {
+		return append(ways, untested{runner.WayContent, "never passes its review"}, untested{runner.WayEnough, "is never ended by its arbiter"},
+			untested{runner.WayExhausted, "never comes to max_iterations"})
+	}
 	if s.Loop == nil {
 		return append(ways, untested{runner.WayPassed, "never succeeds"}, untested{runner.WayFailed, "never fails"})
 	}

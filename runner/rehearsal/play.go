@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -100,6 +103,12 @@ func (c *cast) Do(ctx context.Context, call runner.Call) (runner.Result, error) 
 		c.given[call.Step] = append(c.given[call.Step], call.Script.Command)
 	case call.Merge != nil:
 		c.given[call.Step] = append(c.given[call.Step], call.Merge.Message)
+	case call.Review != nil:
+		for _, j := range call.Review.Reviewers {
+			c.given[call.Step] = append(c.given[call.Step], j.Options["prompt"])
+		}
+	case call.Arbiter != nil:
+		c.given[call.Step] = append(c.given[call.Step], call.Arbiter.Arbiter.Options["prompt"])
 	}
 	return c.answer(call)
 }
@@ -116,7 +125,12 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
 		Tree: fmt.Sprintf("tree-%d", len(c.paths)), Commit: fmt.Sprintf("commit-%d", len(c.paths)),
 	}
-	if call.Merge == nil {
+	switch {
+	case call.Review != nil:
+		return reviewed(call, a, r), nil
+	case call.Arbiter != nil:
+		r.Decided, r.Continue, r.Commit = r.OK, a.Continue, ""
+	case call.Merge == nil:
 		r.Files = a.Files
 	}
 	switch {
@@ -128,4 +142,27 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 		r.Error = fmt.Sprintf("it ended with exit code %d", r.ExitCode)
 	}
 	return r, nil
+}
+
+// reviewed is what a review gives: the first reviewer found what was found.
+func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
+	r.Commit = ""
+	if a.Error != "" {
+		r.ErrorType = "plugin"
+		return r
+	}
+	for i, j := range call.Review.Reviewers {
+		o := arbiter.Opinion{Reviewer: j.Name, Verdict: reviewer.Pass}
+		for _, text := range a.Findings {
+			if i == 0 {
+				o.Verdict = reviewer.Fail
+				o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Error, Message: text})
+			}
+		}
+		r.Opinions = append(r.Opinions, event.Opinion{Opinion: o})
+	}
+	if !r.OK {
+		r.Error, r.ErrorType = "the review found what must not land", runner.FindingsType
+	}
+	return r
 }

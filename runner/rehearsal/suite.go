@@ -44,6 +44,8 @@ type Answer struct {
 	Files    []string // that it changed
 	Conflict []string // of a merge: files in conflict with the target
 	Wait     string   // the reason for which the run waits here
+	Findings []string // errors that a review found: it fails
+	Continue bool     // of an arbiter: another round
 }
 
 // Expect is what a test demands.
@@ -87,6 +89,8 @@ type answerKeys struct {
 	ExitCode int                  `yaml:"exit_code" about:"other than 0: the step fails"`
 	Files    yamldoc.At[[]string] `yaml:"files" about:"that the step changed"`
 	Conflict []string             `yaml:"conflict" about:"of a merge: files in conflict with the target"`
+	Findings yamldoc.At[[]string] `yaml:"findings" about:"of a review: errors that it found; it fails"`
+	Continue yamldoc.At[bool]     `yaml:"continue" about:"of an arbiter: another round; false"`
 	Wait     text                 `yaml:"wait" oneof:"review|limit|budget|checkout" about:"the run waits here"`
 }
 
@@ -119,7 +123,11 @@ func Read(file string, data []byte, g *grimoires.Grimoire) (*Suite, error) {
 func stepsOf(g *grimoires.Grimoire) []string {
 	var names []string
 	for s := range g.All() {
-		if s.Loop == nil {
+		switch {
+		case s.Loop != nil:
+		case s.AgentLoop != nil:
+			names = append(names, s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix")
+		default:
 			names = append(names, s.Name)
 		}
 		if s.Merge != nil && s.Merge.Resolve {
@@ -183,8 +191,9 @@ func (r *reader) answers(n yamldoc.Node) []Answer {
 		a := Answer{
 			Output: k.Output.Value, Outputs: outputs, Summary: k.Summary, Error: k.Error, ExitCode: k.ExitCode,
 			Files: k.Files.Or([]string{"changed.txt"}), Conflict: k.Conflict, Wait: k.Wait.Value,
+			Findings: k.Findings.Value, Continue: k.Continue.Value,
 		}
-		a.OK = a.Error == "" && a.ExitCode == 0 && len(a.Conflict) == 0
+		a.OK = a.Error == "" && a.ExitCode == 0 && len(a.Conflict) == 0 && len(a.Findings) == 0
 		all = append(all, a)
 	}
 	return all

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// judges asks plugins to judge what is in a site: runner's interface.
+type judges struct {
+	*crew
+	task grimoires.Task
+}
+
+// mostDiff is how much of a change reviewers are shown, in bytes; the rest they can
+// ask for.
+const mostDiff = 400 << 10
+
+// Change implements runner's judges.
+func (j judges) Change(ctx context.Context) (reviewer.Change, string, error) {
+	diff, err := j.diff(ctx)
+	if err != nil {
+		return reviewer.Change{}, "", err
+	}
+	change := reviewer.Change{Task: j.asked(), Dir: j.site.tree.Path, Base: diff.From, Tree: diff.To}
+	for _, f := range diff.Files {
+		change.Files = append(change.Files, reviewer.File{
+			Path: f.Path, From: f.OldPath, Status: f.Status, Binary: f.Binary, Added: f.Added, Deleted: f.Deleted,
+		})
+	}
+	change.Diff, change.Truncated = shortened(diff, mostDiff)
+	return change, diff.PatchID, nil
+}
+
+// asked is the task, as judges see it.
+func (j judges) asked() reviewer.Task {
+	data := grimoires.TaskData(j.task)
+	criteria, _ := data["acceptance_criteria"].([]string)
+	return reviewer.Task{ID: j.task.ID, Title: j.task.Title, Description: j.task.Description, Acceptance: criteria}
+}
+
+// diff is what the worktree changes now.
+func (j judges) diff(ctx context.Context) (worktree.Diff, error) {
+	target, err := j.site.repo.Target(ctx, j.site.target.Branch)
+	if err != nil {
+		return worktree.Diff{}, err
+	}
+	return j.site.tree.Diff(ctx, target.Tip)
+}
+
+// shortened is the patch of a diff without the files for which there is no room,
+// the smallest first, and what that leaves out, in words.
+func shortened(diff worktree.Diff, most int) (patch, left string) {
+	if len(diff.Patch) <= most {
+		return diff.Patch, ""
+	}
+	parts := diff.Parts()
+	room, shown := most, map[int]bool{}
+	for _, i := range bySize(parts) {
+		if len(parts[i]) <= room {
+			room -= len(parts[i])
+			shown[i] = true
+		}
+	}
+	var out []string
+	var b strings.Builder
+	for i, part := range parts {
+		if shown[i] {
+			b.WriteString(part)
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, (len(part)+1023)>>10))
+	}
+	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", len(diff.Patch)>>10, most>>10, sentence(out))
+}
+
+// bySize are the indexes of texts, the shortest first.
+func bySize(texts []string) []int {
+	order := make([]int, len(texts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(texts[a]), len(texts[b])) })
+	return order
+}
+
+// fewNamed is how many files a sentence names.
+const fewNamed = 10
+
+// sentence is a list for a sentence.
+func sentence(texts []string) string {
+	more := ""
+	if n := len(texts) - fewNamed; n > 0 {
+		texts, more = texts[:fewNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(texts, ", ") + more
+}
+
+// Review implements runner's judges.
+func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.Desk) (reviewer.Review, error) {
+	r, err := j.engine.host.Reviewer(ctx, plugin)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	return r.Review(ctx, change, &errands{judges: j, desk: desk})
+}
+
+// Decide implements runner's judges.
+func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.Desk) (arbiter.Decision, error) {
+	a, err := j.engine.host.Arbiter(ctx, plugin)
+	if err != nil {
+		return arbiter.Decision{}, err
+	}
+	question.Task = j.asked()
+	return a.Decide(ctx, question, &errands{judges: j, desk: desk})
+}
+
+// errands are the services for one call of a plugin.
+type errands struct {
+	judges judges
+	desk   *runner.Desk
+}
+
+// RunAgent implements services.Services.
+func (e *errands) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+	return e.desk.Ask(ctx, ask)
+}
+
+// Diff implements services.Services.
+func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
+	diff, err := e.judges.diff(ctx)
+	if err != nil {
+		return "", err
+	}
+	patch := diff.Patch
+	if len(paths) > 0 {
+		patch = diff.Of(paths...)
+	}
+	if len(patch) > services.MostBytes {
+		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), fault.ErrTooLarge)
+	}
+	return patch, nil
+}
+
+// ReadFile implements services.Services. The file is opened through an os.Root: no
+// link leads out of the worktree.
+func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
+	root, err := os.OpenRoot(e.judges.site.tree.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open the worktree: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // read only
+	info, err := root.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file: %w", path, os.ErrPermission)
+	case info.Size() > services.MostBytes:
+		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), fault.ErrTooLarge)
+	}
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, os.ErrPermission)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	content, err := io.ReadAll(io.LimitReader(file, services.MostBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(content) > services.MostBytes {
+		return nil, fmt.Errorf("%s: %w", path, fault.ErrTooLarge)
+	}
+	return content, nil
+}
+
+// Log implements services.Services.
+func (e *errands) Log(_ context.Context, text string) error { return e.desk.Log(text) }

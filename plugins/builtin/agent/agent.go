@@ -1,0 +1,213 @@
+// Package agent is the reviewer and the arbiter that ask an agent of coven: they
+// put the question, and hold the answer to its form.
+//
+// The agent reads the worktree and cannot write. Its answer is the last fenced
+// JSON block of its final message, checked against the contract; one that is
+// malformed is asked for once more, with what is wrong about it.
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// The options of both.
+const (
+	promptOption = "prompt" // what the agent is asked, before the change and the form of the answer
+	modelOption  = "model"  // who answers; empty: the model of the run
+)
+
+// Reviewer has an agent review a change.
+type Reviewer struct{}
+
+// reviewForm is how a review is to be given.
+const reviewForm = "# Your answer\n\n" +
+	"End your final message with one fenced JSON block of this form:\n\n" +
+	"```json\n" +
+	`{"verdict": "pass", "findings": [{"severity": "error", "file": "path/in/the/worktree", "line": 12, "message": "what is wrong", "suggestion": "how to mend it"}], "suggestions": [], "summary": "one line"}` + "\n" +
+	"```\n\n" +
+	"`verdict` is `pass` or `fail`: `fail` when there is an error among the findings. `severity` is `error`, `warning` or `info`. " +
+	"`file` is relative to the worktree; leave `file` and `line` out for a finding about the whole change. No findings: an empty list."
+
+// Review implements reviewer.Reviewer.
+func (Reviewer) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+	prompt := strings.TrimSpace(change.Options[promptOption])
+	if prompt == "" {
+		prompt = "Please review this change.\n\n# Task: " + change.Task.Title + "\n\n" + change.Task.Description
+	}
+	parts := []string{prompt, changeText(change)}
+	if len(change.Previous) > 0 {
+		parts = append(parts, previousText(change.Previous))
+	}
+	return ask(ctx, host, change.Options[modelOption], strings.Join(append(parts, reviewForm), "\n\n"), func(r *reviewer.Review) error {
+		return r.Check()
+	})
+}
+
+// changeText is the change as an agent reads it.
+func changeText(c reviewer.Change) string {
+	var b strings.Builder
+	b.WriteString("# The change\n\n")
+	for _, f := range c.Files {
+		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+		if f.Binary {
+			size = "binary"
+		}
+		fmt.Fprintf(&b, "- %s %s (%s)\n", f.Status, f.Path, size)
+	}
+	if c.Truncated != "" {
+		fmt.Fprintf(&b, "\nNot all of it is shown here: %s. Read those files before you judge.\n", c.Truncated)
+	}
+	b.WriteString("\n" + fenced("diff", c.Diff))
+	return b.String()
+}
+
+// fenced is a text in a fence that nothing in it ends.
+func fenced(kind, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + kind + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+}
+
+func previousText(findings []reviewer.Finding) string {
+	var b strings.Builder
+	b.WriteString("# What you found the last time\n\nSee first whether these are mended:\n\n")
+	for _, f := range findings {
+		fmt.Fprintf(&b, "- %s: %s:%d: %s\n", f.Severity, f.File, f.Line, strings.ReplaceAll(f.Message, "\n", "\n  "))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Arbiter has an agent decide.
+type Arbiter struct{}
+
+// decisionForm is how a decision is to be given.
+const decisionForm = "# Your answer\n\n" +
+	"End your final message with one fenced JSON block of this form:\n\n" +
+	"```json\n" + `{"continue": true, "reason": "one or two sentences"}` + "\n```\n\n" +
+	"`continue` is true when the findings are worth another round, false when the loop should end."
+
+// decision is a decision as the agent gives it.
+type decision struct {
+	Continue *bool  `json:"continue"`
+	Reason   string `json:"reason"`
+}
+
+// Decide implements arbiter.Arbiter.
+func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Services) (arbiter.Decision, error) {
+	prompt := strings.TrimSpace(q.Options[promptOption])
+	if prompt == "" {
+		prompt = "Reviewers are not content with this change. Are their findings worth another round?\n\n# Task: " + q.Task.Title + "\n\n" + q.Task.Description
+	}
+	parts := []string{prompt, fmt.Sprintf("# Where it stands\n\nThis is round %d of %d at most.", q.Round, q.MaxRounds)}
+	if said := strings.TrimSpace(q.Output); said != "" {
+		parts = append(parts, "The agent that worked says:\n\n"+fenced("", said))
+	}
+	parts = append(parts, "# What the reviewers found in this round\n\n"+opinionsText(q.Opinions))
+	for _, r := range q.History {
+		parts = append(parts, fmt.Sprintf("# What they found in round %d\n\n%s", r.N, opinionsText(r.Opinions)))
+	}
+	given, err := ask(ctx, host, q.Options[modelOption], strings.Join(append(parts, decisionForm), "\n\n"), func(d *decision) error {
+		if d.Continue == nil {
+			return errors.New("continue is missing: true or false")
+		}
+		return nil
+	})
+	if err != nil {
+		return arbiter.Decision{}, err
+	}
+	return arbiter.Decision{Continue: *given.Continue, Reason: clip(given.Reason)}, nil
+}
+
+func opinionsText(opinions []arbiter.Opinion) string {
+	var b strings.Builder
+	for _, o := range opinions {
+		fmt.Fprintf(&b, "%s says %s\n", o.Reviewer, o.Verdict)
+		for _, f := range o.Findings {
+			fmt.Fprintf(&b, "- %s: %s:%d: %s\n", f.Severity, f.File, f.Line, strings.ReplaceAll(f.Message, "\n", "\n  "))
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// clip bounds a text to what the contract takes.
+func clip(text string) string {
+	if len(text) > reviewer.MostText {
+		return strings.ToValidUTF8(text[:reviewer.MostText-3], "") + "..."
+	}
+	return text
+}
+
+// ask has an agent answer in the form of T, once more when the first answer is not
+// of that form.
+func ask[T any](ctx context.Context, host services.Services, model, prompt string, check func(*T) error) (T, error) {
+	var none T
+	answer, err := host.RunAgent(ctx, services.Ask{Prompt: prompt, Model: model})
+	if err != nil {
+		return none, err
+	}
+	given, wrong := parse(answer.Text, check)
+	if wrong == nil {
+		return given, nil
+	}
+	again := fmt.Sprintf("Your answer cannot be used: %v. Please give the JSON block again, in the form that was asked for, and nothing else.", wrong)
+	if answer, err = host.RunAgent(ctx, services.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
+		return none, err
+	}
+	if given, wrong = parse(answer.Text, check); wrong != nil {
+		return none, fmt.Errorf("the agent's answer is malformed, twice: %w", wrong)
+	}
+	return given, nil
+}
+
+// parse reads the last fenced JSON block of a text, or the text itself when it is
+// JSON.
+func parse[T any](text string, check func(*T) error) (T, error) {
+	var given T
+	block, ok := lastBlock(text)
+	if !ok {
+		return given, errors.New("it has no fenced JSON block")
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(block)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&given); err != nil {
+		return given, fmt.Errorf("its JSON block is not of the form: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return given, errors.New("something follows in its JSON block")
+	}
+	return given, check(&given)
+}
+
+// lastBlock is what stands in the last fence of a text.
+func lastBlock(text string) (string, bool) {
+	var block []string
+	found, open, last := false, "", ""
+	for line := range strings.Lines(text) {
+		word := strings.TrimSpace(line)
+		switch {
+		case open == "" && strings.HasPrefix(word, "```"):
+			open = word[:len(word)-len(strings.TrimLeft(word, "`"))]
+			block = nil
+		case open != "" && word == open:
+			found, open, last = true, "", strings.Join(block, "")
+		case open != "":
+			block = append(block, line)
+		}
+	}
+	if !found && strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text, true
+	}
+	return last, found
+}

@@ -1,0 +1,189 @@
+// Package command is the reviewer that runs a command and reads what it prints: a
+// linter, a type checker, a scanner.
+//
+// Its options:
+//
+//	command   what to run, with sh -c, at the top of the worktree; needed
+//	format    lines (file:line: message, the default) or sarif (SARIF 2.1.0)
+//	severity  of findings whose format does not say one: error (the default), warning or info
+//	scope     changed (the default): findings in files that the change touches; all
+//
+// A command that ends with an exit code other than 0 and names no finding could not
+// judge, and is an error. What it writes into the worktree fails its review: give it
+// a directory elsewhere ($TMPDIR).
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// Reviewer runs a command.
+type Reviewer struct{}
+
+// settings are the options, read.
+type settings struct {
+	command  string
+	sarif    bool
+	severity reviewer.Severity
+	all      bool
+}
+
+// Review implements reviewer.Reviewer.
+func (Reviewer) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+	s, err := read(change.Options)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	ran, err := run(ctx, s.command, change.Dir)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	_ = host.Log(ctx, fmt.Sprintf("$ %s\n%s\nexit code %d", s.command, tail(ran.all()), ran.code)) // for people
+	var found []reviewer.Finding
+	if s.sarif {
+		found, err = sarif(ran.stdout, change.Dir, s.severity)
+	} else {
+		found = lines(ran.all(), change.Dir, s.severity)
+	}
+	switch {
+	case err != nil:
+		return reviewer.Review{}, fmt.Errorf("%q printed no SARIF: %w: %s", s.command, err, tail(ran.all()))
+	case ran.code != 0 && len(found) == 0:
+		return reviewer.Review{}, fmt.Errorf("%q ended with exit code %d and named no finding: %s", s.command, ran.code, tail(ran.all()))
+	}
+	return s.review(change, found), nil
+}
+
+// read reads the options.
+func read(options map[string]string) (settings, error) {
+	s := settings{command: options["command"], severity: reviewer.Severity(options["severity"])}
+	for name := range options {
+		if !slices.Contains([]string{"command", "format", "severity", "scope", "prompt"}, name) {
+			return s, fmt.Errorf("with.%s is none of command, format, severity, scope: %w", name, fault.ErrInvalid)
+		}
+	}
+	if strings.TrimSpace(s.command) == "" {
+		return s, fmt.Errorf("with.command is missing: the command to run: %w", fault.ErrInvalid)
+	}
+	switch options["format"] {
+	case "", "lines":
+	case "sarif":
+		s.sarif = true
+	default:
+		return s, fmt.Errorf("with.format %q is neither lines nor sarif: %w", options["format"], fault.ErrInvalid)
+	}
+	switch s.severity {
+	case "":
+		s.severity = reviewer.Error
+	case reviewer.Error, reviewer.Warning, reviewer.Info:
+	default:
+		return s, fmt.Errorf("with.severity %q is none of error, warning, info: %w", s.severity, fault.ErrInvalid)
+	}
+	switch options["scope"] {
+	case "", "changed":
+	case "all":
+		s.all = true
+	default:
+		return s, fmt.Errorf("with.scope %q is neither changed nor all: %w", options["scope"], fault.ErrInvalid)
+	}
+	return s, nil
+}
+
+// review makes a review of what was found.
+func (s settings) review(change reviewer.Change, found []reviewer.Finding) reviewer.Review {
+	r := reviewer.Review{Verdict: reviewer.Pass}
+	elsewhere := 0
+	for _, f := range found {
+		if !s.all && f.File != "" && !touched(change.Files, f.File) {
+			elsewhere++
+			continue
+		}
+		if f.Severity == reviewer.Error {
+			r.Verdict = reviewer.Fail
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	if elsewhere > 0 {
+		r.Summary = fmt.Sprintf("%d more in files that the change does not touch", elsewhere)
+	}
+	if more := len(r.Findings) - reviewer.MostFindings; more > 0 {
+		slices.SortStableFunc(r.Findings, func(a, b reviewer.Finding) int { return weight(a) - weight(b) })
+		r.Findings = r.Findings[:reviewer.MostFindings]
+		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%d more findings are left out, the least grave", more))
+	}
+	return r
+}
+
+func weight(f reviewer.Finding) int {
+	return slices.Index([]reviewer.Severity{reviewer.Error, reviewer.Warning, reviewer.Info}, f.Severity)
+}
+
+func touched(files []reviewer.File, path string) bool {
+	return slices.ContainsFunc(files, func(f reviewer.File) bool { return f.Path == path })
+}
+
+// ran is how a command ended.
+type ran struct {
+	stdout, stderr []byte
+	code           int
+}
+
+func (r ran) all() []byte { return slices.Concat(r.stdout, r.stderr) }
+
+// The bounds of a command.
+const (
+	mostOutput = 16 << 20 // bytes of each stream
+	endTime    = 2 * time.Second
+	mostTail   = 2 << 10
+)
+
+// run runs a command to its end; with ctx its whole process group is killed.
+func run(ctx context.Context, command, dir string) (ran, error) {
+	stdout, stderr := &bounded{}, &bounded{}
+	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // it is what the grimoire says
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = endTime
+	err := cmd.Run()
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ran{}, ctx.Err()
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return ran{stdout.Bytes(), stderr.Bytes(), exit.ExitCode()}, nil
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return ran{}, fmt.Errorf("run %q: %w", command, err)
+	}
+	return ran{stdout.Bytes(), stderr.Bytes(), 0}, nil
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct{ bytes.Buffer }
+
+// Write never fails: what is too much is dropped.
+func (b *bounded) Write(p []byte) (int, error) {
+	_, _ = b.Buffer.Write(p[:min(len(p), max(mostOutput-b.Len(), 0))])
+	return len(p), nil
+}
+
+// tail is the end of an output, for an error.
+func tail(output []byte) string {
+	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-mostTail):])), "")
+	if text == "" {
+		return "(it printed nothing)"
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// lineRE is what compilers and linters print: file:line: message, or
+// file:line:column: message, perhaps with a severity in front of the message.
+var lineRE = regexp.MustCompile(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
+
+// lines reads findings from an output: a line each. Other lines are none.
+func lines(output []byte, dir string, otherwise reviewer.Severity) []reviewer.Finding {
+	var found []reviewer.Finding
+	for line := range strings.Lines(string(output)) {
+		m := lineRE.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil {
+			continue
+		}
+		number, err := strconv.Atoi(m[2])
+		if err != nil || !exists(dir, m[1]) {
+			continue // a time of day, an address
+		}
+		found = append(found, finding(dir, m[1], number, severityOf(m[3], otherwise), m[4], ""))
+	}
+	return found
+}
+
+func exists(dir, file string) bool {
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func severityOf(word string, otherwise reviewer.Severity) reviewer.Severity {
+	switch strings.ToLower(word) {
+	case "error":
+		return reviewer.Error
+	case "warning":
+		return reviewer.Warning
+	case "info", "note", "none":
+		return reviewer.Info
+	}
+	return otherwise
+}
+
+// finding is one with its file as the contract wants it. What is about a file
+// elsewhere is about the whole change, and says so.
+func finding(dir, file string, line int, severity reviewer.Severity, message, suggestion string) reviewer.Finding {
+	f := reviewer.Finding{Severity: severity, Message: clip(message), Suggestion: clip(suggestion)}
+	if file == "" {
+		return f
+	}
+	place := file
+	if filepath.IsAbs(place) {
+		if rel, err := filepath.Rel(dir, place); err == nil {
+			place = rel
+		}
+	}
+	place = filepath.Clean(place)
+	if !filepath.IsLocal(place) || place == "." {
+		f.Message = clip(fmt.Sprintf("%s:%d: %s", file, line, message))
+		return f
+	}
+	f.File, f.Line = filepath.ToSlash(place), max(line, 0)
+	return f
+}
+
+// clip bounds a text to what the contract takes.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > reviewer.MostText {
+		return strings.ToValidUTF8(text[:reviewer.MostText-3], "") + "..."
+	}
+	return text
+}
+
+// log is what is read of a SARIF 2.1.0 log.
+type log struct {
+	Runs []struct {
+		Tool struct {
+			Driver struct {
+				Rules []rule `json:"rules"`
+			} `json:"driver"`
+		} `json:"tool"`
+		Results []result `json:"results"`
+	} `json:"runs"`
+}
+
+type rule struct {
+	ID      string `json:"id"`
+	Default struct {
+		Level string `json:"level"`
+	} `json:"defaultConfiguration"`
+}
+
+type result struct {
+	RuleID    string `json:"ruleId"`
+	RuleIndex *int   `json:"ruleIndex"`
+	Level     string `json:"level"`
+	Kind      string `json:"kind"`
+	Message   struct {
+		Text string `json:"text"`
+	} `json:"message"`
+	Suppressions []json.RawMessage `json:"suppressions"`
+	Locations    []struct {
+		Physical struct {
+			Artifact struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region struct {
+				StartLine int `json:"startLine"`
+			} `json:"region"`
+		} `json:"physicalLocation"`
+	} `json:"locations"`
+	Fixes []struct {
+		Description struct {
+			Text string `json:"text"`
+		} `json:"description"`
+	} `json:"fixes"`
+}
+
+// sarif reads findings from a SARIF log. Results that are suppressed, or that say
+// that all is well, are none.
+func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.Finding, error) {
+	var l log
+	if err := json.Unmarshal(output, &l); err != nil {
+		return nil, err
+	}
+	if l.Runs == nil {
+		return nil, fmt.Errorf("it has no runs")
+	}
+	var found []reviewer.Finding
+	for _, run := range l.Runs {
+		for _, r := range run.Results {
+			if len(r.Suppressions) > 0 || r.Kind != "" && r.Kind != "fail" && r.Kind != "review" {
+				continue
+			}
+			found = append(found, r.finding(dir, r.severity(run.Tool.Driver.Rules, otherwise)))
+		}
+	}
+	return found, nil
+}
+
+// severity is the result's own level, or its rule's. SARIF's default is warning;
+// here the options say otherwise.
+func (r result) severity(rules []rule, otherwise reviewer.Severity) reviewer.Severity {
+	level := r.Level
+	for i, rule := range rules {
+		if level == "" && (r.RuleIndex != nil && *r.RuleIndex == i || r.RuleIndex == nil && rule.ID == r.RuleID) {
+			level = rule.Default.Level
+		}
+	}
+	return severityOf(level, otherwise)
+}
+
+func (r result) finding(dir string, severity reviewer.Severity) reviewer.Finding {
+	message, suggestion, file, line := strings.TrimSpace(r.Message.Text), "", "", 0
+	if message == "" {
+		message = "(no message)"
+	}
+	if r.RuleID != "" {
+		message += " (" + r.RuleID + ")"
+	}
+	if len(r.Fixes) > 0 {
+		suggestion = r.Fixes[0].Description.Text
+	}
+	if len(r.Locations) > 0 {
+		file, line = pathOf(r.Locations[0].Physical.Artifact.URI), r.Locations[0].Physical.Region.StartLine
+	}
+	return finding(dir, file, line, severity, message, suggestion)
+}
+
+// pathOf is the path of an artifact.
+func pathOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "" && u.Scheme != "file" {
+		return ""
+	}
+	return u.Path
+}

@@ -1,0 +1,193 @@
+package runner
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// ArbiterInput is what an arbiter leaf is given.
+type ArbiterInput struct {
+	Arbiter  Judging          `json:"arbiter"`
+	Model    string           `json:"model"` // of agents that it asks
+	Question arbiter.Question `json:"question"`
+}
+
+// agentLoop is a step that has the change reviewed and mended until the reviewers
+// are content or the arbiter says that what is left is not worth another round.
+type agentLoop struct {
+	name string
+	spec grimoires.AgentLoop
+	body Step // of each round, before the review
+	plan *grimoires.Plan
+}
+
+// roundTime is how long the review, the arbiter and the agent that mends may take,
+// each in each round.
+const roundTime = 15 * time.Minute
+
+// Run implements Step.
+func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer, entry, attempt := s.at, s.entry, s.attempt
+	name := s.name(l.name)
+	s.entry, s.attempt = s.previous, 1
+	s.loops = append(s.loops, loopState{name: l.name, max: l.spec.MaxIterations})
+	defer func() {
+		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
+	}()
+	rounds := rounds{loop: l}
+	for n := 1; ; n++ {
+		s.at = outer.iteration(name, n)
+		s.loops[len(s.loops)-1].iteration = n
+		out, over, err := rounds.next(ctx, s)
+		if err != nil || over {
+			return out, err
+		}
+		if n == l.spec.MaxIterations || rounds.patience() {
+			s.saw(l.name, WayExhausted)
+			out.Path = strings.Join(s.at, "/") + "/"
+			return exhausted(l.name, l.spec.OnMaxIterations, out), nil
+		}
+		if mended, err := rounds.mend(ctx, s, out); err != nil || mended.Verdict != Passed {
+			return mended, err
+		}
+	}
+}
+
+// rounds are those of one run of an agent-loop.
+type rounds struct {
+	loop    agentLoop
+	history []arbiter.Round
+}
+
+// next plays a round up to the arbiter's word. over says that the loop ends here;
+// otherwise the outcome is that of the review, and the arbiter wants another round.
+func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
+	out, err = r.loop.body.Run(ctx, s)
+	if err != nil || out.Verdict == Stopped {
+		return out, true, err
+	}
+	out, err = r.review(ctx, s)
+	switch {
+	case err != nil:
+		return out, true, err
+	case out.Verdict == Passed:
+		s.saw(r.loop.name, WayContent)
+		return out, true, nil
+	case out.Result.ErrorType != FindingsType:
+		return out, true, nil // nobody knows what the change is worth
+	}
+	decision, err := r.decide(ctx, s, out.Result)
+	switch {
+	case err != nil || decision.Verdict != Passed:
+		return decision, true, err
+	case !decision.Result.Continue:
+		s.saw(r.loop.name, WayEnough)
+		out.Verdict, out.Result.OK, out.Result.Error, out.Result.ErrorType = Passed, true, "", ""
+		return out, true, nil
+	}
+	r.history = append(r.history, arbiter.Round{
+		N: len(r.history) + 1, Output: s.said, Opinions: out.Result.opinions(), Reason: decision.Result.Output,
+	})
+	return out, false, nil
+}
+
+// review has the change reviewed. What it finds stops nothing yet.
+func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
+	reviewers, err := judgings(r.loop.plan, r.loop.spec.Reviewers, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	input := &ReviewInput{Reviewers: reviewers, Model: r.loop.plan.Model, Round: len(r.history) + 1}
+	if n := len(r.history); n > 0 {
+		input.Previous = r.history[n-1].Opinions
+	}
+	tolerant := s.tolerant
+	defer func() { s.tolerant = tolerant }()
+	s.tolerant = true
+	return r.judge(ctx, s, "review", Call{Review: input})
+}
+
+// decide asks the arbiter about a review.
+func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, error) {
+	given, err := judging(r.loop.plan, r.loop.spec.Arbiter, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return r.judge(ctx, s, "arbiter", Call{Arbiter: &ArbiterInput{
+		Arbiter: given, Model: r.loop.plan.Model,
+		Question: arbiter.Question{
+			Output: s.said, Opinions: review.opinions(), History: r.history,
+			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
+		},
+	}})
+}
+
+// judge calls for a judgement, which may use what is kept for reviews.
+func (r *rounds) judge(ctx context.Context, s *State, name string, c Call) (Outcome, error) {
+	outer := s.budgets
+	defer func() { s.budgets = outer }()
+	s.budgets = unreserved(outer)
+	return r.part(ctx, s, name, c)
+}
+
+// mend has an agent mend what a review found.
+func (r *rounds) mend(ctx context.Context, s *State, review Outcome) (Outcome, error) {
+	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
+		"findings": FindingsText(review.Result.opinions()), "reason": r.history[len(r.history)-1].Reason,
+	}))
+	if err != nil {
+		return Outcome{}, &templateError{err}
+	}
+	return r.part(ctx, s, "fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}})
+}
+
+// part is one leaf of a round.
+func (r *rounds) part(ctx context.Context, s *State, name string, c Call) (Outcome, error) {
+	c.Step = r.loop.name + "/" + name
+	return timeout{called{name, c}, name, roundTime}.Run(ctx, s)
+}
+
+// patience says whether it is at its end: that many rounds in a row found no less
+// than the best round before them.
+func (r *rounds) patience() bool {
+	most := r.loop.spec.Patience
+	if most == 0 || len(r.history) <= most {
+		return false
+	}
+	best := weightOf(r.history[0])
+	since := 0
+	for _, round := range r.history[1:] {
+		since++
+		if w := weightOf(round); w.less(best) {
+			best, since = w, 0
+		}
+	}
+	return since >= most
+}
+
+// weight is what a round found: errors first, then warnings.
+type weight struct{ errors, warnings int }
+
+func (w weight) less(than weight) bool {
+	return w.errors < than.errors || w.errors == than.errors && w.warnings < than.warnings
+}
+
+func weightOf(r arbiter.Round) weight {
+	var w weight
+	for _, o := range r.Opinions {
+		for _, f := range o.Findings {
+			switch f.Severity {
+			case reviewer.Error:
+				w.errors++
+			case reviewer.Warning:
+				w.warnings++
+			}
+		}
+	}
+	return w
+}

@@ -1,0 +1,144 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// Desk is where a plugin that judges finds the runner, until it has answered.
+type Desk struct {
+	workshop *Workshop
+	ctx      context.Context // of the leaf: its clocks are in it
+	end      context.CancelFunc
+	leaf     string // path
+	name     string // of the judge
+	model    string
+	account  *spending
+
+	asking sync.Mutex // one agent at a time
+	waits  *Wait      // what the run has to wait for before an agent can answer
+
+	logging sync.Mutex
+	log     io.WriteCloser
+	logged  int
+}
+
+// openDesk opens a desk for a judge of a leaf.
+func (w *Workshop) openDesk(ctx context.Context, c Call, b beginning, name, model string) *Desk {
+	ctx, end := context.WithCancel(ctx)
+	return &Desk{workshop: w, ctx: ctx, end: end, leaf: c.Path, name: name, model: model, account: b.spending}
+}
+
+// close ends what the judge has left at work. The error is a *Wait when the run
+// has to wait before an agent can answer.
+func (d *Desk) close() error {
+	d.end()
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	if d.log != nil {
+		_ = d.log.Close() // the events are the record, the log is for people
+	}
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	if d.waits == nil {
+		return nil
+	}
+	return d.waits
+}
+
+// Ask has an agent answer that can only read, and charges it to the leaf. It ends
+// with ctx and with the desk.
+func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	if ask.Model == "" {
+		ask.Model = d.model
+	}
+	within, cancel := context.WithCancelCause(d.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	answer, err := d.answer(within, ask)
+	errors.As(err, &d.waits)
+	return answer, err
+}
+
+// mostLogged is how much a judge may log, in bytes.
+const mostLogged = 1 << 20
+
+// Log puts a line into the log of the leaf; fault.ErrTooLarge after 1 MiB.
+func (d *Desk) Log(text string) error {
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	line := d.name + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	if d.logged += len(line); d.logged > mostLogged {
+		return fmt.Errorf("more than %d bytes for the log of a step: %w", mostLogged, fault.ErrTooLarge)
+	}
+	if d.log == nil {
+		log, _, err := d.workshop.Logs.Open(d.leaf)
+		if err != nil {
+			return err
+		}
+		d.log = log
+	}
+	_, err := io.WriteString(d.log, line)
+	return err
+}
+
+// answer has an agent answer. After a limit it goes on when that is over.
+func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, error) {
+	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
+	if !start.Resumed {
+		start.Conversation = uuid.NewString()
+	}
+	for {
+		report, err := d.run(ctx, start, ask.Model)
+		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+			return services.Answer{}, wait
+		}
+		switch {
+		case err != nil:
+			return services.Answer{}, err
+		case report.Kind == agent.Limit:
+			start.Resumed = start.Resumed || report.Started
+		case report.Kind != agent.None:
+			return services.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
+		default:
+			return services.Answer{Text: report.Text, Conversation: start.Conversation}, nil
+		}
+	}
+}
+
+// run runs an agent once that can only read.
+func (d *Desk) run(ctx context.Context, start event.AgentStart, model string) (agent.Report, error) {
+	w, path := d.workshop, d.leaf+"/"+d.name
+	if err := w.Agents.Await(ctx, path); err != nil {
+		return agent.Report{}, err
+	}
+	transcript, at, err := w.Logs.Open(path)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	start.Log = at
+	if err := w.emit(event.AgentStarted, path, start); err != nil {
+		return agent.Report{}, err
+	}
+	tally := d.account.tally()
+	report, err := w.Agents.Run(ctx, AgentRun{
+		Path: path, Key: w.key(path), Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt,
+		Model: model, ReadOnly: true, Transcript: transcript, Spend: tally.spend,
+	})
+	tally.ended(report)
+	return report, err
+}

@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"context"
+	"maps"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/plugins/arbiter"
+)
+
+// Judging is a plugin that judges, with what it is told besides the change.
+type Judging struct {
+	Name    string            `json:"name"` // what the record calls it
+	Plugin  string            `json:"plugin"`
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// ReviewInput is what a review leaf is given.
+type ReviewInput struct {
+	Reviewers []Judging         `json:"reviewers"`
+	Model     string            `json:"model"` // of agents that they ask
+	Round     int               `json:"round"`
+	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
+}
+
+// reviewStep is a step in which reviewers judge the change.
+type reviewStep struct {
+	name string
+	spec grimoires.Review
+	plan *grimoires.Plan
+}
+
+// Run asks for the review. One that finds something that must not land has failed.
+func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	reviewers, err := judgings(r.plan, r.spec.Reviewers, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outer := s.budgets
+	defer func() { s.budgets = outer }()
+	s.budgets = unreserved(outer)
+	return s.call(ctx, r.name, Call{Review: &ReviewInput{Reviewers: reviewers, Model: r.plan.Model, Round: 1}})
+}
+
+// judgings are the judges of a step with their prompts rendered.
+func judgings(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judging, error) {
+	var all []Judging
+	for _, j := range judges {
+		given, err := judging(plan, j, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, given)
+	}
+	return all, nil
+}
+
+func judging(plan *grimoires.Plan, j grimoires.Judge, s *State) (Judging, error) {
+	given := Judging{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
+	if j.Prompt == "" {
+		return given, nil
+	}
+	prompt, err := plan.RenderPrompt(j.Prompt, s.Data(nil))
+	if err != nil {
+		return given, &templateError{err}
+	}
+	if given.Options == nil {
+		given.Options = map[string]string{}
+	}
+	given.Options["prompt"] = prompt
+	return given, nil
+}
