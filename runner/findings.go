@@ -34,11 +34,8 @@ func FindingsText(opinions []arbiter.Opinion) string {
 
 func findingText(by string, f reviewer.Finding) string {
 	where := ""
-	switch {
-	case f.Line > 0:
-		where = fmt.Sprintf(" %s:%d:", f.File, f.Line)
-	case f.File != "":
-		where = fmt.Sprintf(" %s:", f.File)
+	if f.File != "" {
+		where = " " + f.Where() + ":"
 	}
 	text := fmt.Sprintf("%s:%s %s (%s)\n", f.Severity, where, hanging(f.Message), by)
 	if f.Suggestion != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/ledger"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // budgetReason is why a session waits whose budget is spent.
@@ -68,9 +69,10 @@ type spending struct {
 	budgets  []budgetLeft
 	before   budget.Amount // by runs of the leaf that were cut off
 
-	mu   sync.Mutex
-	now  budget.Amount // by the runs of this process
-	wait *Wait         // set when a budget is exceeded
+	mu    sync.Mutex
+	now   budget.Amount  // by the runs of this process
+	usage provider.Usage // of the runs of this process that gave a result
+	wait  *Wait          // set when a budget is exceeded
 }
 
 // tally is what one run of an agent has used so far: part of its leaf's spending.
@@ -220,6 +222,7 @@ func (t *tally) ended(r agent.Report) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.usage = t.usage.Add(r.Result.Usage)
 	t.book(amount) // whoever comes next finds what is exceeded
 }
 
@@ -235,6 +238,13 @@ func (s *spending) total() budget.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.before.Add(s.now)
+}
+
+// asked is what the agents used that judges asked, as their CLI reckons it.
+func (s *spending) asked() provider.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
 }
 
 // isSpent says whether an error means that a budget is spent.

@@ -157,6 +157,9 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 		result, err = Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
 	}
 	result.Used = spending.total()
+	if c.Review != nil || c.Arbiter != nil {
+		result.Usage = spending.asked()
+	}
 	return result, errors.Join(err, w.cutShort(context.WithoutCancel(ctx), c, b, err))
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -167,19 +169,77 @@ func (p page) text(color bool) string {
 	if v.Summary != "" {
 		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", printable(oneLine(v.Summary)))
 	}
-	b.WriteString("\nFindings:\n")
-	if len(v.Warnings) == 0 {
-		b.WriteString("  none\n")
-	}
-	for _, w := range v.Warnings {
-		fmt.Fprintf(&b, "  warning: %s\n", printable(oneLine(w)))
-	}
+	b.WriteString("\nFindings:\n" + p.findings())
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", screen.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
 	}
 	b.WriteString("\nChanges:\n" + p.stat() + "\n" + paint(safeDiff(p.Diff.Patch), color))
 	return b.String()
+}
+
+// findings are those of the last review, what became of it, those of the rounds
+// before in a line each, and coven's own warnings.
+func (p page) findings() string {
+	var b strings.Builder
+	for i, r := range p.View.Rounds {
+		if i < len(p.View.Rounds)-1 {
+			fmt.Fprintf(&b, "  %s\n", printable(roundLine(r)))
+			continue
+		}
+		for line := range strings.Lines(findingsOf(r)) {
+			fmt.Fprintf(&b, "  %s\n", printable(strings.TrimRight(line, "\n")))
+		}
+		fmt.Fprintf(&b, "  %s\n", printable(roundLine(r)))
+		if r.Patch != "" && r.Patch != p.Diff.PatchID {
+			b.WriteString("  warning: the change below is not what the reviewers saw\n")
+		}
+	}
+	for _, w := range p.View.Warnings {
+		fmt.Fprintf(&b, "  warning: %s\n", printable(oneLine(w)))
+	}
+	if b.Len() == 0 {
+		return "  none\n"
+	}
+	return b.String()
+}
+
+// findingsOf is what was found in a round, for people.
+func findingsOf(r session.Round) string {
+	opinions := make([]arbiter.Opinion, len(r.Opinions))
+	for i, o := range r.Opinions {
+		opinions[i] = o.Opinion
+	}
+	text := runner.FindingsText(opinions)
+	for _, o := range r.Opinions {
+		if o.Truncated != "" {
+			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
+		}
+		for _, s := range o.Suggestions {
+			text += "\n" + o.Reviewer + " suggests: " + oneLine(s)
+		}
+	}
+	return strings.TrimPrefix(text, "\n")
+}
+
+// roundLine is a round in a line: who said what, and what the arbiter said.
+func roundLine(r session.Round) string {
+	var parts []string
+	for _, o := range r.Opinions {
+		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+		if o.Flagged {
+			part += " (it said pass beside an error)"
+		}
+		parts = append(parts, part)
+	}
+	if r.Decided {
+		decision := screen.Decision(r.Continue, r.Reason)
+		if !r.Continue {
+			decision = "not actionable, says the arbiter: " + oneLine(r.Reason)
+		}
+		parts = append(parts, decision)
+	}
+	return screen.StepName(r.Path) + ": " + strings.Join(parts, "; ")
 }
 
 func (p page) proven() string {

@@ -138,8 +138,31 @@ func (v View) story() (string, error) {
 			}
 		}
 	}
+	for _, r := range v.Rounds {
+		fmt.Fprintf(&b, "\n# Review %s\n\n%s", r.Path, r.story())
+	}
 	fmt.Fprintf(&b, "\n# Outcome\n\n%s\n", v.outcome())
 	return b.String(), nil
+}
+
+// story is a round for people: who said what, what was found, what the arbiter
+// said.
+func (r Round) story() string {
+	var b strings.Builder
+	for _, o := range r.Opinions {
+		fmt.Fprintf(&b, "- %s: %s\n", o.Reviewer, o.Verdict)
+		for _, f := range o.Findings {
+			where := ""
+			if f.File != "" {
+				where = " " + f.Where() + ":"
+			}
+			fmt.Fprintf(&b, "  - %s:%s %s\n", f.Severity, where, strings.ReplaceAll(f.Message, "\n", "\n    "))
+		}
+	}
+	if r.Decided {
+		fmt.Fprintf(&b, "\nArbiter: continue %t. %s\n", r.Continue, r.Reason)
+	}
+	return b.String()
 }
 
 func (v View) outcome() string {

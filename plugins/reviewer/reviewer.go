@@ -9,6 +9,7 @@ package reviewer
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/coven-run/coven/plugins/services"
 )
@@ -81,6 +82,15 @@ type Finding struct {
 	Line       int      `json:"line,omitempty"` // from 1; 0: about the whole file
 	Message    string   `json:"message"`
 	Suggestion string   `json:"suggestion,omitempty"` // how to mend it
+}
+
+// Where is the place of a finding: file:line, or file; empty when it is about the
+// whole change.
+func (f Finding) Where() string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return f.File + ":" + strconv.Itoa(f.Line)
 }
 
 // Review is what a reviewer says. For example:

@@ -84,9 +84,17 @@ func previousText(findings []reviewer.Finding) string {
 	var b strings.Builder
 	b.WriteString("# What you found the last time\n\nSee first whether these are mended:\n\n")
 	for _, f := range findings {
-		fmt.Fprintf(&b, "- %s: %s:%d: %s\n", f.Severity, f.File, f.Line, strings.ReplaceAll(f.Message, "\n", "\n  "))
+		b.WriteString(findingText(f))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func findingText(f reviewer.Finding) string {
+	where := ""
+	if f.File != "" {
+		where = f.Where() + ": "
+	}
+	return fmt.Sprintf("- %s: %s%s\n", f.Severity, where, strings.ReplaceAll(f.Message, "\n", "\n  "))
 }
 
 // Arbiter has an agent decide.
@@ -135,7 +143,7 @@ func opinionsText(opinions []arbiter.Opinion) string {
 	for _, o := range opinions {
 		fmt.Fprintf(&b, "%s says %s\n", o.Reviewer, o.Verdict)
 		for _, f := range o.Findings {
-			fmt.Fprintf(&b, "- %s: %s:%d: %s\n", f.Severity, f.File, f.Line, strings.ReplaceAll(f.Message, "\n", "\n  "))
+			b.WriteString(findingText(f))
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
