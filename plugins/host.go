@@ -26,12 +26,20 @@ const startTimeout = 30 * time.Second
 // everything it started when coven ends. release is called after the end.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
+// Binary is what starts a plugin.
+type Binary struct {
+	Argv    []string
+	SHA256  []byte // of the file Argv[0]; nil: it may have any
+	BuiltIn bool   // it is coven's own program
+}
+
 // HostOptions is what a Host needs to know.
 type HostOptions struct {
 	// Start starts a plugin's command line.
 	Start Starter
-	// Argv finds the command line of a plugin.
-	Argv func(kind, name string) ([]string, bool)
+	// Resolve says what starts a plugin, or why nothing may. The error is
+	// ErrUnknown when there is no such plugin.
+	Resolve func(kind, name string) (Binary, error)
 	// Sockets is the directory of the plugins' sockets: a short path.
 	Sockets string
 }
@@ -101,11 +109,11 @@ func (h *Host) get(ctx context.Context, kind, name string, contract goplugin.Plu
 }
 
 func (h *Host) launch(kind, name string, contract goplugin.Plugin) (*running, error) {
-	argv, ok := h.options.Argv(kind, name)
-	if !ok {
-		return nil, fmt.Errorf("%s %q: %w", kind, name, ErrUnknown)
+	binary, err := h.options.Resolve(kind, name)
+	if err != nil {
+		return nil, err
 	}
-	cmd, release, err := h.options.Start(argv...)
+	cmd, release, err := h.options.Start(binary.Argv...)
 	if err != nil {
 		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
 	}
