@@ -118,10 +118,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.admit(ctx, h); err != nil {
-		return err
-	}
-	if ok, err := o.confirm(ctx, h, todo, limit); err != nil || !ok {
+	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
 	e, err := h.start()
@@ -131,15 +128,6 @@ func (o *runOptions) run(ctx context.Context) error {
 	defer e.close()
 	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
 	return o.work(ctx, d, from, len(todo), target)
-}
-
-// admit says whether the plugins of this run may run, before anything is begun.
-func (o *runOptions) admit(ctx context.Context, h *house) error {
-	needs := h.providerNeed(o.provider)
-	if o.json {
-		return h.mayRun(needs)
-	}
-	return h.admitPlugins(ctx, needs)
 }
 
 // limit is the budget of all tasks of this run together.

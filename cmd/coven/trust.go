@@ -74,22 +74,12 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if !slices.ContainsFunc(all, func(p registry.Plugin) bool { return p.State != registry.Hidden && called(p, name) }) {
-			return missing("coven plugins list", "there is no plugin %q", name)
+	if len(names) > 0 {
+		if all, err = meant(all, names); err != nil {
+			return err
 		}
 	}
-	var open, lost []registry.Plugin
-	for _, p := range all {
-		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return called(p, name) })
-		switch {
-		case !named:
-		case p.State == registry.Mismatch && !p.Project:
-			lost = append(lost, p)
-		case slices.Contains([]registry.State{registry.Untrusted, registry.Changed, registry.Mismatch}, p.State):
-			open = append(open, p)
-		}
-	}
+	open, lost := toTrust(all)
 	if len(open) == 0 && len(lost) == 0 {
 		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
 	}
@@ -104,6 +94,37 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 		err = status(exitUsage)
 	}
 	return err
+}
+
+// meant are the plugins of these names, those left out that are hidden.
+func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
+	var found []registry.Plugin
+	for _, name := range names {
+		before := len(found)
+		for _, p := range all {
+			if p.State != registry.Hidden && called(p, name) {
+				found = append(found, p)
+			}
+		}
+		if len(found) == before {
+			return nil, missing("coven plugins list", "there is no plugin %q", name)
+		}
+	}
+	return found, nil
+}
+
+// toTrust are the plugins that a person's word would help, and those that do not
+// match the lock and are not the project's, which it would not.
+func toTrust(all []registry.Plugin) (open, lost []registry.Plugin) {
+	for _, p := range all {
+		switch {
+		case p.State == registry.Mismatch && !p.Project:
+			lost = append(lost, p)
+		case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch:
+			open = append(open, p)
+		}
+	}
+	return open, lost
 }
 
 // called says whether a person means a plugin by a name: that of its file, or its
@@ -200,20 +221,20 @@ func (h *house) revoke(names []string) error {
 	if err != nil {
 		return err
 	}
-	meant := func(it trust.Item, name string) bool {
+	revoked := func(it trust.Item, name string) bool {
 		return it.Name == name || it.Kind == trust.KindPlugin && slices.ContainsFunc(registry.Kinds(), func(kind string) bool {
 			return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
 		})
 	}
 	removed, err := store.Remove(func(it trust.Item) bool {
-		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return meant(it, name) })
+		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return revoked(it, name) })
 	})
 	if err != nil {
 		return err
 	}
 	var unknown []error
 	for _, name := range names {
-		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return meant(it, name) }) {
+		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return revoked(it, name) }) {
 			unknown = append(unknown, missing("coven trust --list", "%s is not trusted", name))
 		}
 	}

@@ -35,12 +35,17 @@ func (h *house) trustEntry(p registry.Plugin) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
 	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", printable(h.near(p.File)), size(p.Size), nature(p))
-	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != filepath.Clean(p.File) && p.From != registry.FromProject {
+	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
 		fmt.Fprintf(&b, "          which is %s\n", printable(h.near(real)))
-	} else if err == nil && real != filepath.Clean(p.File) {
-		fmt.Fprintf(&b, "          a link to %s\n", printable(h.near(real)))
 	}
 	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
+	switch p.Hides {
+	case "":
+	case registry.FromCoven:
+		b.WriteString("  hides   the one that is built in\n")
+	default:
+		fmt.Fprintf(&b, "  hides   the one of: %s\n", p.Hides)
+	}
 	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
 		fmt.Fprintf(&b, "  note    %s\n", printable(oneLine(p.Detail)))
 	}

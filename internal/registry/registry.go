@@ -79,6 +79,7 @@ type Plugin struct {
 	State      State
 	Detail     string // more about the state
 	HiddenBy   string // the file that hides it
+	Hides      string // the place of the next one of its kind and name
 
 	// Of pinned plugins, and after Verify of all that can be read.
 	Size   int64
@@ -250,6 +251,9 @@ func (r *Registry) find(places []place, n Need) []Plugin {
 	}
 	for i, p := range found {
 		found[i].Project = p.From == FromProject || p.File != "" && r.options.Territory.Holds(p.File)
+		if i+1 < len(found) {
+			found[i].Hides = found[i+1].From
+		}
 	}
 	return found
 }
