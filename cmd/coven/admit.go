@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/registry"
@@ -44,26 +45,26 @@ func (h *house) trustStore() (*trust.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv}), nil
+	return h.storeFor(where), nil
+}
+
+func (h *house) storeFor(where trust.Territory) *trust.Store {
+	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv})
 }
 
 // registry knows the plugins that this repository can have.
 func (h *house) registry() (*registry.Registry, error) {
 	self, err := h.app.self()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find coven's own program: %w", err)
 	}
 	where, err := h.territory()
 	if err != nil {
 		return nil, err
 	}
-	store, err := h.trustStore()
-	if err != nil {
-		return nil, err
-	}
 	o := registry.Options{
 		Root: h.repo.Root, Territory: where, UserDir: h.app.userDir(), CacheDir: h.app.cacheDir(),
-		Path: h.app.getenv("PATH"), Store: store,
+		Path: h.app.getenv("PATH"), Store: h.storeFor(where),
 	}
 	for _, b := range builtIns() {
 		o.Shipped = append(o.Shipped, registry.Shipped{Kind: b.Kind, Name: b.Name, Argv: []string{self, "plugin", b.Kind, b.Name}})

@@ -117,11 +117,10 @@ func newPluginsInfo(a *app) *cobra.Command {
 		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, all, err := a.allPlugins(cmd.Context(), (*registry.Registry).Verify)
+			h, all, err := a.allPlugins(cmd.Context(), onlyCalled(args[0]))
 			if err != nil {
 				return err
 			}
-			all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !called(p, args[0]) })
 			if len(all) == 0 {
 				return missing("coven plugins list", "there is no plugin %q", args[0])
 			}
@@ -138,6 +137,18 @@ func newPluginsInfo(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// onlyCalled lists the plugins of a name, and reads their bytes.
+func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
+	return func(r *registry.Registry) ([]registry.Plugin, error) {
+		all, err := r.List()
+		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !called(p, name) })
+		for i := range all {
+			all[i] = r.Verified(all[i])
+		}
+		return all, err
+	}
 }
 
 // pluginInfo is all about a plugin.

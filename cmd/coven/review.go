@@ -99,6 +99,9 @@ func (d *desk) introduce(ctx context.Context, v session.View) error {
 // approveNow records a person's approval of a patch that v waits with, and goes on
 // with the session. Another patch than that is asked about again.
 func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
+	if err := d.house.mayRun(d.house.providerNeed(v.Info.Provider)); err != nil {
+		return runner.Ending{}, err // before anything is on record
+	}
 	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user()}); err != nil {
 		return runner.Ending{}, err
 	}

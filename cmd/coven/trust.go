@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/worktree"
 )
 
 func newTrust(a *app) *cobra.Command {
@@ -171,6 +172,9 @@ func (h *house) trustNow(shown []registry.Plugin) error {
 		return err
 	}
 	if err := h.app.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+		return err
+	}
+	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
 		return err
 	}
 	wrote, err := registry.Pin(h.repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)

@@ -85,18 +85,20 @@ func (r *Registry) obstacle(file string) string {
 	return ""
 }
 
-// verify reads what judge did not need, and the copy of what is pinned.
-func (r *Registry) verify(p *Plugin) {
+// Verified is a plugin, with what its bytes are, and what is wrong with coven's
+// copy of them.
+func (r *Registry) Verified(p Plugin) Plugin {
 	switch {
-	case p.State == BuiltIn, p.State == Broken:
+	case p.File == "", p.State == Broken, p.State == Misnamed:
 	case p.SHA256 == "":
-		if err := p.read(); err != nil {
-			p.State, p.Detail = Broken, err.Error()
+		if err := p.read(); err != nil && p.State == Trusted { // it may be larger, or only executable
+			p.Detail += ", " + err.Error()
 		}
 	case p.State == Trusted:
-		file := r.copyOf(*p)
+		file := r.copyOf(p)
 		if _, err := os.Lstat(file); err == nil && checkCopy(file, p.SHA256) != nil {
 			p.Detail = "the copy in " + filepath.Dir(file) + " is damaged: the next run makes it again"
 		}
 	}
+	return p
 }

@@ -186,7 +186,7 @@ func (r *Registry) list(all bool) ([]Plugin, error) {
 		same := r.find(places, n)
 		r.judge(&same[0], lock)
 		if all {
-			r.verify(&same[0])
+			same[0] = r.Verified(same[0])
 		}
 		for i := range same[1:] {
 			same[i+1].State, same[i+1].HiddenBy = Hidden, cmp.Or(same[0].File, FromCoven)
