@@ -28,8 +28,9 @@ it can do what you can. Trusted are exactly the bytes that are shown, for this
 repository; when they change, coven asks again. Nothing is run.
 
 What is trusted is written into .coven/plugins.lock, too, for everybody who works
-on the repository; the trust itself stays with you. With COVEN_TRUST=1 in the
-environment everything is trusted, for that one command.`,
+on the repository; the trust itself stays with you. What does not match the lock is
+not trusted by --yes, unless it is named. With COVEN_TRUST=1 in the environment
+everything is trusted that matches the lock, for that one command.`,
 		Example: `  coven trust
   coven trust coven-reviewer-style
   coven trust --list
@@ -80,12 +81,12 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 			return err
 		}
 	}
-	open, lost := toTrust(all)
+	open, lost := toTrust(all, yes && len(names) == 0)
 	if len(open) == 0 && len(lost) == 0 {
 		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
 	}
 	for _, p := range lost {
-		h.app.explain(&registry.MismatchError{Plugin: p})
+		h.app.explain(lostError(p))
 	}
 	if len(open) == 0 {
 		return status(exitUsage)
@@ -114,18 +115,28 @@ func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
 	return found, nil
 }
 
-// toTrust are the plugins that a person's word would help, and those that do not
-// match the lock and are not the project's, which it would not.
-func toTrust(all []registry.Plugin) (open, lost []registry.Plugin) {
+// toTrust are the plugins that a person's word helps, and those that do not match
+// the lock, which it does not: they are not the project's, or nobody has looked.
+func toTrust(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) {
 	for _, p := range all {
 		switch {
-		case p.State == registry.Mismatch && !p.Project:
+		case p.State == registry.Mismatch && (unseen || !p.Project):
 			lost = append(lost, p)
 		case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch:
 			open = append(open, p)
 		}
 	}
 	return open, lost
+}
+
+// lostError says that a plugin does not match the lock. Nobody puts that right in
+// passing: a yes to everything is none to this.
+func lostError(p registry.Plugin) error {
+	next := nextPlugin(p)
+	if p.Project {
+		next = "coven trust --yes " + shellWord(p.ID())
+	}
+	return &exitError{code: exitUsage, err: &registry.MismatchError{Plugin: p}, next: next}
 }
 
 // called says whether a person means a plugin by a name: that of its file, or its

@@ -63,13 +63,14 @@ func (h *house) trustEntry(p registry.Plugin) string {
 
 // novelty is what is new about a plugin.
 func novelty(p registry.Plugin) string {
-	switch p.State {
-	case registry.Changed:
-		return fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)
-	case registry.Mismatch:
-		return "DOES NOT MATCH " + registry.LockFile + ": trusting it changes the hash there"
+	text := "new"
+	if p.Before.SHA256 != "" {
+		text = fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)
 	}
-	return "new"
+	if p.State == registry.Mismatch {
+		text += "\n  DOES NOT MATCH " + registry.LockFile + ": " + p.Detail + "; to trust it changes that"
+	}
+	return text
 }
 
 // nature is what a plugin's file looks like.

@@ -41,7 +41,10 @@ func (r *Registry) judge(p *Plugin, lock Lock) {
 	}
 	switch {
 	case p.Locked && !lock.Allows(p.ID(), p.SHA256):
-		p.State, p.Detail = Mismatch, "it has none of the hashes of "+LockFile
+		if p.Project {
+			_, _, p.Before = r.trusted(*p)
+		}
+		p.State, p.Detail = Mismatch, lock.hashes(p.ID())
 	case !p.Project:
 		p.State, p.Detail = Trusted, "yours, as "+LockFile+" says"
 	default:

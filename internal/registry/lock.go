@@ -106,6 +106,15 @@ func (l Lock) Allows(id, hash string) bool {
 	return slices.Contains(slices.Collect(maps.Values(l[id])), hash)
 }
 
+// hashes says for people what a plugin may be.
+func (l Lock) hashes(id string) string {
+	var all []string
+	for _, platform := range slices.Sorted(maps.Keys(l[id])) {
+		all = append(all, fmt.Sprintf("%.12s for %s", l[id][platform], platform))
+	}
+	return "it has " + strings.Join(all, ", ")
+}
+
 // Pin gives a plugin its one hash on a platform. The same everywhere replaces the
 // hashes of single platforms, and the other way round.
 func (l Lock) Pin(id, platform, hash string) {

@@ -84,7 +84,7 @@ type Plugin struct {
 	// Of pinned plugins, and after Verify of all that can be read.
 	Size   int64
 	SHA256 string
-	Before trust.Item // changed: what was trusted
+	Before trust.Item // what was trusted, if these are other bytes
 	Lines  int        // of a script; 0: it is none
 	Head   string     // how a script begins
 }

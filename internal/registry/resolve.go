@@ -36,7 +36,7 @@ type MismatchError struct{ Plugin Plugin }
 // Error names the plugin, its file and its hash.
 func (e *MismatchError) Error() string {
 	p := e.Plugin
-	return fmt.Sprintf("the %s plugin %s does not match %s: %s, sha256 %.12s", p.Kind, p.Name, LockFile, p.File, p.SHA256)
+	return fmt.Sprintf("the %s plugin %s does not match %s (%s): %s, sha256 %.12s", p.Kind, p.Name, LockFile, p.Detail, p.File, p.SHA256)
 }
 
 // BrokenError says that what is there under a plugin's name cannot be run.
