@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp", "internal/permission",
-		"internal/process", "runner/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/agent", "plugins/builtin/claude",
+		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude",
 		"plugins/builtin/command", "plugins/builtin/rules",
 		"plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
@@ -69,6 +69,7 @@ var imports = map[string][]string{
 	"internal/mcp":        {"internal/gate"},
 	"internal/permission": {},
 	"internal/process":    {"internal/clock"},
+	"internal/registry":   {"internal/schema", "internal/suggest", "internal/trust", "internal/yamldoc", "plugins"},
 	"internal/schema":     {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
@@ -77,6 +78,7 @@ var imports = map[string][]string{
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},
 	"internal/tmpl":       {"internal/suggest"},
+	"internal/trust":      {},
 	"internal/yamldoc":    {"internal/suggest"},
 
 	"examples/demo": {"internal/fakeapi", "internal/fakeclaude"},

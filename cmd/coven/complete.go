@@ -155,7 +155,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		{"run", "grimoire", (*visit).grimoireNames},
 		{"grimoires graph", "format", words(graphFormats...)},
 		{"run", "model", words("sonnet", "haiku", "opus")},
-		{"run", "provider", words("claude")},
+		{"run", "provider", (*visit).providerNames},
 		{"run", "onto", (*visit).branches},
 		{"run", "base", (*visit).branches},
 		{"retry", "from", (*visit).stepNames},

@@ -106,7 +106,7 @@ func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report,
 func (c *crew) driver(ctx context.Context, name string) (provider.Provider, error) {
 	driver, err := c.engine.host.Provider(ctx, cmp.Or(name, c.provider))
 	if errors.Is(err, plugins.ErrUnknown) {
-		return nil, usage("coven run --provider claude", "%w (known: claude)", err)
+		return nil, usage("coven run --provider claude", "%w", err)
 	}
 	return driver, err
 }

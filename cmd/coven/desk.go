@@ -159,6 +159,9 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err != nil {
 		return runner.Ending{}, err
 	}
+	if err := d.house.mayRun(needsOf(plan.Grimoire, plan.Provider)); err != nil {
+		return runner.Ending{}, err
+	}
 	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
 		return runner.Ending{}, err
 	}

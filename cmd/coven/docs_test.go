@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -136,6 +138,8 @@ func TestGuides(t *testing.T) {
 			block, _, _ := strings.Cut(part, "```")
 			switch {
 			case strings.HasSuffix(file, "grimoires.md"): // TestGrimoiresGuide
+			case strings.HasPrefix(block, "plugins:"):
+				err = lockText(t, block)
 			case strings.Contains(block, "steps:"):
 				_, err = grimoires.Parse(file, []byte(block))
 			default:
@@ -160,6 +164,36 @@ func settings(t *testing.T, text string) error {
 	}
 	_, err := config.Load(t.TempDir(), func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
 	return err
+}
+
+// lockText reads a text as plugins.lock.
+func lockText(t *testing.T, text string) error {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, ".coven"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, registry.LockFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := registry.ReadLock(root)
+	if err == nil && len(lock) == 0 {
+		err = errors.New("it names no plugin")
+	}
+	return err
+}
+
+// The example of plugins.lock is one that this coven reads.
+func TestLockDoc(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "plugins-lock.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	if err := lockText(t, block); err != nil {
+		t.Errorf("%v\nin\n%s", err, block)
+	}
 }
 
 // The example of a request is one that this coven reads.

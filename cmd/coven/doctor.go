@@ -27,6 +27,7 @@ func checkups() []checkup {
 		{"sandbox", "what fences an agent's shell commands", false, (*visit).sandbox},
 		{"repository", "there is one, with a branch to land on and no lock of a git that died", false, (*visit).repository},
 		{"config", "the settings can be read, and from which files", true, (*visit).config},
+		{"plugins", "each may run: it is built in, yours, or trusted", true, (*visit).plugins},
 		{"tracker", "the tasks can be read, and from where", true, (*visit).tracker},
 		{"checks", "something is tested before a change lands", true, (*visit).checks},
 		{"disk", "there is room for worktrees and journals", true, (*visit).disk},

@@ -115,18 +115,16 @@ func (h *house) start() (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := h.registry()
+	if err != nil {
+		return nil, err
+	}
 	private, err := scratch.New(h.app.socketDir())
 	if err != nil {
 		return nil, err
 	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Sockets: private.Path(),
-		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
-			if _, ok := shipped(kind, name); !ok {
-				return plugins.Binary{}, plugins.ErrUnknown
-			}
-			return plugins.Binary{Argv: []string{self, "plugin", string(kind), name}, BuiltIn: true}, nil
-		},
+		Start: launcher.Command, Sockets: private.Path(), Resolve: known.Resolve,
 	})
 	return &engine{
 		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,
@@ -162,6 +160,8 @@ func classify(err error) int {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case aboutTrust(err):
+		return exitUsage
 	case errors.As(err, new(*worktree.BusyError)):
 		return exitPerson
 	case errors.As(err, &backend), errors.As(err, &conflict), errors.As(err, &corrupt):
@@ -198,6 +198,8 @@ func hint(err error) string {
 		return "go to a git repository, or make one: git init"
 	case errors.Is(err, worktree.ErrClaimed):
 		return "coven status"
+	case aboutTrust(err):
+		return trustHint(err)
 	case errors.Is(err, process.ErrNotFound):
 		return "npm install -g @anthropic-ai/claude-code, then coven resume"
 	}

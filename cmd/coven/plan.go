@@ -40,8 +40,8 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 	}
 	plan.Model = cmp.Or(c.model, cfg.DefaultModel)
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)
-	if _, ok := shipped("provider", plan.Provider); !ok {
-		return nil, usage("coven run --provider claude", "no provider %q (known: claude)", plan.Provider)
+	if err := d.house.mayRun(needsOf(g, plan.Provider)); err != nil {
+		return nil, err
 	}
 	plan.Target = c.target.Ref
 	plan.Task = planTask(j.task)

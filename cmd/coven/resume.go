@@ -118,5 +118,21 @@ func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (ru
 	case v.Status == session.Failed, v.Status == session.Cancelled:
 		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
+	if err := d.admitSession(ctx, v); err != nil {
+		return runner.Ending{}, err
+	}
 	return d.resume(ctx, v, more)
+}
+
+// admitSession says whether the plugins of a session may run; on a terminal it
+// asks.
+func (d *desk) admitSession(ctx context.Context, v session.View) (err error) {
+	needs, err := needsOfSession(v.Dir)
+	if err != nil {
+		return err
+	}
+	if gaveUp := d.screen.Alone(ctx, func() { err = d.house.admitPlugins(ctx, needs) }); gaveUp != nil {
+		return gaveUp
+	}
+	return err
 }

@@ -99,10 +99,17 @@ func (d *desk) introduce(ctx context.Context, v session.View) error {
 // approveNow records a person's approval of a patch that v waits with, and goes on
 // with the session. Another patch than that is asked about again.
 func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
+	needs, err := needsOfSession(v.Dir)
+	if err == nil {
+		err = d.house.mayRun(needs)
+	}
+	if err != nil {
+		return runner.Ending{}, err // before anything is on record
+	}
 	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user()}); err != nil {
 		return runner.Ending{}, err
 	}
-	v, err := session.Load(v.Dir)
+	v, err = session.Load(v.Dir)
 	if err != nil {
 		return runner.Ending{}, err
 	}

@@ -118,7 +118,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ok, err := o.confirm(ctx, h, todo, limit); err != nil || !ok {
+	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
 	e, err := h.start()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/runner/rehearsal"
@@ -21,6 +22,7 @@ func schemaKinds() []schemaKind {
 		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
 		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
 		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", rehearsal.Schema},
+		{"plugins-lock", registry.LockFile, registry.LockSchema},
 		{"secrets", ".coven/secrets.yaml", secret.Schema},
 	}
 }

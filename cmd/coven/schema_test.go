@@ -88,6 +88,8 @@ func kindOf(page, block string) string {
 		return "grimoire-test"
 	case strings.Contains(block, "rules:"):
 		return "grimoire-matchers"
+	case strings.HasPrefix(block, "plugins:"):
+		return "plugins-lock"
 	case strings.HasSuffix(page, "secrets.md"):
 		return "secrets"
 	}
@@ -161,6 +163,12 @@ func TestSchemas(t *testing.T) {
 		{"grimoire-test", "tests: [{name: a, steps: {b: {exit_code: 1}, c: [{output: x}, {wait: review}]}, expect: {given: {b: x, c: [y, z]}}}]", true},
 		{"grimoire-test", "tests: [{name: a, steps: {b: {exitcode: 1}}}]", false},
 		{"grimoire-test", "tests: [{name: a, expect: {status: done}}]", false},
+		{"plugins-lock", "plugins: {}", true},
+		{"plugins-lock", "plugins: {coven-model-x: {any: " + strings.Repeat("a", 64) + "}}", true},
+		{"plugins-lock", "plugins: {coven-model-x: {any: aa}}", false},
+		{"plugins-lock", "plugins: {coven-model-x: {}}", false},
+		{"plugins-lock", "plugins: {coven-thing-x: {any: " + strings.Repeat("a", 64) + "}}", false},
+		{"plugins-lock", "plugin: {}", false},
 		{"secrets", "api_key: abcdef", true},
 		{"secrets", "api-key: abcdef", false},
 		{"secrets", "api_key: abc", false},

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/plugins"
+)
+
+func newPlugins(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plugins", Short: "List plugins and say which may run; none is started",
+		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a))
+	return cmd
+}
+
+// pluginJSON is a plugin as plugins list --json has it.
+type pluginJSON struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+	From     string `json:"from"` // project, user, PATH, built in
+	File     string `json:"file,omitempty"`
+	State    string `json:"state"`
+	Detail   string `json:"detail,omitempty"`
+	HiddenBy string `json:"hidden_by,omitempty"`
+	Project  bool   `json:"project"` // the repository decides what it is
+	Locked   bool   `json:"locked"`  // plugins.lock names it
+	SHA256   string `json:"sha256,omitempty"`
+	Before   string `json:"sha256_trusted,omitempty"` // changed: the hash that is trusted
+	Size     int64  `json:"size,omitempty"`
+}
+
+func pluginsJSON(all []registry.Plugin) []pluginJSON {
+	list := []pluginJSON{}
+	for _, p := range all {
+		list = append(list, pluginJSON{
+			string(p.Kind), p.Name, p.From, p.File, string(p.State), p.Detail, p.HiddenBy, p.Project, p.Locked, p.SHA256, p.Before.SHA256, p.Size,
+		})
+	}
+	return list
+}
+
+func newPluginsList(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all plugins: where they come from, and whether they may run", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, all, err := a.allPlugins(cmd.Context(), (*registry.Registry).List)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.sayJSON(pluginsJSON(all))
+			}
+			return h.sayPlugins(all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// allPlugins opens the repository and lists its plugins.
+func (a *app) allPlugins(ctx context.Context, list func(*registry.Registry) ([]registry.Plugin, error)) (*house, []registry.Plugin, error) {
+	h, err := a.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := h.registry()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := list(r)
+	return h, all, err
+}
+
+func (h *house) sayPlugins(all []registry.Plugin) error {
+	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+	for _, p := range all {
+		kind, name := p.Kind, p.Name
+		if kind == "" {
+			kind, name = "-", p.ID()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, printable(name), printable(h.whence(p)), printable(h.stateOf(p))) //nolint:errcheck // Flush reports it
+	}
+	return written(w.Flush())
+}
+
+// whence is where a plugin comes from.
+func (h *house) whence(p registry.Plugin) string {
+	if p.File == "" {
+		return p.From
+	}
+	return p.From + ": " + h.near(p.File)
+}
+
+// stateOf is what a plugin is fit for, in words.
+func (h *house) stateOf(p registry.Plugin) string {
+	if p.State == registry.Hidden {
+		return "hidden by " + h.near(p.HiddenBy)
+	}
+	if p.Detail == "" {
+		return string(p.State)
+	}
+	return string(p.State) + " (" + oneLine(p.Detail) + ")"
+}
+
+func newPluginsInfo(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).pluginNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, all, err := a.allPlugins(cmd.Context(), onlyCalled(args[0]))
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return missing("coven plugins list", "there is no plugin %q", args[0])
+			}
+			if asJSON {
+				return a.sayJSON(pluginsJSON(all))
+			}
+			for _, p := range all {
+				if err := a.say("%s", h.pluginInfo(p)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// onlyCalled lists the plugins of a name, and reads their bytes.
+func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
+	return func(r *registry.Registry) ([]registry.Plugin, error) {
+		all, err := r.List()
+		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !called(p, name) })
+		for i := range all {
+			all[i] = r.Verified(all[i])
+		}
+		return all, err
+	}
+}
+
+// pluginInfo is all about a plugin.
+func (h *house) pluginInfo(p registry.Plugin) string {
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %-7s  %s\n", name, printable(text))
+		}
+	}
+	fmt.Fprintf(&b, "%s  %s\n", p.Kind, p.Name)
+	line("from", p.From)
+	line("file", p.File)
+	line("state", h.stateOf(p))
+	if p.SHA256 != "" {
+		line("size", fmt.Sprintf("%s, %s", size(p.Size), nature(p)))
+	}
+	line("sha256", p.SHA256)
+	line("trusted", p.Before.SHA256)
+	if p.Locked {
+		line("lock", registry.LockFile+" names it")
+	}
+	line("next", nextPlugin(p))
+	return b.String()
+}
+
+// nextPlugin is the one command that helps with a plugin; empty when it may run.
+func nextPlugin(p registry.Plugin) string {
+	switch {
+	case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch && p.Project:
+		return "coven trust " + shellWord(p.ID())
+	case p.State == registry.Mismatch:
+		return editorAt(registry.LockFile, 0)
+	case p.State == registry.Broken, p.State == registry.Misnamed:
+		return "ls -lL " + shellWord(p.File)
+	}
+	return ""
+}
+
+func newPluginsVerify(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Read the bytes of all plugins again, and name those that may not run",
+		Long: `Read the bytes of all plugins again, and compare them with what you trust and with
+.coven/plugins.lock. The exit code is 1 when one may not run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, all, err := a.allPlugins(cmd.Context(), (*registry.Registry).Verify)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.sayJSON(pluginsJSON(all))
+			} else {
+				err = h.sayVerified(all)
+			}
+			if err == nil && slices.ContainsFunc(all, unfit) {
+				err = status(exitFailed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// unfit says whether a plugin may not run, and hides none that may.
+func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
+
+// sayVerified prints a line for each plugin that is not hidden.
+func (h *house) sayVerified(all []registry.Plugin) error {
+	count, wrong := 0, 0
+	for _, p := range all {
+		if p.State == registry.Hidden {
+			continue
+		}
+		mark := "ok  "
+		if count++; unfit(p) {
+			mark, wrong = "FAIL", wrong+1
+		}
+		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, printable(p.ID()), p.SHA256+strings.Repeat("-", 12), printable(h.stateOf(p)))
+		if next := nextPlugin(p); next != "" {
+			text += "      next: " + printable(next) + "\n"
+		}
+		if err := h.app.say("%s", text); err != nil {
+			return err
+		}
+	}
+	return h.app.say("%d plugins, %d may not run\n", count, wrong)
+}
+
+// pluginNames are for the one argument that names a plugin.
+func (v *visit) pluginNames(_ context.Context, args []string) []string {
+	if v.house == nil || len(args) > 0 {
+		return nil
+	}
+	r, err := v.house.registry()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, kind := range plugins.Kinds() {
+		for _, name := range r.Names(kind) {
+			names = append(names, registry.Plugin{Kind: kind, Name: name}.ID())
+		}
+	}
+	return names
+}
+
+// providerNames are the providers that there are.
+func (v *visit) providerNames(context.Context, []string) []string {
+	if v.house == nil {
+		return nil
+	}
+	r, err := v.house.registry()
+	if err != nil {
+		return nil
+	}
+	return r.Names(plugins.KindProvider)
+}
+
+// plugins is the doctor's look at plugins.
+func (v *visit) plugins(context.Context) []finding {
+	r, err := v.house.registry()
+	if err != nil {
+		return bad(remedy(err), "%v", err)
+	}
+	all, err := r.List()
+	if err != nil {
+		return bad(remedy(err), "%v", err)
+	}
+	var asked, wrong []string
+	count := 0
+	for _, p := range all {
+		switch {
+		case p.State == registry.Untrusted, p.State == registry.Changed:
+			asked = append(asked, p.ID()+" ("+string(p.State)+")")
+		case unfit(p):
+			wrong = append(wrong, p.ID()+" ("+string(p.State)+")")
+		case p.Runs():
+			count++
+		}
+	}
+	switch {
+	case len(wrong) > 0:
+		return bad("coven plugins verify", "may not run: %s", strings.Join(append(wrong, asked...), ", "))
+	case len(asked) > 0:
+		return odd("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
+	}
+	return good("%d, all may run", count)
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newTrust(a *app) *cobra.Command {
+	var list, revoke, yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "trust [NAME...]",
+		Short: "Show what this repository wants to run with all your rights, and trust it or not",
+		Long: `Show the plugins that this repository brings, or changed, since you last said
+what you trust, and ask whether you trust them. A plugin runs outside of the fence:
+it can do what you can. Trusted are exactly the bytes that are shown, for this
+repository; when they change, coven asks again. Nothing is run.
+
+What is trusted is written into .coven/plugins.lock, too, for everybody who works
+on the repository; the trust itself stays with you. What does not match the lock is
+not trusted by --yes, unless it is named. With COVEN_TRUST=1 in the environment
+everything is trusted that matches the lock, for that one command.`,
+		Example: `  coven trust
+  coven trust coven-reviewer-style
+  coven trust --list
+  coven trust --revoke coven-reviewer-style`,
+		ValidArgsFunction: a.completeWords((*visit).trustNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case list && (revoke || yes || len(args) > 0):
+				return usage("coven trust --list", "--list goes with --json only")
+			case asJSON && !list:
+				return usage("coven trust --list --json", "--json goes with --list only")
+			case revoke && yes:
+				return usage("coven trust --revoke", "give --revoke or --yes, not both")
+			}
+			h, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			switch {
+			case list:
+				return h.listTrusted(asJSON)
+			case revoke:
+				return h.revoke(args)
+			}
+			return h.trust(cmd.Context(), args, yes)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&list, "list", false, "list what is trusted in this repository")
+	f.BoolVar(&revoke, "revoke", false, "trust the named plugins no more; without NAME: nothing of this repository")
+	f.BoolVar(&yes, "yes", false, "show the same, and trust it without asking")
+	f.BoolVar(&asJSON, "json", false, "with --list: print JSON")
+	return cmd
+}
+
+// trust shows the plugins that a person could trust, and asks.
+func (h *house) trust(ctx context.Context, names []string, yes bool) error {
+	r, err := h.registry()
+	if err != nil {
+		return err
+	}
+	all, err := r.List()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		if all, err = meant(all, names); err != nil {
+			return err
+		}
+	}
+	open, lost := toTrust(all, yes && len(names) == 0)
+	if len(open) == 0 && len(lost) == 0 {
+		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
+	}
+	for _, p := range lost {
+		h.app.explain(lostError(p))
+	}
+	if len(open) == 0 {
+		return status(exitUsage)
+	}
+	trusted, err := h.askTrust(ctx, open, yes)
+	if err == nil && (!trusted || len(lost) > 0) {
+		err = status(exitUsage)
+	}
+	return err
+}
+
+// meant are the plugins of these names, those left out that are hidden.
+func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
+	var found []registry.Plugin
+	for _, name := range names {
+		before := len(found)
+		for _, p := range all {
+			if p.State != registry.Hidden && called(p, name) {
+				found = append(found, p)
+			}
+		}
+		if len(found) == before {
+			return nil, missing("coven plugins list", "there is no plugin %q", name)
+		}
+	}
+	return found, nil
+}
+
+// toTrust are the plugins that a person's word helps, and those that do not match
+// the lock, which it does not: they are not the project's, or nobody has looked.
+func toTrust(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) {
+	for _, p := range all {
+		switch {
+		case p.State == registry.Mismatch && (unseen || !p.Project):
+			lost = append(lost, p)
+		case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch:
+			open = append(open, p)
+		}
+	}
+	return open, lost
+}
+
+// lostError says that a plugin does not match the lock. Nobody puts that right in
+// passing: a yes to everything is none to this.
+func lostError(p registry.Plugin) error {
+	next := nextPlugin(p)
+	if p.Project {
+		next = "coven trust --yes " + shellWord(p.ID())
+	}
+	return &exitError{code: exitUsage, err: &registry.MismatchError{Plugin: p}, next: next}
+}
+
+// called says whether a person means a plugin by a name: that of its file, or its
+// own.
+func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
+
+// askTrust shows plugins and asks whether they are trusted. Where nobody can be
+// asked the answer is no, unless it was given before.
+func (h *house) askTrust(ctx context.Context, open []registry.Plugin, yes bool) (bool, error) {
+	if err := h.app.say("%s", h.trustPage(open)); err != nil {
+		return false, err
+	}
+	switch {
+	case yes:
+	case !h.app.interactive:
+		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+	default:
+		answer, err := h.app.ask(ctx, "trust these? [y/N] ")
+		if err != nil {
+			return false, err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			return false, h.app.say("nothing was trusted\n")
+		}
+	}
+	return true, h.trustNow(open)
+}
+
+// trustNow trusts plugins as they were shown, and pins them in the lock.
+func (h *house) trustNow(shown []registry.Plugin) error {
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, p := range shown {
+		items = append(items, trust.Item{
+			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.app.now().UTC().Truncate(time.Second),
+		})
+		names = append(names, p.ID())
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	if err := h.app.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+		return err
+	}
+	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
+		return err
+	}
+	wrote, err := registry.Pin(h.repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+	if err != nil || !wrote {
+		return err
+	}
+	return h.app.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+}
+
+// trustedJSON is what is trusted, as trust --list --json has it.
+type trustedJSON struct {
+	Kind   string    `json:"kind"`
+	Name   string    `json:"name"`
+	What   string    `json:"what"`
+	SHA256 string    `json:"sha256"`
+	Since  time.Time `json:"since"`
+}
+
+func (h *house) listTrusted(asJSON bool) error {
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	items, err := store.Items()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		all := []trustedJSON{}
+		for _, it := range items {
+			all = append(all, trustedJSON(it))
+		}
+		return h.app.sayJSON(all)
+	}
+	if len(items) == 0 {
+		return h.app.say("nothing of this repository is trusted\n")
+	}
+	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+	for _, it := range items {
+		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), printable(it.What)) //nolint:errcheck // Flush reports it
+	}
+	return written(w.Flush())
+}
+
+// revoke ends the trust in plugins, or in all of this repository.
+func (h *house) revoke(names []string) error {
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	revoked := func(it trust.Item, name string) bool {
+		return it.Name == name || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
+			return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
+		})
+	}
+	removed, err := store.Remove(func(it trust.Item) bool {
+		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return revoked(it, name) })
+	})
+	if err != nil {
+		return err
+	}
+	var unknown []error
+	for _, name := range names {
+		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return revoked(it, name) }) {
+			unknown = append(unknown, missing("coven trust --list", "%s is not trusted", name))
+		}
+	}
+	if len(removed) == 0 && len(unknown) == 0 {
+		return h.app.say("nothing of this repository is trusted\n")
+	}
+	for _, it := range removed {
+		if err := h.app.say("trusted no more: %s\n", printable(it.Name)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unknown...)
+}
+
+// trustNames are what coven trust can name.
+func (v *visit) trustNames(context.Context, []string) []string {
+	if v.house == nil {
+		return nil
+	}
+	var names []string
+	if r, err := v.house.registry(); err == nil {
+		all, _ := r.List()
+		for _, p := range all {
+			if p.Project && p.State != registry.Hidden && p.Kind != "" {
+				names = append(names, p.ID())
+			}
+		}
+	}
+	return names
+}

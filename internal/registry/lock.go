@@ -1,0 +1,193 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// LockFile is where a team pins its plugins, below the root of the repository.
+const LockFile = ".coven/plugins.lock"
+
+// AnyPlatform stands in the lock for a plugin that is the same everywhere: a
+// script.
+const AnyPlatform = "any"
+
+const (
+	maxLock    = 1 << 20
+	lockHeader = "# The plugins that this repository runs with: the SHA-256 of each, by platform.\n# coven trust writes this file; docs/formats/plugins-lock.md\n"
+)
+
+// Lock is the hashes that plugins may have: by the names of their files, then by
+// platform.
+type Lock map[string]map[string]string
+
+type text = yamldoc.At[string]
+
+// lockKeys is the lock as a file has it.
+type lockKeys struct {
+	Plugins map[string]yamldoc.At[map[string]text] `yaml:"plugins"`
+}
+
+var (
+	hashRE     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	platformRE = regexp.MustCompile(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
+)
+
+// ReadLock reads the lock of a repository; none is an empty one. The error is a
+// yamldoc.Errors when the file is wrong.
+func ReadLock(root string) (Lock, error) {
+	lock := Lock{}
+	data, err := readLock(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lock, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", LockFile, err)
+	}
+	doc, err := yamldoc.Parse(LockFile, data)
+	if err != nil {
+		return nil, err
+	}
+	var keys lockKeys
+	doc.Decode(&keys)
+	for id, hashes := range keys.Plugins {
+		if !idRE.MatchString(id) {
+			doc.Fail(hashes, fmt.Sprintf("%q is not the name of a plugin's file", id), "coven-KIND-NAME; KIND is one of "+strings.Join(kinds(), ", "))
+		}
+		if hashes.Set() && len(hashes.Value) == 0 {
+			doc.Fail(hashes, "there is no hash of "+id, "")
+		}
+		lock[id] = map[string]string{}
+		for platform, hash := range hashes.Value {
+			if !platformRE.MatchString(platform) {
+				doc.Fail(hash, fmt.Sprintf("%q is not a platform", platform), "write linux/amd64, darwin/arm64 or any")
+			}
+			if hash.Set() && !hashRE.MatchString(hash.Value) {
+				doc.Fail(hash, fmt.Sprintf("%q is not a SHA-256", hash.Value), "64 digits of 0-9 and a-f")
+			}
+			lock[id][platform] = hash.Value
+		}
+	}
+	return lock, doc.Err()
+}
+
+func readLock(root string) ([]byte, error) {
+	f, err := os.OpenInRoot(root, LockFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
+	if err == nil && len(data) > maxLock {
+		err = fmt.Errorf("it is larger than %d bytes", maxLock)
+	}
+	return data, err
+}
+
+// Names reports whether the lock says anything about a plugin.
+func (l Lock) Names(id string) bool { _, ok := l[id]; return ok }
+
+// Allows reports whether a plugin may have this hash.
+func (l Lock) Allows(id, hash string) bool {
+	return slices.Contains(slices.Collect(maps.Values(l[id])), hash)
+}
+
+// hashes says for people what a plugin may be.
+func (l Lock) hashes(id string) string {
+	var all []string
+	for _, platform := range slices.Sorted(maps.Keys(l[id])) {
+		all = append(all, fmt.Sprintf("%.12s for %s", l[id][platform], platform))
+	}
+	return "it has " + strings.Join(all, ", ")
+}
+
+// Pin gives a plugin its one hash on a platform. The same everywhere replaces the
+// hashes of single platforms, and the other way round.
+func (l Lock) Pin(id, platform, hash string) {
+	if l[id] == nil || platform == AnyPlatform {
+		l[id] = map[string]string{}
+	}
+	delete(l[id], AnyPlatform)
+	l[id][platform] = hash
+}
+
+// Write writes the lock of a repository, which has the directory .coven.
+func (l Lock) Write(root string) error {
+	var b strings.Builder
+	b.WriteString(lockHeader + "plugins:\n")
+	for _, id := range slices.Sorted(maps.Keys(l)) {
+		fmt.Fprintf(&b, "  %s:\n", id)
+		for _, platform := range slices.Sorted(maps.Keys(l[id])) {
+			fmt.Fprintf(&b, "    %s: %q\n", platform, l[id][platform])
+		}
+	}
+	file := filepath.Join(root, LockFile)
+	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", LockFile, err)
+	}
+	if top, err := filepath.EvalSymlinks(root); err != nil || dir != filepath.Join(top, ".coven") {
+		return errors.Join(fmt.Errorf("write %s: .coven is elsewhere: %s", LockFile, dir), err)
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(b.String()), 0o644, renameio.WithTempDir(dir)); err != nil {
+		return fmt.Errorf("write %s: %w", LockFile, err)
+	}
+	return nil
+}
+
+// LockSchema is the JSON Schema of the lock.
+func LockSchema() *schema.Schema {
+	closed := func(s *schema.Schema) *schema.Schema {
+		s.Type, s.AdditionalProperties = "object", &schema.Schema{Not: &schema.Schema{}}
+		return s
+	}
+	least := uint64(1)
+	hashes := closed(&schema.Schema{
+		PatternProperties: map[string]*schema.Schema{platformRE.String(): {Type: "string", Pattern: hashRE.String()}},
+		MinProperties:     &least,
+	})
+	plugins := closed(&schema.Schema{PatternProperties: map[string]*schema.Schema{idRE.String(): hashes}})
+	return closed(&schema.Schema{PatternProperties: map[string]*schema.Schema{"^plugins$": plugins}})
+}
+
+// Pin gives the project's plugins the hashes in the lock that they have, and
+// reports whether that changed the lock. Only one at a time does, of those who use
+// the same store.
+func Pin(root string, store *trust.Store, shown []Plugin, platform string) (changed bool, err error) {
+	err = store.Alone(func() error {
+		lock, err := ReadLock(root)
+		if err != nil {
+			return err
+		}
+		for _, p := range shown {
+			if !p.Project || lock.Allows(p.ID(), p.SHA256) {
+				continue
+			}
+			where := platform
+			if p.Lines > 0 {
+				where = AnyPlatform
+			}
+			lock.Pin(p.ID(), where, p.SHA256)
+			changed = true
+		}
+		if !changed {
+			return nil
+		}
+		return lock.Write(root)
+	})
+	return changed, err
+}

@@ -1,0 +1,115 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+const (
+	// maxFile bounds what a pinned plugin may be, in bytes: 256 MB.
+	maxFile = 256_000_000
+	maxHead = 4 << 10
+)
+
+// content is what there is to know about the bytes of a plugin.
+type content struct {
+	size  int64
+	hash  string
+	lines int
+	head  []byte
+}
+
+// openPlain opens a file that is one: no pipe waits for somebody to write.
+func openPlain(file string, flags int) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a file")
+	}
+	if err == nil && info.Size() > maxFile {
+		err = tooLarge()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+func tooLarge() error { return fmt.Errorf("it is larger than %d MB", maxFile/1_000_000) }
+
+// take reads a file, writes it to a second place, and says what it was.
+func take(from io.Reader, to io.Writer) (content, error) {
+	var c content
+	hash, head, lines := sha256.New(), &beginning{}, &newlines{}
+	n, err := io.Copy(io.MultiWriter(hash, head, lines, to), io.LimitReader(from, maxFile+1))
+	if err == nil && n > maxFile {
+		err = tooLarge()
+	}
+	c.size, c.hash, c.head, c.lines = n, hex.EncodeToString(hash.Sum(nil)), head.bytes, lines.count
+	return c, err
+}
+
+// beginning keeps the first bytes of what is written to it.
+type beginning struct{ bytes []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.bytes = append(b.bytes, p[:min(len(p), maxHead-len(b.bytes))]...)
+	return len(p), nil
+}
+
+// newlines counts lines, also a last one that does not end.
+type newlines struct {
+	count int
+	open  bool
+}
+
+func (n *newlines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		if !n.open {
+			n.count, n.open = n.count+1, true
+		}
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		rest, n.open = rest[i+1:], false
+	}
+	return len(p), nil
+}
+
+// read takes in what the plugin's bytes are.
+func (p *Plugin) read() error {
+	f, _, err := openPlain(p.File, 0)
+	if err != nil {
+		return fmt.Errorf("it cannot be read: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	c, err := take(f, io.Discard)
+	if err != nil {
+		return fmt.Errorf("it cannot be read: %w", err)
+	}
+	p.Size, p.SHA256 = c.size, c.hash
+	if bytes.HasPrefix(c.head, []byte("#!")) && bytes.IndexByte(c.head, 0) < 0 {
+		p.Lines, p.Head = c.lines, readable(c.head)
+	}
+	return nil
+}
+
+// readable is text without a character that was cut in two.
+func readable(head []byte) string {
+	for cut := 0; cut < utf8.UTFMax && len(head) == maxHead && !utf8.Valid(head); cut++ {
+		head = head[:len(head)-1]
+	}
+	return strings.ToValidUTF8(string(head), "\uFFFD")
+}

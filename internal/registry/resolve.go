@@ -1,0 +1,189 @@
+package registry
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/plugins"
+)
+
+// UntrustedError says that a plugin of the project is not trusted.
+type UntrustedError struct{ Plugin Plugin }
+
+// Error names the plugin, its file and its hash.
+func (e *UntrustedError) Error() string {
+	p := e.Plugin
+	switch {
+	case p.State == Changed:
+		return fmt.Sprintf("the %s plugin %s has changed since you trusted it: %s, sha256 %.12s (was %.12s)", p.Kind, p.Name, p.File, p.SHA256, p.Before.SHA256)
+	case p.Detail != "":
+		return fmt.Sprintf("the %s plugin %s of this repository is not trusted: %s, sha256 %.12s: %s", p.Kind, p.Name, p.File, p.SHA256, p.Detail)
+	}
+	return fmt.Sprintf("the %s plugin %s of this repository is not trusted: %s, sha256 %.12s", p.Kind, p.Name, p.File, p.SHA256)
+}
+
+// MismatchError says that a plugin has none of the hashes that plugins.lock has
+// for it.
+type MismatchError struct{ Plugin Plugin }
+
+// Error names the plugin, its file and its hash.
+func (e *MismatchError) Error() string {
+	p := e.Plugin
+	return fmt.Sprintf("the %s plugin %s does not match %s (%s): %s, sha256 %.12s", p.Kind, p.Name, LockFile, p.Detail, p.File, p.SHA256)
+}
+
+// BrokenError says that what is there under a plugin's name cannot be run.
+type BrokenError struct{ Plugin Plugin }
+
+// Error names the plugin, its file and the reason.
+func (e *BrokenError) Error() string {
+	p := e.Plugin
+	return fmt.Sprintf("the %s plugin %s cannot be run: %s: %s", p.Kind, p.Name, p.File, p.Detail)
+}
+
+// CacheError says why coven's copies of plugins cannot be kept where they should
+// be.
+type CacheError struct{ Dir, Reason string }
+
+// Error returns "DIR: REASON".
+func (e *CacheError) Error() string { return e.Dir + ": " + e.Reason }
+
+// Resolve returns what starts a plugin. The error is plugins.ErrUnknown, an
+// *UntrustedError, a *MismatchError, a *BrokenError, a *CacheError, or that the
+// lock is wrong.
+func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, error) {
+	p, err := r.Find(kind, name)
+	if err != nil {
+		return plugins.Binary{}, err
+	}
+	switch p.State {
+	case BuiltIn:
+		return r.shipped(p), nil
+	case Mismatch:
+		return plugins.Binary{}, &MismatchError{p}
+	case Broken:
+		return plugins.Binary{}, &BrokenError{p}
+	case Trusted:
+		if !p.Pinned() {
+			return plugins.Binary{Argv: []string{p.File}}, nil
+		}
+		return r.keep(p)
+	}
+	return plugins.Binary{}, &UntrustedError{p}
+}
+
+func (r *Registry) shipped(p Plugin) plugins.Binary {
+	for _, s := range r.options.Shipped {
+		if s.Kind == p.Kind && s.Name == p.Name {
+			return plugins.Binary{Argv: s.Argv, BuiltIn: true}
+		}
+	}
+	return plugins.Binary{}
+}
+
+// copyOf is where the copy of a plugin is kept.
+func (r *Registry) copyOf(p Plugin) string {
+	return filepath.Join(r.options.CacheDir, "plugins", p.SHA256, p.ID())
+}
+
+// keep returns coven's copy of a pinned plugin, made anew unless it is there and
+// as it should be.
+func (r *Registry) keep(p Plugin) (plugins.Binary, error) {
+	hash, err := hex.DecodeString(p.SHA256)
+	if err != nil {
+		return plugins.Binary{}, fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+	}
+	file := r.copyOf(p)
+	if err := r.prepare(filepath.Dir(file)); err != nil {
+		return plugins.Binary{}, err
+	}
+	if checkCopy(file, p.SHA256) != nil {
+		if err := p.copyTo(file); err != nil {
+			return plugins.Binary{}, err
+		}
+		if err := checkCopy(file, p.SHA256); err != nil {
+			return plugins.Binary{}, &CacheError{file, "the copy of a plugin is not what was written: " + err.Error()}
+		}
+	}
+	return plugins.Binary{Argv: []string{file}, SHA256: hash}, nil
+}
+
+// prepare makes the directory of a copy, which nobody else can write.
+func (r *Registry) prepare(dir string) error {
+	switch {
+	case !filepath.IsAbs(dir):
+		return &CacheError{dir, "there is no place for coven's copies of plugins: neither XDG_CACHE_HOME nor HOME names a directory"}
+	case r.options.Territory.Holds(dir):
+		return &CacheError{dir, "coven's copies of plugins cannot be kept inside of the repository"}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keep a plugin: %w", err)
+	}
+	for _, own := range []string{filepath.Dir(dir), dir} {
+		info, err := os.Lstat(own)
+		if err != nil {
+			return fmt.Errorf("keep a plugin: %w", err)
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() {
+			return &CacheError{own, "it is not a directory of yours: coven's copies of plugins would not be safe there"}
+		}
+		if info.Mode().Perm() != 0o700 {
+			if err := os.Chmod(own, 0o700); err != nil {
+				return fmt.Errorf("keep a plugin: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCopy says what is wrong with a copy.
+func checkCopy(file, hash string) error {
+	f, info, err := openPlain(file, syscall.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if info.Mode().Perm() != 0o500 || !ok || int(stat.Uid) != os.Geteuid() {
+		return errors.New("others may have changed it")
+	}
+	c, err := take(f, io.Discard)
+	if err == nil && c.hash != hash {
+		err = errors.New("it has other bytes")
+	}
+	return err
+}
+
+// copyTo makes the copy. Only the bytes that were judged get there.
+func (p Plugin) copyTo(file string) error {
+	from, _, err := openPlain(p.File, 0)
+	if err != nil {
+		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+	}
+	defer from.Close() //nolint:errcheck // read only
+	to, err := renameio.NewPendingFile(file, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o500))
+	if err != nil {
+		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+	}
+	defer to.Cleanup() //nolint:errcheck // nothing is left to remove once it is in place
+	c, err := take(from, to)
+	if err == nil && c.hash != p.SHA256 {
+		p.State, p.Before.SHA256, p.SHA256 = Changed, p.SHA256, c.hash
+		return &UntrustedError{p}
+	}
+	if err == nil {
+		err = to.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+	}
+	return nil
+}

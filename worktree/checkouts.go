@@ -1,0 +1,46 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Checkouts are the tops of all checkouts of the repository: the main one, and
+// those linked ones that agree that they belong to it.
+func (r *Repo) Checkouts() ([]string, error) {
+	admins, err := r.admins()
+	if err != nil {
+		return nil, fmt.Errorf("list checkouts: %w", err)
+	}
+	all := []string{r.Root}
+	for _, admin := range admins {
+		top := r.adminPath(admin)
+		if top != "" && pointsTo(filepath.Join(top, ".git"), filepath.Join(r.GitDir, "worktrees", admin)) {
+			all = append(all, top)
+		}
+	}
+	return all, nil
+}
+
+// pointsTo reports whether a checkout's .git file names this git directory.
+func pointsTo(link, dir string) bool {
+	raw, err := os.ReadFile(link)
+	if err != nil {
+		return false
+	}
+	to, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
+	if !ok {
+		return false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(link), to)
+	}
+	there, err := os.Stat(to)
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat(dir)
+	return err == nil && os.SameFile(here, there)
+}

@@ -1,0 +1,35 @@
+package worktree
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Checkouts are the main one, those of persons and those of tasks. What only a
+// file in the git directory claims is none.
+func TestCheckouts(t *testing.T) {
+	r := sample(t)
+	side := filepath.Join(t.TempDir(), "side")
+	gitIn(t, r.Root, "worktree", "add", "-q", "--detach", side)
+	gone := filepath.Join(t.TempDir(), "gone")
+	gitIn(t, r.Root, "worktree", "add", "-q", "--detach", gone)
+	write(t, filepath.Join(gone, ".git"), "gitdir: "+filepath.Join(r.GitDir, "worktrees", "side")+"\n")
+	w := add(t, r, "t")
+	stranger := t.TempDir()
+	for name, gitdir := range map[string]string{
+		"empty": "", "nowhere": "/none/.git\n", "root": "/.git\n", "main": filepath.Join(r.Root, ".git") + "\n",
+		"stranger": filepath.Join(stranger, ".git") + "\n",
+	} {
+		write(t, filepath.Join(r.GitDir, "worktrees", name, "gitdir"), gitdir)
+	}
+	write(t, filepath.Join(stranger, ".git"), "gitdir: elsewhere\n")
+	got, err := r.Checkouts()
+	must(t, err)
+	want := []string{r.Root, side, w.Path}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
