@@ -164,7 +164,7 @@ func (g Graph) Mermaid() string {
 			switch n.Type {
 			case "start", "end":
 				open, end = "([", "])"
-			case loopType, "left":
+			case loopType, agentLoopType, "left":
 				open, end = "{{", "}}"
 			}
 			return ids[n.ID] + open + quote(n.title()...) + end
@@ -201,7 +201,7 @@ func (g Graph) Dot() string {
 			switch n.Type {
 			case "start", "end":
 				shape = "oval"
-			case loopType, "left":
+			case loopType, agentLoopType, "left":
 				shape = "hexagon"
 			}
 			return fmt.Sprintf("%s [shape=%s, label=%s];", quote(n.ID), shape, quote(n.title()...))
@@ -233,7 +233,7 @@ func (g Graph) nodes(b *strings.Builder, loop, indent string, d drawing) {
 	for _, n := range g.Nodes {
 		switch {
 		case n.Loop != loop:
-		case n.Type == loopType:
+		case n.Type == loopType || n.Type == agentLoopType:
 			fmt.Fprintf(b, "%s%s\n%s  %s\n", indent, d.open(n), indent, d.node(n))
 			g.nodes(b, n.ID, indent+"  ", d)
 			fmt.Fprintf(b, "%s%s\n", indent, d.close)

@@ -230,7 +230,7 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	g, err := l.Load("implement")
-	if err != nil || len(g.Steps) != 3 || !g.Steps[1].OnlyChecks() || !g.Steps[0].Agent.ExpectChanges || !g.Steps[2].Merge.RequireReview {
+	if err != nil || len(g.Steps) != 3 || !g.Steps[1].Inner()[0].OnlyChecks() || !g.Steps[0].Agent.ExpectChanges || !g.Steps[2].Merge.RequireReview {
 		t.Errorf("implement: %+v, %v", g, err)
 	}
 }

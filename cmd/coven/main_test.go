@@ -89,6 +89,9 @@ func seal(env *testscript.Env) error {
 	} {
 		env.Setenv(key, value)
 	}
+	if err := plainGrimoire(filepath.Join(home, ".config", "coven", "grimoires")); err != nil {
+		return err
+	}
 	// Sockets have short paths.
 	run, err := os.MkdirTemp("", "cv")
 	if err != nil {
@@ -99,6 +102,19 @@ func seal(env *testscript.Env) error {
 	env.Values[apisKey{}] = &apis{}
 	env.Defer(func() { env.Values[apisKey{}].(*apis).close() })
 	return nil
+}
+
+// plainGrimoire puts a grimoire in the place of the built-in one that asks no agent
+// for a review. A story that is about what coven ships removes it.
+func plainGrimoire(dir string) error {
+	text, err := os.ReadFile(filepath.Join("testdata", "home", "implement.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "implement.yaml"), text, 0o644)
 }
 
 // realCLI puts the real agent CLI in front of the fake one.
