@@ -15,8 +15,7 @@ import (
 func foreignNames() map[string]string {
 	return map[string]string{
 		"implement-bead": `coven's own is called "implement"`,
-		"prepare-pr":     `coven ships none of that name: the merge step of "implement" lands the branch after a review`,
-		"spec-to-beads":  "coven ships none of that name: write one, or make tasks with coven task add",
+		"spec-to-beads":  `coven's own is called "spec-to-tasks"`,
 	}
 }
 

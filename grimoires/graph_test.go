@@ -192,6 +192,9 @@ func TestEntries(t *testing.T) {
 	want := `bad|.coven/grimoires/bad.yaml||USER/grimoires/bad.yaml|true
 implement|.coven/grimoires/implement.yaml||USER/grimoires/implement.yml,built in|false
 none|built in|Just the agent||false
+prepare-pr|built in|Implement, check and review, then write a pull request and wait||false
+review-only|built in|Review a change that is there already (--base BRANCH), land nothing||false
+spec-to-tasks|built in|Propose tasks for a specification (then coven task import)||false
 twice|.coven/grimoires|||true
 `
 	if got != want {

@@ -49,11 +49,11 @@ func TestLibraryPrecedence(t *testing.T) {
 		"user/prompts/own.md":                   "own",
 	})
 	names, err := l.Names()
-	if err != nil || !slices.Equal(names, []string{"implement", "mine", "none", "short"}) {
+	if err != nil || !slices.Equal(names, []string{"implement", "mine", "none", "prepare-pr", "review-only", "short", "spec-to-tasks"}) {
 		t.Errorf("names: %v, %v", names, err)
 	}
 	prompts, err := l.PromptNames()
-	if err != nil || !slices.Equal(prompts, []string{"apply-review", "default", "fix-tests", "implement", "is-actionable", "own", "resolve-conflict", "review", "task"}) {
+	if err != nil || !slices.Equal(prompts, []string{"apply-review", "default", "fix-tests", "implement", "is-actionable", "own", "prepare-pr", "resolve-conflict", "review", "spec-to-tasks", "task"}) {
 		t.Errorf("prompts: %v, %v", prompts, err)
 	}
 	for name, want := range map[string]string{
@@ -81,10 +81,10 @@ func TestLibraryUnknown(t *testing.T) {
 	l, _ := files(t, map[string]string{"repo/secret.yaml": named("secret")})
 	for name, want := range map[string]string{
 		"implment":     `unknown grimoire "implment" (did you mean "implement"?)`,
-		"xyz":          `unknown grimoire "xyz" (known: implement, none)`,
-		"":             `unknown grimoire "" (known: implement, none)`,
-		"../../secret": `unknown grimoire "../../secret" (known: implement, none)`,
-		"a/b":          `unknown grimoire "a/b" (known: implement, none)`,
+		"xyz":          `unknown grimoire "xyz" (known: implement, none, prepare-pr, review-only, spec-to-tasks)`,
+		"":             `unknown grimoire "" (known: implement, none, prepare-pr, review-only, spec-to-tasks)`,
+		"../../secret": `unknown grimoire "../../secret" (known: implement, none, prepare-pr, review-only, spec-to-tasks)`,
+		"a/b":          `unknown grimoire "a/b" (known: implement, none, prepare-pr, review-only, spec-to-tasks)`,
 	} {
 		if _, err := l.Load(name); err == nil || err.Error() != want || !IsInvalid(err) {
 			t.Errorf("%q: got %v", name, err)
@@ -126,9 +126,9 @@ func TestLoadErrors(t *testing.T) {
 			`.coven/grimoires/inline.yaml:11:12: .task has no "nope" (known: acceptance, acceptance_criteria, body, description, design, external_ref, id, labels, notes, parent, priority, title, type)`,
 		"bad": `.coven/prompts/bad.md:2:9: there is no input "x", in the step "s" of the grimoire "bad"
 .coven/prompts/bad.md:2:22: the step "t" has not ended when "s" begins, in the step "s" of the grimoire "bad" (only earlier steps, and steps of the same loop, can be named)
-.coven/prompts/bad.md:2:44: grimoire 'bad' step 's': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, resolve-conflict, review, task, text)
+.coven/prompts/bad.md:2:44: grimoire 'bad' step 's': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, spec-to-tasks, task, text)
 .coven/prompts/bad.md:2:22: the step "t" has not ended when "t" begins, in the step "t" of the grimoire "bad" (only earlier steps, and steps of the same loop, can be named)
-.coven/prompts/bad.md:2:44: grimoire 'bad' step 't': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, resolve-conflict, review, task, text)
+.coven/prompts/bad.md:2:44: grimoire 'bad' step 't': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, spec-to-tasks, task, text)
 .coven/prompts/broken.md:1:1: missing value for if
 .coven/prompts/loop2.md:2:12: the prompt "loop" includes itself: loop -> loop2 -> loop`,
 		"text": `.coven/prompts/text.md:1: the prompt is not UTF-8 text`,
@@ -197,7 +197,7 @@ func TestFreeze(t *testing.T) {
 	if got, err := p.RenderPrompt("one", nil); err != nil || got != "two" {
 		t.Errorf("the plan reads the library: %q, %v", got, err)
 	}
-	want := ".coven/grimoires/g.yaml:1:1: grimoire 'g' step 'a': unknown prompt 'one' (known: apply-review, default, fix-tests, implement, is-actionable, resolve-conflict, review, task)"
+	want := ".coven/grimoires/g.yaml:1:1: grimoire 'g' step 'a': unknown prompt 'one' (known: apply-review, default, fix-tests, implement, is-actionable, prepare-pr, resolve-conflict, review, spec-to-tasks, task)"
 	if _, err := l.Freeze(g, nil); err == nil || !strings.HasPrefix(err.Error(), want) || !IsInvalid(err) {
 		t.Errorf("prompts that are gone: %v", err)
 	}
@@ -207,7 +207,7 @@ func TestFreeze(t *testing.T) {
 func TestShipped(t *testing.T) {
 	l := NewLibrary("", "")
 	names, err := l.Names()
-	if err != nil || !slices.Equal(names, []string{"implement", "none"}) {
+	if err != nil || !slices.Equal(names, []string{"implement", "none", "prepare-pr", "review-only", "spec-to-tasks"}) {
 		t.Fatalf("%v, %v", names, err)
 	}
 	for _, name := range names {

@@ -105,7 +105,7 @@ func TestMatchersOfUser(t *testing.T) {
 
 func TestMatchersErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"default: xyzzy": `1:10: unknown grimoire "xyzzy" (known: careful, docs, fallback, fix, hotfix, implement, none, slow, ui)`,
+		"default: xyzzy": `1:10: unknown grimoire "xyzzy" (known: careful, docs, fallback, fix, hotfix, implement, none, prepare-pr, review-only, slow, spec-to-tasks, ui)`,
 		"rules: [{name: a, grimoire: fxi, type: [bug]}]": `1:29: unknown grimoire "fxi" (did you mean "fix"?)`,
 		"rule: []": `1:1: unknown key "rule" (did you mean "rules"?)`,
 		"rules: [{name: a, grimoire: fix, type: [x], any_tag: [x]}]":                                            `1:45: unknown key "any_tag" (did you mean "any_tags"?)`,
@@ -122,7 +122,7 @@ func TestMatchersErrors(t *testing.T) {
 		"rules: [{name: a, grimoire: fix, priority_range: {min: 3, max: P1}}]":                                  `1:50: min is more than max: nothing is between them`,
 		"rules: [{name: a, grimoire: fix, priority_range: {mn: 3}}]":                                            `1:51: unknown key "mn" (did you mean "min"?)`,
 		"rules: [{name: a, grimoire: fix, type: [bug]}, {name: a, grimoire: ui, type: [x]}]":                    `1:55: there are two rules "a"`,
-		"rules:\n  - {name: a, grimoire: fix, type: [bug]}\n  - {name: b, grimoire: xyzzy, type: [x], nope: y}": "3:25: unknown grimoire \"xyzzy\" (known: careful, docs, fallback, fix, hotfix, implement, none, slow, ui)\n.coven/grimoire-matchers.yaml:3:43: unknown key \"nope\"",
+		"rules:\n  - {name: a, grimoire: fix, type: [bug]}\n  - {name: b, grimoire: xyzzy, type: [x], nope: y}": "3:25: unknown grimoire \"xyzzy\" (known: careful, docs, fallback, fix, hotfix, implement, none, prepare-pr, review-only, slow, spec-to-tasks, ui)\n.coven/grimoire-matchers.yaml:3:43: unknown key \"nope\"",
 		"\t": `1:1: this is not YAML`,
 	} {
 		l, _ := known(t, map[string]string{"repo/.coven/grimoire-matchers.yaml": text}, ruled...)

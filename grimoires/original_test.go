@@ -100,7 +100,7 @@ func TestOriginalExplained(t *testing.T) {
 	}
 	l := NewLibrary("", "")
 	for name, want := range map[string]string{
-		"implement-bead": `coven's own is called "implement"`, "prepare-pr": "the merge step", "spec-to-beads": "coven task add",
+		"implement-bead": `coven's own is called "implement"`, "spec-to-beads": `coven's own is called "spec-to-tasks"`,
 	} {
 		if _, err := l.Load(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

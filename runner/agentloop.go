@@ -91,7 +91,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 		return out, true, nil
 	}
 	r.history = append(r.history, arbiter.Round{
-		N: len(r.history) + 1, Output: s.said, Opinions: out.Result.opinions(), Reason: decision.Result.Output,
+		N: len(r.history) + 1, Output: s.said, Opinions: out.Result.Judged(), Reason: decision.Result.Output,
 	})
 	return out, false, nil
 }
@@ -121,7 +121,7 @@ func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, 
 	return r.judge(ctx, s, "arbiter", Call{Arbiter: &ArbiterInput{
 		Arbiter: given, Model: r.loop.plan.Model,
 		Question: arbiter.Question{
-			Output: s.said, Opinions: review.opinions(), History: r.history,
+			Output: s.said, Opinions: review.Judged(), History: r.history,
 			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
 		},
 	}})
@@ -138,7 +138,7 @@ func (r *rounds) judge(ctx context.Context, s *State, name string, c Call) (Outc
 // mend has an agent mend what a review found.
 func (r *rounds) mend(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
-		"findings": FindingsText(review.Result.opinions()), "reason": r.history[len(r.history)-1].Reason,
+		"findings": FindingsText(review.Result.Judged()), "reason": r.history[len(r.history)-1].Reason,
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}

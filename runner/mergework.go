@@ -117,12 +117,16 @@ func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 	if failed, err := w.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
-	if err := w.approval(c, candidate); err != nil {
-		return event.Landing{}, Result{}, err
-	}
 	text := c.Merge.Message
 	if text == "" {
 		text = message(w.Title, c.Merge.Summary)
+	}
+	shown := text
+	if c.Merge.Strategy == "rebase" {
+		shown = "" // its commits keep theirs
+	}
+	if err := w.approval(c, candidate, shown); err != nil {
+		return event.Landing{}, Result{}, err
 	}
 	landing, err := w.Lander.Land(ctx, candidate, LandOptions{
 		Strategy: c.Merge.Strategy, Message: text,
@@ -202,8 +206,8 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 
 // approval returns nil when the candidate's patch is approved, or does not need
 // to be; otherwise it asks and waits. What reviewers have not seen as it is always
-// needs a person.
-func (w *Workshop) approval(c Call, candidate Candidate) error {
+// needs a person. message is what the change lands with.
+func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
 	unseen := c.Merge.Reviewed != "" && c.Merge.Reviewed != candidate.Patch
 	if !c.Merge.RequireReview && !unseen {
 		return nil
@@ -216,7 +220,7 @@ func (w *Workshop) approval(c Call, candidate Candidate) error {
 		return w.emit(event.ReviewAnswered, c.Path, event.Review{Patch: candidate.Patch, Approved: true, By: w.Approve})
 	}
 	if !asked {
-		if err := w.emit(event.ReviewAsked, c.Path, event.Review{Patch: candidate.Patch}); err != nil {
+		if err := w.emit(event.ReviewAsked, c.Path, event.Review{Patch: candidate.Patch, Message: message}); err != nil {
 			return err
 		}
 	}

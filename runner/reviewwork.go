@@ -163,15 +163,15 @@ func (p *panel) result(patch string) Result {
 		r.Opinions = append(r.Opinions, *o)
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
-	r.Output = FindingsText(r.opinions())
+	r.Output = FindingsText(r.Judged())
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found "+Tally(r.opinions()), FindingsType
+		r.Error, r.ErrorType = "the review found "+Tally(r.Judged()), FindingsType
 	}
 	return r
 }
 
-// opinions are those of a review, as arbiters see them.
-func (r Result) opinions() []arbiter.Opinion {
+// Judged is what the reviewers of a review said, as arbiters see it.
+func (r Result) Judged() []arbiter.Opinion {
 	all := make([]arbiter.Opinion, len(r.Opinions))
 	for i, o := range r.Opinions {
 		all[i] = o.Opinion

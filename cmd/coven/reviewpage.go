@@ -169,6 +169,9 @@ func (p page) text(color bool) string {
 	if v.Summary != "" {
 		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", printable(oneLine(v.Summary)))
 	}
+	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
+		fmt.Fprintf(&b, "\nLands as:\n  %s\n", strings.ReplaceAll(printableLines(strings.TrimSpace(v.Review.Message)), "\n", "\n  "))
+	}
 	b.WriteString("\nFindings:\n" + p.findings())
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {

@@ -19,7 +19,7 @@ else those in .beads/issues.jsonl. That file is made when the first task is
 added; nothing else has to be installed.`,
 		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newTaskAdd(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
+	cmd.AddCommand(newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
 	return cmd
 }
 

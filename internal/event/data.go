@@ -188,7 +188,8 @@ type Merging struct {
 // Review is the data of ReviewAsked and ReviewAnswered. It is bound to a
 // patch: an answer to another patch does not count.
 type Review struct {
-	Patch    string `json:"patch"` // patch id of what is to land
+	Patch    string `json:"patch"`             // patch id of what is to land
+	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
 	Reason   string `json:"reason,omitempty"`

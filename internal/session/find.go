@@ -35,6 +35,9 @@ func Load(dir string) (View, error) {
 	return v, nil
 }
 
+// Events are the events of the session in dir.
+func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join(dir, eventsFile)) }
+
 // length is how long a file is, in bytes; 0 when that cannot be found out.
 func length(file string) int64 {
 	info, err := os.Stat(file)

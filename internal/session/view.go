@@ -273,8 +273,7 @@ func (v *View) work(e event.Event) error {
 	case event.GateDecided:
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
-		v.Review = &Review{Path: e.Path}
-		return e.Decode(&v.Review.Review)
+		return v.reviewed(e)
 	case event.LandDone:
 		return e.Decode(&v.Landed)
 	case event.TaskClaimed:
@@ -289,6 +288,17 @@ func (v *View) work(e event.Event) error {
 		return err
 	}
 	return nil
+}
+
+// reviewed takes in a question, or an answer to the last one.
+func (v *View) reviewed(e event.Event) error {
+	r := &Review{Path: e.Path}
+	err := e.Decode(&r.Review)
+	if v.Review != nil && v.Review.Patch == r.Patch && r.Message == "" {
+		r.Message = v.Review.Message
+	}
+	v.Review = r
+	return err
 }
 
 func (v *View) stepStarted(e event.Event) error {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/runner"
+)
+
+// proposal is a task as an agent proposes it: one of the list "tasks" in the outputs
+// of its result.
+type proposal struct {
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Acceptance  []string `json:"acceptance"`
+	Priority    *int     `json:"priority"` // 2 unless given
+	Labels      []string `json:"labels"`
+	Type        string   `json:"type"`
+	After       []int    `json:"after"` // numbers of earlier ones in the list, from 1
+}
+
+// proposedBy is the label of tasks that were proposed for another one.
+const proposedBy = "from:"
+
+func newTaskImport(a *app) *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "import TASK",
+		Short: "Add the tasks that an agent proposed for TASK (grimoire spec-to-tasks)",
+		Long: `Add the tasks that an agent proposed in its last session for TASK: those of the
+list "tasks" among the outputs of its result, as the grimoire spec-to-tasks has them
+made. Each gets the label from:TASK; one that is there already with its title is not
+added again. Prints the ids, a line each, in the order of the list.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTasks(recorded),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.importTasks(cmd.Context(), args[0], dry) },
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be added, and add nothing")
+	return cmd
+}
+
+func (a *app) importTasks(ctx context.Context, id string, dry bool) error {
+	h, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := h.find(id)
+	if err != nil {
+		return err
+	}
+	all, err := proposals(v)
+	if err != nil {
+		return err
+	}
+	if dry {
+		return a.sayProposals(all)
+	}
+	tracker, err := h.tasks()
+	if err != nil {
+		return err
+	}
+	known, err := tracker.List(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(all))
+	for i, p := range all {
+		n := p.task(v.Task, ids)
+		if ids[i] = imported(known, n); ids[i] == "" {
+			t, err := tracker.Add(ctx, n)
+			if err != nil {
+				return fmt.Errorf("task %d of %d, %q (those before it are added; coven task import adds the rest): %w", i+1, len(all), p.Title, err)
+			}
+			ids[i] = t.ID
+		}
+		if err := a.say("%s\n", ids[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imported is the ID of a task that was added before; empty: there is none.
+func imported(known []task.Task, n task.New) string {
+	for _, t := range known {
+		if t.Title == n.Title && slices.Contains(t.Labels, n.Labels[0]) {
+			return t.ID
+		}
+	}
+	return ""
+}
+
+// task is the proposal as a tracker takes it; ids are those of the ones before.
+func (p proposal) task(from string, ids []string) task.New {
+	n := task.New{
+		Title: p.Title, Description: p.Description, Acceptance: p.Acceptance, Priority: 2, Type: p.Type,
+		Labels: append([]string{proposedBy + from}, p.Labels...),
+	}
+	if p.Priority != nil {
+		n.Priority = *p.Priority
+	}
+	for _, number := range p.After {
+		n.After = append(n.After, ids[number-1])
+	}
+	return n
+}
+
+// proposals are those of the last step of a session that made some, all of them
+// valid.
+func proposals(v session.View) ([]proposal, error) {
+	events, err := session.Events(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(events) {
+		var r runner.Result
+		if e.Type != event.StepCompleted || e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
+			continue
+		}
+		return readProposals(r.Outputs["tasks"])
+	}
+	return nil, missing("coven run --grimoire spec-to-tasks "+shellWord(v.Task), "no agent proposed tasks for %s: no result has outputs.tasks", v.Task)
+}
+
+func readProposals(value any) ([]proposal, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode the proposed tasks: %w", err)
+	}
+	var all []proposal
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&all); err != nil {
+		return nil, fmt.Errorf("the agent's outputs.tasks is no list of tasks: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("the agent's outputs.tasks is empty")
+	}
+	for i, p := range all {
+		switch {
+		case strings.TrimSpace(p.Title) == "":
+			return nil, fmt.Errorf("task %d of outputs.tasks has no title", i+1)
+		case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
+			return nil, fmt.Errorf("task %d of outputs.tasks, %q: priority %d is not 0 to 4", i+1, p.Title, *p.Priority)
+		case slices.ContainsFunc(p.After, func(n int) bool { return n < 1 || n > i }):
+			return nil, fmt.Errorf("task %d of outputs.tasks, %q: after must name earlier tasks by their numbers, from 1", i+1, p.Title)
+		}
+	}
+	return all, nil
+}
+
+func (a *app) sayProposals(all []proposal) error {
+	var b strings.Builder
+	for i, p := range all {
+		fmt.Fprintf(&b, "%d. %s", i+1, printable(oneLine(p.Title)))
+		if len(p.After) > 0 {
+			fmt.Fprintf(&b, " (after %s)", strings.Trim(fmt.Sprint(p.After), "[]"))
+		}
+		b.WriteString("\n")
+		if p.Description != "" {
+			fmt.Fprintf(&b, "   %s\n", printable(oneLine(p.Description)))
+		}
+		for _, criterion := range p.Acceptance {
+			fmt.Fprintf(&b, "   - %s\n", printable(oneLine(criterion)))
+		}
+	}
+	return a.say("%s", b.String())
+}
