@@ -34,7 +34,7 @@ var imports = map[string][]string{
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 
-	"plugins":          {"plugins/arbiter", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins":          {"plugins/arbiter", "plugins/fault", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
 	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
 	"plugins/fault":    {},
 	"plugins/model":    {"plugins/provider"},

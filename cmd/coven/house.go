@@ -121,6 +121,7 @@ func (h *house) start() (*engine, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: launcher.Command, Sockets: private.Path(),
+		Env: func() []string { return agent.Environment(h.app.environ(), nil) },
 		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
 			if _, ok := shipped(kind, name); !ok {
 				return plugins.Binary{}, plugins.ErrUnknown

@@ -1,0 +1,131 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/coven-run/coven/plugins/fault"
+)
+
+// A member is the connection that package wire speaks through: each call goes to
+// the process that lives then, and what gRPC says of a broken one becomes what
+// happened to the plugin.
+//
+// A call whose ctx ends returns at once. The plugin is told, and may go on all the
+// same; that is left to it, since gRPC has no word for "I have stopped", others
+// use the same process, and nothing of what it does is heard any more: the token
+// of the call is void, and what coven does for it ends.
+
+// Invoke implements grpc.ClientConnInterface.
+func (m *member) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	w, err := m.get(ctx)
+	if err != nil {
+		return err
+	}
+	w.calls.Add(1)
+	defer w.calls.Add(-1)
+	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
+		return m.explain(ctx, w, err)
+	}
+	return nil
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (m *member) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	w, err := m.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := w.conn.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		return nil, m.explain(ctx, w, err)
+	}
+	w.calls.Add(1)
+	context.AfterFunc(stream.Context(), func() { w.calls.Add(-1) })
+	return &explained{stream, m, w}, nil
+}
+
+// explained is a stream whose errors say what happened to the plugin.
+type explained struct {
+	grpc.ClientStream
+	member *member
+	worker *worker
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s *explained) SendMsg(message any) error {
+	return s.member.explain(s.Context(), s.worker, s.ClientStream.SendMsg(message))
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *explained) RecvMsg(message any) error {
+	return s.member.explain(s.Context(), s.worker, s.ClientStream.RecvMsg(message))
+}
+
+// explain says what err of a call means; an error that is the plugin's own, or
+// that of ctx, is left as it is.
+func (m *member) explain(ctx context.Context, w *worker, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	means := error(nil)
+	switch status.Code(err) {
+	case codes.Unavailable:
+		means = w.fate(ctx, err)
+	case codes.Unimplemented:
+		means = w.misfit(err)
+	case codes.ResourceExhausted:
+		means = tooLarge(err)
+	}
+	if means == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", m, means)
+}
+
+// checkTime is how long a plugin may take to show, after a call was cut off, that
+// it lives.
+const checkTime = 5 * time.Second
+
+// fate says what became of the process after err; nil: it lives, and says err
+// itself.
+func (w *worker) fate(ctx context.Context, err error) error {
+	asked, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	if !w.process.gone() && status.Code(w.greet(asked)) != codes.Unavailable {
+		return nil
+	}
+	select {
+	case <-w.process.done:
+	case <-asked.Done():
+		w.process.kill(fmt.Errorf("it broke the connection and was killed (%s)", status.Convert(err).Message()))
+		select {
+		case <-w.process.done:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return w.process.obituary()
+}
+
+// sizes are the words of gRPC about a message that this side does not send or take.
+var sizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
+
+// tooLarge says which message err found too large; nil: one of the plugin's.
+func tooLarge(err error) error {
+	found := sizes.FindStringSubmatch(status.Convert(err).Message())
+	if found == nil {
+		return nil
+	}
+	what := "its answer"
+	if found[1] != "received" {
+		what = "what it is asked"
+	}
+	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], fault.ErrTooLarge)
+}
