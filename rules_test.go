@@ -73,7 +73,8 @@ var imports = map[string][]string{
 	"internal/tmpl":       {"internal/suggest"},
 	"internal/yamldoc":    {"internal/suggest"},
 
-	"examples/demo": {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/reviewer", "plugins/services"},
 }
 
 // vague are names that say nothing of what is inside.

@@ -76,8 +76,8 @@ func (m *member) explain(ctx context.Context, w *worker, err error) error {
 	}
 	means := error(nil)
 	switch status.Code(err) {
-	case codes.Unavailable:
-		means = w.fate(ctx, err)
+	case codes.Unavailable, codes.Canceled:
+		means = w.fate(ctx)
 	case codes.Unimplemented:
 		means = w.misfit(err)
 	case codes.ResourceExhausted:
@@ -90,28 +90,36 @@ func (m *member) explain(ctx context.Context, w *worker, err error) error {
 }
 
 // checkTime is how long a plugin may take to show, after a call was cut off, that
-// it lives.
+// it lives, and how long to end when it cannot be reached.
 const checkTime = 5 * time.Second
 
-// fate says what became of the process after err; nil: it lives, and says err
-// itself.
-func (w *worker) fate(ctx context.Context, err error) error {
-	asked, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	if !w.process.gone() && status.Code(w.greet(asked)) != codes.Unavailable {
+// fate says what became of the process after a call was cut off; nil: it lives,
+// and that is its own answer.
+func (w *worker) fate(ctx context.Context) error {
+	if !w.process.gone() && w.reached(ctx) {
 		return nil
 	}
 	select {
 	case <-w.process.done:
-	case <-asked.Done():
-		w.process.kill(fmt.Errorf("it broke the connection and was killed (%s)", status.Convert(err).Message()))
-		select {
-		case <-w.process.done:
-		case <-ctx.Done():
-			return nil
-		}
+	case <-time.After(checkTime):
+		w.process.kill(errCut)
+	case <-ctx.Done():
 	}
-	return w.process.obituary()
+	select {
+	case <-w.process.done:
+		return w.process.obituary()
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// reached says whether the process still takes calls, be it that it does not
+// answer them at once.
+func (w *worker) reached(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	code := status.Code(w.greet(ctx))
+	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: the connection is closed
 }
 
 // sizes are the words of gRPC about a message that this side does not send or take.

@@ -47,22 +47,28 @@ func (m *member) String() string { return string(m.need.Kind) + " plugin " + m.n
 // get returns the plugin's process, started if need be. Waiting for it ends with
 // ctx, the start does not.
 func (m *member) get(ctx context.Context) (*worker, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	for ctx.Err() == nil {
+		s, err := m.turn()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m, err)
+		}
+		select {
+		case <-s.over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if s.err != nil {
+			return nil, fmt.Errorf("%s: %w", m, s.err)
+		}
+		if !s.worker.process.doomed() {
+			return s.worker, nil
+		}
+		select { // and then the next one
+		case <-s.worker.process.done:
+		case <-ctx.Done():
+		}
 	}
-	s, err := m.turn()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m, err)
-	}
-	select {
-	case <-s.over:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if s.err != nil {
-		return nil, fmt.Errorf("%s: %w", m, s.err)
-	}
-	return s.worker, nil
+	return nil, context.Cause(ctx)
 }
 
 // turn returns the start that is to be waited for: the one whose process lives,
@@ -112,10 +118,11 @@ func (m *member) settled() bool {
 // nothing of it is left.
 func (m *member) run(s *start) {
 	defer m.host.working.Done()
+	pace := m.host.pace
 	s.worker, s.counts, s.err = m.launch()
 	close(s.over)
 	if s.worker != nil {
-		s.worker.watch(m.host.ended, m.host.pace)
+		s.worker.watch(m.host.ended, pace)
 	}
 }
 

@@ -40,7 +40,7 @@ type process struct {
 	mu      sync.Mutex
 	begun   bool  // Start was called
 	started bool  // and it runs, or did
-	cause   error // why it was killed
+	cause   error // why coven ended it
 }
 
 // errGivenUp is the cause of a process that go-plugin did not want.
@@ -165,13 +165,20 @@ func ending(state *os.ProcessState) string {
 // kill ends the process and all of its tree, without waiting for it. The first
 // cause is the one that counts.
 func (p *process) kill(cause error) {
+	p.doom(cause)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
+		_ = p.cmd.Process.Kill() // fails only when it is gone
+	}
+}
+
+// doom says why the process will be gone soon.
+func (p *process) doom(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause == nil && !p.gone() {
 		p.cause = cause
-	}
-	if p.started {
-		_ = p.cmd.Process.Kill() // fails only when it is gone
 	}
 }
 
@@ -198,6 +205,13 @@ func (p *process) abandon() {
 		p.release()
 		close(p.done)
 	}
+}
+
+// doomed says that its end was decided, whether it is gone by now or not.
+func (p *process) doomed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cause != nil
 }
 
 // gone says that nothing of it lives.

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,7 @@ type sign int
 
 const (
 	silent    sign = iota // it answers nothing
+	cut                   // it cannot be reached
 	breathing             // it refuses what it does not know, and answers nothing else
 	well
 	unasked // it has no health service
@@ -32,7 +34,7 @@ const (
 // enough that it breathes, which its gRPC library does for it. A call that never
 // ends has a deadline of its own.
 func (w *worker) pulse(pace pace) {
-	for misses := 0; ; {
+	for misses := 0; misses < mostMisses; {
 		select {
 		case <-w.process.done:
 			return
@@ -43,14 +45,18 @@ func (w *worker) pulse(pace pace) {
 			return
 		case sign == well, sign == breathing && w.calls.Load() > 0:
 			misses = 0
+		case sign == cut && misses == mostMisses-1:
+			w.process.kill(errCut)
+			return
 		default:
 			misses++
 		}
-		if misses == mostMisses {
-			w.process.kill(fmt.Errorf("it hung: %d times asked, it did not say within %s that it is well, and was killed", misses, pace.patience))
-		}
 	}
+	w.process.kill(fmt.Errorf("it hung: %d times asked, it did not say within %s that it is well, and was killed", mostMisses, pace.patience))
 }
+
+// errCut is the cause of a process that lives and cannot be reached.
+var errCut = errors.New("it broke the connection and was killed")
 
 // feel asks once.
 func (w *worker) feel(patience time.Duration) sign {
@@ -67,6 +73,8 @@ func (w *worker) feel(patience time.Duration) sign {
 		return well
 	case breathes:
 		return breathing
+	case status.Code(err) == codes.Unavailable:
+		return cut
 	}
 	return silent
 }

@@ -157,6 +157,7 @@ func (w *worker) watch(ended context.Context, pace pace) {
 func (w *worker) dismiss(farewell time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
+	w.process.doom(ErrClosed)
 	err := w.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) != codes.Unimplemented {
 		select {
