@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,6 +85,14 @@ func zooSum(t *testing.T) []byte {
 	must(t, err)
 	sum := sha256.Sum256(program)
 	return sum[:]
+}
+
+// lowerPeak makes peak begin anew, and returns it.
+func lowerPeak(t *testing.T) int {
+	t.Helper()
+	debug.FreeOSMemory()
+	must(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
+	return peak(t)
 }
 
 // peak is the most memory that this process has had, in bytes.
