@@ -74,7 +74,7 @@ var imports = map[string][]string{
 	"internal/yamldoc":    {"internal/suggest"},
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
-	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/model", "plugins/reviewer", "plugins/services"},
 }
 
 // vague are names that say nothing of what is inside.

@@ -48,24 +48,25 @@ func (m *member) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	}
 	w.calls.Add(1)
 	context.AfterFunc(stream.Context(), func() { w.calls.Add(-1) })
-	return &explained{stream, m, w}, nil
+	return &explained{stream, ctx, m, w}, nil
 }
 
 // explained is a stream whose errors say what happened to the plugin.
 type explained struct {
 	grpc.ClientStream
+	call   context.Context // of the caller: the stream's own ends with the stream
 	member *member
 	worker *worker
 }
 
 // SendMsg implements grpc.ClientStream.
 func (s *explained) SendMsg(message any) error {
-	return s.member.explain(s.Context(), s.worker, s.ClientStream.SendMsg(message))
+	return s.member.explain(s.call, s.worker, s.ClientStream.SendMsg(message))
 }
 
 // RecvMsg implements grpc.ClientStream.
 func (s *explained) RecvMsg(message any) error {
-	return s.member.explain(s.Context(), s.worker, s.ClientStream.RecvMsg(message))
+	return s.member.explain(s.call, s.worker, s.ClientStream.RecvMsg(message))
 }
 
 // explain says what err of a call means; an error that is the plugin's own, or

@@ -17,14 +17,24 @@ import (
 
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/plugins/services"
 )
 
-// TestMain makes the test binary the launcher command.
+// TestMain makes the test binary the launcher command and a plugin that is built
+// in.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "exec" {
+	verb := ""
+	if len(os.Args) > 1 {
+		verb = os.Args[1]
+	}
+	switch verb {
+	case "exec":
 		os.Exit(process.Main(os.Args[2:]))
+	case "plugin":
+		plugins.Serve(plugins.Provider(claude.Provider{}))
+		os.Exit(0)
 	}
 	code := m.Run()
 	if zooDir != "" {
@@ -66,7 +76,9 @@ func newCage(t testing.TB) *cage {
 	t.Helper()
 	zoo, err := zooOnce()
 	must(t, err)
-	launcher, err := process.NewLauncher("/proc/self/exe", "exec")
+	self, err := os.Executable()
+	must(t, err)
+	launcher, err := process.NewLauncher(self, "exec")
 	must(t, err)
 	c := &cage{dir: t.TempDir()}
 	c.sockets, err = os.MkdirTemp("", "s") // short, as a socket's path must be
@@ -75,10 +87,13 @@ func newCage(t testing.TB) *cage {
 		Start: launcher.Command, Sockets: c.sockets,
 		Env: func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
 		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
-			if kind != plugins.KindReviewer || name == "nobody" {
+			switch {
+			case kind == plugins.KindProvider && name == "claude":
+				return plugins.Binary{Argv: []string{self, "plugin", c.dir}, BuiltIn: true}, nil
+			case kind == plugins.KindProvider, name == "nobody":
 				return plugins.Binary{}, plugins.ErrUnknown
 			}
-			file := filepath.Join(c.dir, "coven-reviewer-"+name)
+			file := filepath.Join(c.dir, "coven-"+string(kind)+"-"+name)
 			if err := os.Symlink(zoo, file); err != nil && !errors.Is(err, fs.ErrExist) {
 				return plugins.Binary{}, err
 			}

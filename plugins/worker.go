@@ -39,7 +39,14 @@ func (h *Host) hire(m *member, binary Binary) (*worker, error) {
 	}
 	w := &worker{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(m.need.Kind)}
 	config := h.config(w.process)
-	config.AutoMTLS = !binary.BuiltIn
+	if !binary.BuiltIn {
+		identity, env, err := newIdentity()
+		if err != nil {
+			w.process.abandon()
+			return nil, err
+		}
+		config.TLSConfig, cmd.Env = identity, append(cmd.Env, env)
+	}
 	link := &link{desk: m.desk, config: config}
 	config.VersionedPlugins = map[int]goplugin.PluginSet{}
 	for _, version := range h.speaks {

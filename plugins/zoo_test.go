@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/model"
 )
 
 // beasts that cannot be started, and what is said then.
@@ -140,6 +142,28 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// A plugin that dies in the middle of a stream says so, too.
+func TestDeathInStream(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	m, err := c.host.Model(t.Context(), "quits")
+	must(t, err)
+	for _, name := range []string{"go on", "quit", "go on"} {
+		said := ""
+		err := m.Turn(t.Context(), model.Request{Model: name}, func(e model.Event) error {
+			if text, ok := e.(model.Text); ok {
+				said += text.Text
+			}
+			return nil
+		})
+		if name == "quit" {
+			says(t, err, fault.ErrGone, "model plugin quits: ", "it ended with exit code 7")
+		} else if err != nil || said != "I was about to" {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+}
+
 // A plugin that never says that it is well is ended while nobody asks it.
 func TestSick(t *testing.T) {
 	t.Parallel()
@@ -236,7 +260,7 @@ func TestOrphans(t *testing.T) {
 	_, err := c.ask(t, "leaver", titled(""), nil)
 	must(t, err)
 	eventually(t, "its grandchild lives", func() bool { return c.lives("grandchild") })
-	c.killOne(t, "coven-reviewer-leaver")
+	must(t, syscall.Kill(c.pid(t, "coven-reviewer-leaver"), syscall.SIGKILL))
 	eventually(t, "nothing of it lives", func() bool { return !c.lives("leaver") })
 }
 

@@ -21,6 +21,10 @@ func main() {
 	name := filepath.Base(os.Args[0])
 	beast := strings.TrimPrefix(name, "coven-reviewer-")
 	switch {
+	case name == "coven-arbiter-well":
+		plugins.Serve(plugins.Arbiter(judge{}))
+	case name == "coven-model-quits":
+		plugins.Serve(plugins.Model(quitter{}))
 	case greet(beast):
 	case reviews[beast] != nil:
 		plugins.Serve(plugins.Reviewer(reviews[beast]))

@@ -29,6 +29,7 @@ var raws = map[string]func(){
 	"hoarder": func() { serve(raw{review: hoarder()}) },
 	"hawker":  func() { serve(raw{review: hawker}) },
 	"kindred": func() { plugins.Serve(plugins.Arbiter(judge{})) },
+	"bare":    bare,
 	"old":     func() { serve(raw{review: version(1)}) },
 	"new":     func() { serve(raw{review: version(1)}, raw{review: version(2)}) },
 }
@@ -105,6 +106,22 @@ func field(m proto.Message, name string) string {
 
 func ok(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, error) {
 	return message("ReviewResponse", "verdict", "pass"), nil
+}
+
+// bare does what well does, with nothing of the SDK: the floor that it is measured
+// against.
+func bare() {
+	response := message("ReviewResponse").ProtoReflect()
+	verdict, summary := response.Descriptor().Fields().ByName("verdict"), response.Descriptor().Fields().ByName("summary")
+	request := message("ReviewRequest").ProtoReflect().Descriptor()
+	task := request.Fields().ByName("task")
+	title := task.Message().Fields().ByName("title")
+	serve(raw{review: func(_ context.Context, _ *goplugin.GRPCBroker, in proto.Message) (proto.Message, error) {
+		out := response.New()
+		out.Set(verdict, protoreflect.ValueOfString("pass"))
+		out.Set(summary, in.ProtoReflect().Get(task).Message().Get(title))
+		return out.Interface(), nil
+	}})
 }
 
 func version(n int) func(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, error) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/plugins/services"
 )
@@ -92,6 +93,20 @@ func quits(ctx context.Context, change reviewer.Change, host services.Services) 
 		os.Exit(7)
 	}
 	return pass(ctx, change, host)
+}
+
+// quitter is a model that quits in the middle of a turn.
+type quitter struct{}
+
+// Turn implements model.Model.
+func (quitter) Turn(_ context.Context, request model.Request, emit func(model.Event) error) error {
+	if err := emit(model.Text{Text: "I was about to"}); err != nil {
+		return err
+	}
+	if request.Model == "quit" {
+		os.Exit(7)
+	}
+	return emit(model.End{Reason: model.Done})
 }
 
 func panics(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) {
