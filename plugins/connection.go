@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -80,7 +81,7 @@ func (m *member) explain(ctx context.Context, w *worker, err error) error {
 	case codes.Unavailable, codes.Canceled:
 		means = w.fate(ctx)
 	case codes.Unimplemented:
-		means = w.misfit(err)
+		means = w.unserved(err)
 	case codes.ResourceExhausted:
 		means = tooLarge(err)
 	}
@@ -88,6 +89,15 @@ func (m *member) explain(ctx context.Context, w *worker, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", m, means)
+}
+
+// unserved says that the plugin lacks a method of its contract, in the words of
+// gRPC in Go or in any other language; nil: it has it, and says err itself.
+func (w *worker) unserved(err error) error {
+	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
+		return w.misfit(err)
+	}
+	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, fault.ErrUnsupported)
 }
 
 // checkTime is how long a plugin may take to show, after a call was cut off, that
