@@ -18,10 +18,10 @@ import (
 // the process that lives then, and what gRPC says of a broken one becomes what
 // happened to the plugin.
 //
-// A call whose ctx ends returns at once. The plugin is told, and may go on all the
-// same; that is left to it, since gRPC has no word for "I have stopped", others
-// use the same process, and nothing of what it does is heard any more: the token
-// of the call is void, and what coven does for it ends.
+// A call whose ctx ends returns at once, or when what coven does for it has ended.
+// The plugin is told, and may go on all the same; that is left to it, since gRPC
+// has no word for "I have stopped", others use the same process, and nothing of
+// what it does is heard any more: the token of the call is void.
 
 // Invoke implements grpc.ClientConnInterface.
 func (m *member) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

@@ -32,15 +32,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatal("never: " + what)
 }
 
-func within(t *testing.T, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(limit):
-		t.Fatal("never: " + what)
-	}
-}
-
 // lives says whether a process of the cage has that word in its command line.
 func (c *cage) lives(word string) bool {
 	for _, line := range c.living() {

@@ -58,8 +58,8 @@ func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *proces
 // then go-plugin has nothing to do.
 func (p *process) Start(context.Context) error {
 	if err := p.begin(); err != nil {
-		close(p.done)
 		p.release()
+		close(p.done)
 		return err
 	}
 	line, greeted := <-p.greeting

@@ -40,6 +40,7 @@ type Desk struct {
 type call struct {
 	services services.Services
 	over     context.Context // done when it is answered
+	requests *sync.WaitGroup // that are worked on
 }
 
 // NewDesk returns a desk that serves nobody yet.
@@ -77,19 +78,22 @@ func (d *Desk) queue(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handl
 	return handle(ctx, in)
 }
 
-// Open lets s serve whoever shows the token, until done is called: what it is
-// doing then ends.
+// Open lets s serve whoever shows the token, until done is called. What it is doing
+// then is told to end, and done returns when it has: nothing of a call is at work
+// when the call is over.
 func (d *Desk) Open(s services.Services) (token string, done func()) {
 	token = rand.Text()
 	over, end := context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls[token] = call{services: s, over: over}
+	requests := &sync.WaitGroup{}
+	d.calls[token] = call{services: s, over: over, requests: requests}
 	return token, func() {
 		d.mu.Lock()
-		defer d.mu.Unlock()
 		delete(d.calls, token)
+		d.mu.Unlock()
 		end()
+		requests.Wait()
 	}
 }
 
@@ -102,9 +106,13 @@ func (d *Desk) of(ctx context.Context, token string) (context.Context, context.C
 	if !ok {
 		return nil, nil, nil, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
 	}
+	if c.services == nil {
+		return nil, nil, nil, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
+	}
+	c.requests.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(c.over, cancel)
-	return ctx, func() { unhook(); cancel() }, c.services, nil
+	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c.services, nil
 }
 
 // RunAgent implements the wire's server.
