@@ -29,6 +29,7 @@ func (m *member) Invoke(ctx context.Context, method string, args, reply any, opt
 	if err != nil {
 		return err
 	}
+	w.link.offer()
 	w.calls.Add(1)
 	defer w.calls.Add(-1)
 	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {

@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"errors"
+	"sync"
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -13,8 +14,12 @@ import (
 // link is coven's side of go-plugin, and offers coven's services to a process.
 type link struct {
 	goplugin.NetRPCUnsupportedPlugin
-	desk   *wire.Desk
-	config *goplugin.ClientConfig // its TLSConfig is there when GRPCClient is called
+	desk   *wire.Desk             // nil: of no kind that has services
+	config *goplugin.ClientConfig // its TLSConfig is whole when GRPCClient is called
+
+	once    sync.Once
+	running context.Context // ends with the process
+	broker  *goplugin.GRPCBroker
 }
 
 // GRPCServer implements goplugin.GRPCPlugin.
@@ -24,8 +29,17 @@ func (l *link) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
 
 // GRPCClient implements goplugin.GRPCPlugin. ctx ends with the process.
 func (l *link) GRPCClient(ctx context.Context, broker *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	go l.desk.Serve(ctx, broker, l.config.TLSConfig)
+	l.running, l.broker = ctx, broker
 	return conn, nil
+}
+
+// offer offers the services, once: when the process is called for the first time,
+// since an offer does not keep, and a connection for it takes as long as that for
+// the calls.
+func (l *link) offer() {
+	if l.desk != nil {
+		l.once.Do(func() { go l.desk.Serve(l.running, l.broker, l.config.TLSConfig) })
+	}
 }
 
 const (

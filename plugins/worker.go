@@ -27,6 +27,7 @@ type worker struct {
 	client  *goplugin.Client
 	process *process
 	conn    *grpc.ClientConn
+	link    *link
 	service string       // the gRPC service of its contract
 	calls   atomic.Int64 // under way
 }
@@ -47,10 +48,13 @@ func (h *Host) hire(m *member, binary Binary) (*worker, error) {
 		}
 		config.TLSConfig, cmd.Env = identity, append(cmd.Env, env)
 	}
-	link := &link{desk: m.desk, config: config}
+	w.link = &link{config: config}
+	if m.need.Kind == KindReviewer || m.need.Kind == KindArbiter {
+		w.link.desk = m.desk
+	}
 	config.VersionedPlugins = map[int]goplugin.PluginSet{}
 	for _, version := range h.speaks {
-		config.VersionedPlugins[version] = goplugin.PluginSet{string(m.need.Kind): link}
+		config.VersionedPlugins[version] = goplugin.PluginSet{string(m.need.Kind): w.link}
 	}
 	w.client = goplugin.NewClient(config)
 	defer context.AfterFunc(h.ended, func() { w.process.kill(ErrClosed) })()
