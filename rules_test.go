@@ -37,7 +37,7 @@ var imports = map[string][]string{
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 
-	"plugins":          {"plugins/arbiter", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins":          {"plugins/arbiter", "plugins/fault", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
 	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
 	"plugins/fault":    {},
 	"plugins/model":    {"plugins/provider"},
@@ -81,7 +81,8 @@ var imports = map[string][]string{
 	"internal/trust":      {},
 	"internal/yamldoc":    {"internal/suggest"},
 
-	"examples/demo": {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/model", "plugins/reviewer", "plugins/services"},
 }
 
 // vague are names that say nothing of what is inside.

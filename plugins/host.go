@@ -3,15 +3,9 @@ package plugins
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os/exec"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
 
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/internal/wire"
@@ -20,14 +14,24 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// ErrUnknown says that no plugin of that name exists.
-var ErrUnknown = errors.New("unknown plugin")
+// What a Host's errors are, beside those of package fault: a plugin that died,
+// hung or never became ready is a fault.ErrGone.
+var (
+	// ErrUnknown says that no plugin of that name exists.
+	ErrUnknown = errors.New("unknown plugin")
+	// ErrChecksum says that a plugin's program is not the one that was trusted.
+	ErrChecksum = errors.New("not the program that was trusted")
+	// ErrCrashed says that a plugin has crashed, hung or failed to start twice: it
+	// is not started again by this Host.
+	ErrCrashed = errors.New("crashed twice")
+	// ErrClosed says that the Host is closed.
+	ErrClosed = errors.New("the plugins of this run have been ended")
+)
 
-// startTimeout bounds how long a plugin may take to say that it is ready.
-const startTimeout = 30 * time.Second
-
-// Starter makes the command that runs a plugin: contained, and gone with
-// everything it started when coven ends. release is called after the end.
+// Starter makes the command that runs a plugin: contained, so that killing it
+// kills everything it started, and gone with that when coven ends. release is
+// called after the end, or in place of the start, and returns when nothing of it
+// is alive.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
 // Binary is the program of a plugin.
@@ -41,6 +45,9 @@ type Binary struct {
 type HostOptions struct {
 	// Start starts a plugin's command line.
 	Start Starter
+	// Env is the environment of a plugin, KEY=VALUE, beside what go-plugin says in
+	// it: nothing is inherited from coven. Nil: no more than that.
+	Env func() []string
 	// Resolve finds the program of a plugin; ErrUnknown when there is none. What
 	// may not be run is an error, too.
 	Resolve func(kind Kind, name string) (Binary, error)
@@ -48,156 +55,132 @@ type HostOptions struct {
 	Sockets string
 }
 
-// Host runs plugins: one process per plugin, started when it is first needed
-// and shared by all tasks of the run.
-type Host struct {
-	options HostOptions
-
-	mu      sync.Mutex
-	running map[string]*running
+// Need names a plugin.
+type Need struct {
+	Kind Kind
+	Name string
 }
 
-// running is a plugin process.
-type running struct {
-	client  *goplugin.Client
-	release func()
-	conn    *grpc.ClientConn
-	desk    *wire.Desk // where it finds coven
+// Host runs plugins: one process per plugin, started when it is first needed
+// and shared by all tasks of the run. It is safe for concurrent use.
+//
+// A plugin that dies fails the calls under way with a fault.ErrGone that says how
+// it ended and what it printed last. The next call starts it again, once: after
+// the second failure every use is an ErrCrashed. Calls of other plugins do not
+// wait for any of that.
+type Host struct {
+	options HostOptions
+	pace    pace
+	speaks  []int // versions of the contracts
+
+	ended   context.Context // done when Close begins
+	end     context.CancelFunc
+	working sync.WaitGroup // starts and watches over processes
+
+	mu      sync.Mutex
+	closed  bool
+	members map[Need]*member
+}
+
+// pace is how long a Host waits for what.
+type pace struct {
+	start    time.Duration // for a plugin to become ready
+	beat     time.Duration // between two questions whether a plugin is well
+	patience time.Duration // for the answer
+	farewell time.Duration // for a plugin to end that was asked to
 }
 
 // NewHost returns a host. It starts nothing.
 func NewHost(o HostOptions) *Host {
-	return &Host{options: o, running: map[string]*running{}}
+	h := &Host{
+		options: o, speaks: []int{protocolVersion}, members: map[Need]*member{},
+		pace: pace{start: 30 * time.Second, beat: 5 * time.Second, patience: 10 * time.Second, farewell: time.Second},
+	}
+	h.ended, h.end = context.WithCancel(context.Background())
+	return h
 }
 
 // Provider returns the provider plugin of that name, started if need be. An
 // unknown name is ErrUnknown.
 func (h *Host) Provider(ctx context.Context, name string) (provider.Provider, error) {
-	r, err := h.get(ctx, KindProvider, name)
+	m, err := h.ready(ctx, Need{KindProvider, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Provider(r.conn), nil
+	return wire.Provider(m), nil
 }
 
 // Model returns the model plugin of that name, as Provider does.
 func (h *Host) Model(ctx context.Context, name string) (model.Model, error) {
-	r, err := h.get(ctx, KindModel, name)
+	m, err := h.ready(ctx, Need{KindModel, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Model(r.conn), nil
+	return wire.Model(m), nil
 }
 
 // Reviewer returns the reviewer plugin of that name, as Provider does.
 func (h *Host) Reviewer(ctx context.Context, name string) (reviewer.Reviewer, error) {
-	r, err := h.get(ctx, KindReviewer, name)
+	m, err := h.ready(ctx, Need{KindReviewer, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Reviewer(r.conn, r.desk), nil
+	return wire.Reviewer(m, m.desk), nil
 }
 
 // Arbiter returns the arbiter plugin of that name, as Provider does.
 func (h *Host) Arbiter(ctx context.Context, name string) (arbiter.Arbiter, error) {
-	r, err := h.get(ctx, KindArbiter, name)
+	m, err := h.ready(ctx, Need{KindArbiter, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Arbiter(r.conn, r.desk), nil
+	return wire.Arbiter(m, m.desk), nil
 }
 
-// Close ends all plugin processes and returns when they are gone.
+// Warm starts plugins, all at the same time, and returns when each is ready or
+// has failed: the errors of all that failed. When ctx is done it returns, and
+// what was begun goes on.
+func (h *Host) Warm(ctx context.Context, needs ...Need) error {
+	errs := make([]error, len(needs))
+	var all sync.WaitGroup
+	for i, need := range needs {
+		all.Go(func() { _, errs[i] = h.ready(ctx, need) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// ready returns a plugin when it can be asked.
+func (h *Host) ready(ctx context.Context, need Need) (*member, error) {
+	h.mu.Lock()
+	m, known := h.members[need]
+	if !known {
+		m = newMember(h, need)
+		h.members[need] = m
+	}
+	h.mu.Unlock()
+	_, err := m.get(ctx)
+	return m, err
+}
+
+// begin counts a piece of work that Close waits for; false: Close has begun.
+func (h *Host) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.working.Add(1)
+	}
+	return !h.closed
+}
+
+// Close ends all plugin processes, all at the same time, and returns when
+// nothing of them is left: each is asked to end and after a second made to. Calls
+// under way fail. It may be called again, and what is asked of the plugins
+// afterwards is ErrClosed.
 func (h *Host) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for key, r := range h.running {
-		r.client.Kill()
-		r.release()
-		delete(h.running, key)
-	}
-}
-
-func (h *Host) get(ctx context.Context, kind Kind, name string) (*running, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	key := string(kind) + "/" + name
-	if r, ok := h.running[key]; ok {
-		if !r.client.Exited() {
-			return r, nil
-		}
-		r.client.Kill()
-		r.release()
-		delete(h.running, key)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	r, err := h.launch(kind, name)
-	if err != nil {
-		return nil, err
-	}
-	h.running[key] = r
-	return r, nil
-}
-
-func (h *Host) launch(kind Kind, name string) (*running, error) {
-	binary, err := h.options.Resolve(kind, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", kind, name, err)
-	}
-	cmd, release, err := h.options.Start(binary.Argv...)
-	if err != nil {
-		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
-	}
-	used := &used{desk: wire.NewDesk()}
-	client := goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig:  handshake,
-		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {string(kind): used}},
-		Cmd:              cmd,
-		StartTimeout:     startTimeout,
-		SkipHostEnv:      true,
-		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: h.options.Sockets},
-		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
-		AutoMTLS:         !binary.BuiltIn,
-		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
-		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))},
-	})
-	conn, err := dispense(client, kind)
-	if err != nil {
-		client.Kill()
-		release()
-		return nil, fmt.Errorf("start %s plugin %s: %w", kind, name, err)
-	}
-	return &running{client: client, release: release, conn: conn, desk: used.desk}, nil
-}
-
-func dispense(client *goplugin.Client, kind Kind) (*grpc.ClientConn, error) {
-	protocol, err := client.Client()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := protocol.Dispense(string(kind))
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*grpc.ClientConn), nil
-}
-
-// used is coven's side of go-plugin.
-type used struct {
-	goplugin.NetRPCUnsupportedPlugin
-	desk *wire.Desk
-}
-
-// GRPCServer implements goplugin.GRPCPlugin.
-func (u *used) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
-	panic("coven is no plugin of itself")
-}
-
-// GRPCClient implements goplugin.GRPCPlugin.
-func (u *used) GRPCClient(_ context.Context, broker *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	go u.desk.Serve(broker)
-	return conn, nil
+	h.closed = true
+	h.mu.Unlock()
+	h.end()
+	h.working.Wait()
 }

@@ -5,6 +5,17 @@
 // A plugin is a program of its own, so a crash, a leak or a hang in it cannot
 // take coven along. The contracts are in the packages beside this one, one per
 // kind; they travel as protobuf over gRPC (hashicorp/go-plugin).
+//
+// Rules of the host, each of which examples/plugins/zoo tries to break:
+//   - A plugin is started through HostOptions.Start, which contains its tree, with
+//     no environment but HostOptions.Env and what go-plugin says, and nothing on
+//     its standard input. Both sides prove who they are (TLS), unless the plugin is
+//     coven itself; its sockets are in a directory of its own.
+//   - What it prints is read for ever, and its end is kept for the error that says
+//     why it died. What it answers has a bound.
+//   - Whatever it does, a call of it ends with the call's context, and other
+//     plugins are not held up. What it goes on doing after that is not seen.
+//   - One that dies, or hangs, is started again once. Close leaves nothing of it.
 package plugins
 
 import (

@@ -125,6 +125,7 @@ func (h *house) start() (*engine, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: launcher.Command, Sockets: private.Path(), Resolve: known.Resolve,
+		Env: func() []string { return agent.Environment(h.app.environ(), h.config.Env.Pass) },
 	})
 	return &engine{
 		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,

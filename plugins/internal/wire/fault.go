@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -58,7 +59,7 @@ func fromWire(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := over(ctx, status.Code(err)); cause != nil {
 		return cause
 	}
 	s, ok := status.FromError(err)
@@ -77,4 +78,18 @@ func fromWire(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (%s)", sentinel, text)
 	}
 	return &remote{text: text, sentinel: sentinel}
+}
+
+// nearly is how long before its end a context counts as over for the other side,
+// which has a clock of its own and may be the first to end the call.
+const nearly = time.Second
+
+// over is the cause of a context that is done, or was for the other side.
+func over(ctx context.Context, code codes.Code) error {
+	if code == codes.Canceled || code == codes.DeadlineExceeded {
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < nearly {
+			<-ctx.Done()
+		}
+	}
+	return context.Cause(ctx)
 }

@@ -3,11 +3,13 @@ package wire
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"sync"
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/coven-run/coven/plugins/fault"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
@@ -17,56 +19,109 @@ import (
 // BrokerID is where coven offers its services on a plugin's broker.
 const BrokerID = 1
 
+// Bounds of what a plugin may ask of its desk: how many requests are worked on at
+// the same time, the others wait, and how many bytes one may have.
+const (
+	mostAtOnce  = 32
+	mostRequest = 16 << 20
+)
+
 // Desk is coven's side of the wire: it gives each call of a plugin the services
 // that are meant for it.
 type Desk struct {
 	pluginv1.UnimplementedServicesServer
+	places chan struct{} // one for each request that is worked on
 
 	mu    sync.Mutex
-	calls map[string]services.Services
+	calls map[string]call
+}
+
+// call is a call that the plugin is answering.
+type call struct {
+	services services.Services
+	over     context.Context // done when it is answered
+	requests *sync.WaitGroup // that are worked on
 }
 
 // NewDesk returns a desk that serves nobody yet.
-func NewDesk() *Desk { return &Desk{calls: map[string]services.Services{}} }
-
-// Serve offers the desk on a plugin's broker until the broker is closed.
-func (d *Desk) Serve(broker *goplugin.GRPCBroker) {
-	broker.AcceptAndServe(BrokerID, func(options []grpc.ServerOption) *grpc.Server {
-		s := grpc.NewServer(options...)
-		pluginv1.RegisterServicesServer(s, d)
-		return s
-	})
+func NewDesk() *Desk {
+	return &Desk{places: make(chan struct{}, mostAtOnce), calls: map[string]call{}}
 }
 
-// Open lets s serve whoever shows the token, until done is called.
+// Serve offers the desk on the broker of a plugin's process until ctx is done;
+// identity is for both sides of the connection, nil: none.
+func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity *tls.Config) {
+	listener, err := broker.Accept(BrokerID)
+	if err != nil {
+		return // the process is gone, or has no use for services
+	}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(mostRequest), grpc.MaxConcurrentStreams(2 * mostAtOnce), grpc.UnaryInterceptor(d.queue),
+	}
+	if identity != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(identity)))
+	}
+	server := grpc.NewServer(options...)
+	pluginv1.RegisterServicesServer(server, d)
+	defer context.AfterFunc(ctx, server.Stop)()
+	_ = server.Serve(listener) // ends with Stop
+}
+
+// queue gives a request a place.
+func (d *Desk) queue(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	select {
+	case d.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, toWire(ctx.Err())
+	}
+	defer func() { <-d.places }()
+	return handle(ctx, in)
+}
+
+// Open lets s serve whoever shows the token, until done is called. What it is doing
+// then is told to end, and done returns when it has: nothing of a call is at work
+// when the call is over.
 func (d *Desk) Open(s services.Services) (token string, done func()) {
 	token = rand.Text()
+	over, end := context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls[token] = s
+	requests := &sync.WaitGroup{}
+	d.calls[token] = call{services: s, over: over, requests: requests}
 	return token, func() {
 		d.mu.Lock()
-		defer d.mu.Unlock()
 		delete(d.calls, token)
+		d.mu.Unlock()
+		end()
+		requests.Wait()
 	}
 }
 
-// of finds the services of a call.
-func (d *Desk) of(token string) (services.Services, error) {
+// of finds the services of a call, and the time that they have: that of the
+// request ctx, and not longer than the call.
+func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, services.Services, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s, ok := d.calls[token]; ok {
-		return s, nil
+	c, ok := d.calls[token]
+	if !ok {
+		return nil, nil, nil, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
 	}
-	return nil, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
+	if c.services == nil {
+		return nil, nil, nil, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
+	}
+	c.requests.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(c.over, cancel)
+	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c.services, nil
 }
 
 // RunAgent implements the wire's server.
 func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*pluginv1.RunAgentResponse, error) {
-	s, err := d.of(in.GetCall())
+	ctx, cancel, s, err := d.of(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
+	defer cancel()
 	out, err := s.RunAgent(ctx, services.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
 	if err != nil {
 		return nil, toWire(err)
@@ -76,10 +131,11 @@ func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*plu
 
 // Diff implements the wire's server.
 func (d *Desk) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.DiffResponse, error) {
-	s, err := d.of(in.GetCall())
+	ctx, cancel, s, err := d.of(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
+	defer cancel()
 	out, err := s.Diff(ctx, in.GetPaths()...)
 	if err != nil {
 		return nil, toWire(err)
@@ -89,10 +145,11 @@ func (d *Desk) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.Di
 
 // ReadFile implements the wire's server.
 func (d *Desk) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*pluginv1.ReadFileResponse, error) {
-	s, err := d.of(in.GetCall())
+	ctx, cancel, s, err := d.of(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
+	defer cancel()
 	out, err := s.ReadFile(ctx, in.GetPath())
 	if err != nil {
 		return nil, toWire(err)
@@ -102,10 +159,11 @@ func (d *Desk) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*plu
 
 // Log implements the wire's server.
 func (d *Desk) Log(ctx context.Context, in *pluginv1.LogRequest) (*pluginv1.LogResponse, error) {
-	s, err := d.of(in.GetCall())
+	ctx, cancel, s, err := d.of(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
+	defer cancel()
 	return &pluginv1.LogResponse{}, toWire(s.Log(ctx, in.GetText()))
 }
 

@@ -1,0 +1,191 @@
+package plugins_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/coven-run/coven/plugins"
+	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// small is a change of a few lines.
+func small() reviewer.Change {
+	change := titled("a small change")
+	change.Dir, change.Base, change.Tree = "/work/tree", strings.Repeat("a", 40), strings.Repeat("b", 40)
+	change.Diff = "--- a/main.go\n+++ b/main.go\n@@ -1,20 +1,20 @@\n" + strings.Repeat("-\told line of code\n+\tnew line of code\n", 20)
+	change.Files = []reviewer.File{{Path: "main.go", Status: "M", Added: 20, Deleted: 20}}
+	return change
+}
+
+// What a review by a plugin takes that answers at once. x/bare is beside the same
+// messages over go-plugin alone, with a plugin that has nothing of our SDK, by
+// turns; both speak TLS.
+func BenchmarkCall(b *testing.B) {
+	c := newCage(b)
+	host, err := c.host.Reviewer(b.Context(), "well")
+	must(b, err)
+	bare := pluginv1.NewReviewerClient(goPlugin(b, c))
+	change := small()
+	request := &pluginv1.ReviewRequest{
+		Task: &pluginv1.Task{Id: change.Task.ID, Title: change.Task.Title}, Diff: change.Diff, Dir: change.Dir, Base: change.Base,
+		Tree: change.Tree, Round: 1, Call: strings.Repeat("t", 26),
+		Files: []*pluginv1.ChangedFile{{Path: "main.go", Status: "M", Added: 20, Deleted: 20}},
+	}
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		got, err := host.Review(b.Context(), change, nil)
+		between := time.Now()
+		if err != nil || got.Summary != change.Task.Title {
+			b.Fatal(got, err)
+		}
+		asked := time.Now()
+		answer, err := bare.Review(b.Context(), request)
+		theirs, ours = append(theirs, time.Since(asked)), append(ours, between.Sub(begun))
+		if err != nil || answer.GetSummary() != change.Task.Title {
+			b.Fatal(answer, err)
+		}
+	}
+	b.ReportMetric(float64(median(ours).Nanoseconds()), "ns/call")
+	b.ReportMetric(float64(median(theirs).Nanoseconds()), "bare-ns/call")
+	b.ReportMetric(median(ours).Seconds()/median(theirs).Seconds(), "x/bare")
+}
+
+// goPlugin starts a bare plugin with go-plugin as it comes.
+func goPlugin(b *testing.B, c *cage) *grpc.ClientConn {
+	zoo, err := zooOnce()
+	must(b, err)
+	file := filepath.Join(c.dir, "coven-reviewer-bare")
+	must(b, os.Symlink(zoo, file))
+	cmd := exec.Command(file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as ours is: the kernel shares time out among sessions
+	client := goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: "COVEN_PLUGIN", MagicCookieValue: "coven.plugin.v1"},
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {"reviewer": bareClient{}}},
+		Cmd:              cmd, AutoMTLS: true,
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
+	})
+	b.Cleanup(client.Kill)
+	protocol, err := client.Client()
+	must(b, err)
+	conn, err := protocol.Dispense("reviewer")
+	must(b, err)
+	return conn.(*grpc.ClientConn)
+}
+
+type bareClient struct {
+	goplugin.NetRPCUnsupportedPlugin
+}
+
+func (bareClient) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error { return nil }
+
+func (bareClient) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return conn, nil
+}
+
+// How long it takes until the plugins of a run are ready: the provider, which is
+// built in, two reviewers and an arbiter. x/slowest is beside the one of them that
+// takes longest alone, x/possible beside what these processors could do at best:
+// they have cpu-ms to work, which is with the end of the plugins.
+func BenchmarkReady(b *testing.B) {
+	needs := []plugins.Need{
+		{Kind: plugins.KindProvider, Name: "claude"},
+		{Kind: plugins.KindReviewer, Name: "well"},
+		{Kind: plugins.KindReviewer, Name: "late"},
+		{Kind: plugins.KindArbiter, Name: "well"},
+	}
+	var all, work []time.Duration
+	alone := make([][]time.Duration, len(needs))
+	warm(b, needs...) // builds, and fills the caches
+	for b.Loop() {
+		before := worked(b)
+		all = append(all, warm(b, needs...))
+		work = append(work, worked(b)-before)
+		for i, need := range needs {
+			alone[i] = append(alone[i], warm(b, need))
+		}
+	}
+	slowest := time.Duration(0)
+	for i, need := range needs {
+		b.ReportMetric(median(alone[i]).Seconds()*1000, fmt.Sprintf("%s%d-ms", need.Kind, i))
+		slowest = max(slowest, median(alone[i]))
+	}
+	b.ReportMetric(median(all).Seconds()*1000, "all-ms")
+	b.ReportMetric(median(work).Seconds()*1000, "cpu-ms")
+	b.ReportMetric(median(all).Seconds()/slowest.Seconds(), "x/slowest")
+	possible := max(slowest, median(work)/time.Duration(runtime.NumCPU()))
+	b.ReportMetric(median(all).Seconds()/possible.Seconds(), "x/possible")
+}
+
+// warm is how long it takes until those plugins are ready.
+func warm(b *testing.B, needs ...plugins.Need) time.Duration {
+	c := newCage(b)
+	begun := time.Now()
+	must(b, c.host.Warm(b.Context(), needs...))
+	took := time.Since(begun)
+	c.host.Close()
+	return took
+}
+
+// worked is the processors' time of this process and of its children that are gone.
+func worked(b *testing.B) time.Duration {
+	sum := time.Duration(0)
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		must(b, syscall.Getrusage(who, &u))
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum
+}
+
+// The memory that a plugin in Go has for itself when it has nothing to do.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		c := newCage(b)
+		for range 10 {
+			_, err := c.ask(b, "well", small(), nil)
+			must(b, err)
+		}
+		b.ReportMetric(float64(c.private(b, "coven-reviewer-well"))/(1<<20), "private-MiB")
+		c.host.Close()
+	}
+}
+
+// private is the memory that a program of the cage shares with nobody, in bytes.
+func (c *cage) private(t testing.TB, program string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", c.pid(t, program)))
+	must(t, err)
+	sum := 0
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if fields[0] == "Private_Clean:" || fields[0] == "Private_Dirty:" {
+			kib, err := strconv.Atoi(fields[1])
+			must(t, err)
+			sum += kib << 10
+		}
+	}
+	return sum
+}
+
+func median(list []time.Duration) time.Duration {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}

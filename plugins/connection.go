@@ -1,0 +1,151 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/coven-run/coven/plugins/fault"
+)
+
+// A member is the connection that package wire speaks through: each call goes to
+// the process that lives then, and what gRPC says of a broken one becomes what
+// happened to the plugin.
+//
+// A call whose ctx ends returns at once, or when what coven does for it has ended.
+// The plugin is told, and may go on all the same; that is left to it, since gRPC
+// has no word for "I have stopped", others use the same process, and nothing of
+// what it does is heard any more: the token of the call is void.
+
+// Invoke implements grpc.ClientConnInterface.
+func (m *member) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	w, err := m.get(ctx)
+	if err != nil {
+		return err
+	}
+	w.link.offer()
+	w.calls.Add(1)
+	defer w.calls.Add(-1)
+	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
+		return m.explain(ctx, w, err)
+	}
+	return nil
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (m *member) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	w, err := m.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := w.conn.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		return nil, m.explain(ctx, w, err)
+	}
+	w.calls.Add(1)
+	context.AfterFunc(stream.Context(), func() { w.calls.Add(-1) })
+	return &explained{stream, ctx, m, w}, nil
+}
+
+// explained is a stream whose errors say what happened to the plugin.
+type explained struct {
+	grpc.ClientStream
+	call   context.Context // of the caller: the stream's own ends with the stream
+	member *member
+	worker *worker
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s *explained) SendMsg(message any) error {
+	return s.member.explain(s.call, s.worker, s.ClientStream.SendMsg(message))
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *explained) RecvMsg(message any) error {
+	return s.member.explain(s.call, s.worker, s.ClientStream.RecvMsg(message))
+}
+
+// explain says what err of a call means; an error that is the plugin's own, or
+// that of ctx, is left as it is.
+func (m *member) explain(ctx context.Context, w *worker, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	means := error(nil)
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Canceled:
+		means = w.fate(ctx)
+	case codes.Unimplemented:
+		means = w.unserved(err)
+	case codes.ResourceExhausted:
+		means = tooLarge(err)
+	}
+	if means == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", m, means)
+}
+
+// unserved says that the plugin lacks a method of its contract, in the words of
+// gRPC in Go or in any other language; nil: it has it, and says err itself.
+func (w *worker) unserved(err error) error {
+	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
+		return w.misfit(err)
+	}
+	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, fault.ErrUnsupported)
+}
+
+// checkTime is how long a plugin may take to show, after a call was cut off, that
+// it lives, and how long to end when it cannot be reached.
+const checkTime = 5 * time.Second
+
+// fate says what became of the process after a call was cut off; nil: it lives,
+// and that is its own answer.
+func (w *worker) fate(ctx context.Context) error {
+	if !w.process.gone() && w.reached(ctx) {
+		return nil
+	}
+	select {
+	case <-w.process.done:
+	case <-time.After(checkTime):
+		w.process.kill(errCut)
+	case <-ctx.Done():
+	}
+	select {
+	case <-w.process.done:
+		return w.process.obituary()
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// reached says whether the process still takes calls, be it that it does not
+// answer them at once.
+func (w *worker) reached(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	code := status.Code(w.greet(ctx))
+	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: the connection is closed
+}
+
+// sizes are the words of gRPC about a message that this side does not send or take.
+var sizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
+
+// tooLarge says which message err found too large; nil: one of the plugin's.
+func tooLarge(err error) error {
+	found := sizes.FindStringSubmatch(status.Convert(err).Message())
+	if found == nil {
+		return nil
+	}
+	what := "its answer"
+	if found[1] != "received" {
+		what = "what it is asked"
+	}
+	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], fault.ErrTooLarge)
+}

@@ -1,0 +1,273 @@
+package plugins_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// TestMain makes the test binary the launcher command and a plugin that is built
+// in.
+func TestMain(m *testing.M) {
+	verb := ""
+	if len(os.Args) > 1 {
+		verb = os.Args[1]
+	}
+	switch verb {
+	case "exec":
+		os.Exit(process.Main(os.Args[2:]))
+	case "plugin":
+		plugins.Serve(plugins.Provider(claude.Provider{}))
+		os.Exit(0)
+	}
+	code := m.Run()
+	if zooDir != "" {
+		_ = os.RemoveAll(zooDir)
+	}
+	os.Exit(code)
+}
+
+// limit bounds every wait of these tests; none is meant to come near it.
+const limit = 2 * time.Minute
+
+var (
+	zooDir  string
+	zooOnce = sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "zoo")
+		if err != nil {
+			return "", err
+		}
+		zooDir = dir
+		file := filepath.Join(dir, "zoo")
+		out, err := exec.Command("go", "build", "-o", file, "github.com/coven-run/coven/examples/plugins/zoo").CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("build the zoo: %w: %s", err, out)
+		}
+		return file, nil
+	})
+)
+
+// cage is a host with the beasts of the zoo. Whatever was done in it, at the end
+// of the test nothing of it is left.
+type cage struct {
+	host    *plugins.Host
+	dir     string // of the beasts; in the argv of all that they start
+	sockets string
+	sum     []byte // that the beasts must have
+}
+
+func newCage(t testing.TB) *cage {
+	t.Helper()
+	zoo, err := zooOnce()
+	must(t, err)
+	self, err := os.Executable()
+	must(t, err)
+	launcher, err := process.NewLauncher(self, "exec")
+	must(t, err)
+	c := &cage{dir: t.TempDir()}
+	c.sockets, err = os.MkdirTemp("", "s") // short, as a socket's path must be
+	must(t, err)
+	c.host = plugins.NewHost(plugins.HostOptions{
+		Start: launcher.Command, Sockets: c.sockets,
+		Env: func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
+		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
+			switch {
+			case kind == plugins.KindProvider && name == "claude":
+				return plugins.Binary{Argv: []string{self, "plugin", c.dir}, BuiltIn: true}, nil
+			case kind == plugins.KindProvider, name == "nobody":
+				return plugins.Binary{}, plugins.ErrUnknown
+			}
+			file := filepath.Join(c.dir, "coven-"+string(kind)+"-"+name)
+			if err := os.Symlink(zoo, file); err != nil && !errors.Is(err, fs.ErrExist) {
+				return plugins.Binary{}, err
+			}
+			return plugins.Binary{Argv: []string{file}, SHA256: c.sum}, nil
+		},
+	})
+	t.Cleanup(func() { c.empty(t) })
+	return c
+}
+
+// empty closes the host and sees that nothing is left.
+func (c *cage) empty(t testing.TB) {
+	begun := time.Now()
+	c.host.Close()
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("closing took %s", took)
+	} else {
+		t.Logf("closing took %s", took.Round(time.Millisecond))
+	}
+	if left := c.living(); len(left) > 0 {
+		t.Errorf("these live on: %q", left)
+	}
+	if left, err := os.ReadDir(c.sockets); err != nil {
+		t.Error(err)
+	} else if len(left) > 0 {
+		t.Errorf("the directory of sockets holds %v", left)
+	}
+	_ = os.RemoveAll(c.sockets)
+}
+
+// living are the command lines of all processes that come from this cage.
+func (c *cage) living() []string {
+	var lines []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(line, []byte(c.dir)) {
+			lines = append(lines, string(line))
+		}
+	}
+	return lines
+}
+
+// ask has a beast review a change, with a good deal of time.
+func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r, err := c.host.Reviewer(ctx, beast)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	return r.Review(ctx, change, host)
+}
+
+// titled is a change of a task with that title.
+func titled(title string) reviewer.Change {
+	return reviewer.Change{Task: reviewer.Task{ID: "t-1", Title: title}, Round: 1}
+}
+
+// accompany has the beast that behaves answer all the time until stop is called,
+// and fails the test when it does not.
+func (c *cage) accompany(t *testing.T) (stop func()) {
+	t.Helper()
+	enough, over, answered := make(chan struct{}), make(chan error, 1), make(chan struct{}, 1)
+	go func() {
+		for n := 0; ; n++ {
+			title := strconv.Itoa(n)
+			got, err := c.ask(t, "well", titled(title), nil)
+			if err != nil || got.Summary != title {
+				over <- fmt.Errorf("call %d: %+v, %w", n, got, err)
+				return
+			}
+			select {
+			case answered <- struct{}{}:
+			default:
+			}
+			select {
+			case <-enough:
+				over <- nil
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	wait := func() error {
+		select {
+		case <-answered:
+			return nil
+		case err := <-over:
+			over <- err
+			return err
+		case <-time.After(limit):
+			return errors.New("it does not answer")
+		}
+	}
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		<-answered // one of before, maybe
+		if err := wait(); err != nil {
+			t.Errorf("the well-behaved plugin, after all that: %v", err)
+		}
+		close(enough)
+		if err := <-over; err != nil {
+			t.Errorf("the well-behaved plugin: %v", err)
+		}
+	})
+}
+
+// desk is services of coven for a test.
+type desk struct {
+	root *os.Root
+	run  func(ctx context.Context) error
+	wait <-chan struct{} // Diff waits for it, when it is asked for paths
+
+	mu  sync.Mutex
+	log []string
+}
+
+func (d *desk) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+	if d.run != nil {
+		return services.Answer{}, d.run(ctx)
+	}
+	return services.Answer{Text: ask.Prompt}, nil
+}
+
+func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {
+	if len(paths) > 0 {
+		select {
+		case <-d.wait:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "diff", nil
+}
+
+func (d *desk) ReadFile(_ context.Context, path string) ([]byte, error) {
+	content, err := d.root.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fs.ErrPermission
+	}
+	return content, err
+}
+
+func (d *desk) Log(_ context.Context, text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, text)
+	return nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says fails the test unless err is of that class and says all those words.
+func says(t *testing.T, err, class error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if !errors.Is(err, class) {
+		t.Errorf("not a %q: %v", class, err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("it does not say %q: %v", word, err)
+		}
+	}
+	t.Log(err)
+}

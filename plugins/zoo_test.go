@@ -1,0 +1,343 @@
+package plugins_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/model"
+)
+
+// beasts that cannot be started, and what is said then.
+var unstartable = []struct {
+	beast string
+	class error
+	words []string
+	hurry time.Duration // how long it may take to start; 0: as long as ever
+}{
+	{"exits", fault.ErrGone, []string{"it ended with exit code 3", `no licence found\x1b[31m`}, 0},
+	{"garbage", fault.ErrInvalid, []string{`it printed "\x00\xff\x1b]0;title\a hello" where its greeting must be`}, 0},
+	{"spout", fault.ErrInvalid, []string{`it printed "xxxx`, `xxxx"... where its greeting must be`}, 0},
+	{"closer", fault.ErrGone, []string{"it was not ready after 1s and was killed"}, time.Second},
+	{"mute", fault.ErrGone, []string{"it was not ready after 1s and was killed; it printed nothing"}, time.Second},
+	{"ajar", fault.ErrGone, []string{"it was not ready after 1s and was killed"}, time.Second},
+	{"plain", fault.ErrGone, []string{"it cannot be reached", "tls"}, 0},
+	{"core", fault.ErrUnsupported, []string{"version 2 of go-plugin's handshake", "coven speaks version 1", "build it with"}, 0},
+	{"newer", fault.ErrUnsupported, []string{"it speaks version 99 of its contract, this coven speaks 1", "update coven, or build the plugin for this coven"}, 0},
+	{"netrpc", fault.ErrUnsupported, []string{"it does not speak gRPC"}, 0},
+	{"tcp", fault.ErrInvalid, []string{`it names "tcp" address "127.0.0.1:`, "only a socket in its own directory"}, 0},
+	{"elsewhere", fault.ErrInvalid, []string{`it names "unix" address`, "only a socket in its own directory"}, 0},
+	{"linked", fault.ErrInvalid, []string{"is no socket"}, 0},
+	{"kindred", fault.ErrUnsupported, []string{"it does not serve coven.plugin.v1.Reviewer", "of another kind?"}, 0},
+}
+
+func TestUnstartable(t *testing.T) {
+	for _, test := range unstartable {
+		t.Run(test.beast, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t)
+			defer c.accompany(t)()
+			if test.hurry > 0 {
+				c.host.Hurry(test.hurry, time.Minute, time.Minute)
+			}
+			for range 2 {
+				_, err := c.ask(t, test.beast, titled(""), nil)
+				says(t, err, test.class, append(test.words, "reviewer plugin "+test.beast+": start it: ")...)
+			}
+			_, err := c.ask(t, test.beast, titled(""), nil)
+			says(t, err, plugins.ErrCrashed, test.words...)
+			for _, file := range []string{"elsewhere", "target"} { // what it made outside of its directory stays its own
+				removeIn(t, c.sockets, file)
+			}
+		})
+	}
+}
+
+// beasts that answer what may not be.
+func TestAnswers(t *testing.T) {
+	for _, test := range []struct {
+		beast string
+		class error
+		words []string
+	}{
+		{"severity", fault.ErrInvalid, []string{`finding 1: severity "catastrophic"`}},
+		{"verdict", fault.ErrInvalid, []string{`verdict "maybe"`}},
+		{"absolute", fault.ErrInvalid, []string{`finding 1: file "/etc/passwd" is not a path inside the worktree`}},
+		{"dotdot", fault.ErrInvalid, []string{`finding 1: file "a/../../b" is not a path inside the worktree`}},
+		{"huge", fault.ErrTooLarge, []string{"reviewer plugin huge: its answer has 104857", "at most 8388608 are taken"}},
+	} {
+		t.Run(test.beast, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t)
+			defer c.accompany(t)()
+			for range 3 { // it lives and may be asked again
+				_, err := c.ask(t, test.beast, titled(""), nil)
+				says(t, err, test.class, test.words...)
+			}
+		})
+	}
+}
+
+// A change that is too large is not sent, and says so.
+func TestLargeChange(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	change := titled("large")
+	change.Diff = strings.Repeat("+\n", 40<<20)
+	_, err := c.ask(t, "well", change, nil)
+	says(t, err, fault.ErrTooLarge, "reviewer plugin well: what it is asked has 838861", "at most 67108864 are taken")
+	change.Diff = strings.Repeat("+\n", 25<<20)
+	_, err = c.ask(t, "well", change, nil)
+	must(t, err)
+}
+
+// beasts that die of a call, or are made to.
+func TestDeaths(t *testing.T) {
+	for _, test := range []struct {
+		beast, title string
+		words        []string
+	}{
+		{"quits", "quit", []string{"it ended with exit code 7", "I have had enough"}},
+		{"panics", "", []string{"it ended with exit code 2", "panic: the beast panics", "review.go"}},
+		{"hermit", "", []string{"it broke the connection and was killed"}},
+		{"frozen", "freeze", []string{"it hung: 3 times asked, it did not say within 1s that it is well, and was killed"}},
+	} {
+		t.Run(test.beast, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t)
+			defer c.accompany(t)()
+			if test.beast == "frozen" {
+				c.host.Hurry(limit, 100*time.Millisecond, time.Second)
+			}
+			for range 2 { // after the first it is started again
+				_, err := c.ask(t, test.beast, titled(test.title), nil)
+				says(t, err, fault.ErrGone, append(test.words, "reviewer plugin "+test.beast+": ")...)
+			}
+			_, err := c.ask(t, test.beast, titled("well"), nil)
+			says(t, err, plugins.ErrCrashed, test.words...)
+		})
+	}
+}
+
+// What died once goes on with the next call, also for who held it before.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r, err := c.host.Reviewer(ctx, "quits")
+	must(t, err)
+	_, err = r.Review(ctx, titled("quit"), nil)
+	says(t, err, fault.ErrGone)
+	for _, title := range []string{"a", "b"} {
+		got, err := r.Review(ctx, titled(title), nil)
+		if err != nil || got.Summary != title {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
+// A plugin that dies in the middle of a stream says so, too.
+func TestDeathInStream(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	m, err := c.host.Model(t.Context(), "quits")
+	must(t, err)
+	for _, name := range []string{"go on", "quit", "go on"} {
+		said := ""
+		err := m.Turn(t.Context(), model.Request{Model: name}, func(e model.Event) error {
+			if text, ok := e.(model.Text); ok {
+				said += text.Text
+			}
+			return nil
+		})
+		if name == "quit" {
+			says(t, err, fault.ErrGone, "model plugin quits: ", "it ended with exit code 7")
+		} else if err != nil || said != "I was about to" {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+}
+
+// A plugin that never says that it is well is ended while nobody asks it.
+func TestSick(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	defer c.accompany(t)()
+	c.host.Hurry(limit, 100*time.Millisecond, time.Second)
+	var err error
+	eventually(t, "it is given up", func() bool {
+		if _, err = c.ask(t, "sick", titled(""), nil); err != nil && !errors.Is(err, fault.ErrGone) {
+			t.Error(err)
+		}
+		return errors.Is(err, plugins.ErrCrashed)
+	})
+	says(t, err, plugins.ErrCrashed, "it hung: 3 times asked")
+}
+
+// One that is busy is left alone, however often it does not answer.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	c.host.Hurry(limit, 100*time.Millisecond, 2*time.Second)
+	_, err := c.ask(t, "busy", titled(""), nil)
+	must(t, err)
+}
+
+// The time of a call is up: it returns at once, and the plugin can be asked on.
+func TestDeadline(t *testing.T) {
+	for _, beast := range []string{"never", "late"} {
+		t.Run(beast, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t)
+			defer c.accompany(t)()
+			r, err := c.host.Reviewer(t.Context(), beast)
+			must(t, err)
+			for range 3 {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errTime)
+				begun := time.Now()
+				_, err = r.Review(ctx, titled("late"), nil)
+				cancel()
+				says(t, err, errTime)
+				if took := time.Since(begun); took > limit/2 {
+					t.Errorf("it took %s", took)
+				}
+			}
+			if beast == "late" {
+				got, err := c.ask(t, beast, titled("now"), nil)
+				if err != nil || got.Summary != "now" {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+// What beasts print does not hold them up, and is not kept.
+func TestFloods(t *testing.T) {
+	for _, beast := range []string{"chatter", "talker"} {
+		t.Run(beast, func(t *testing.T) { // not beside others: it measures
+			c := newCage(t)
+			defer c.accompany(t)()
+			before := lowerPeak(t)
+			got, err := c.ask(t, beast, titled("said"), nil)
+			if err != nil || got.Summary != "said" {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if most := peak(t) - before; most > 128<<20 {
+				t.Errorf("this process has grown by %d MiB", most>>20)
+			}
+		})
+	}
+}
+
+// What is asked to end and does not, and what leaves something behind, is gone
+// after Close: newCage sees to that.
+func TestLeftovers(t *testing.T) {
+	for _, beast := range []string{"stubborn", "leaver"} {
+		t.Run(beast, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t)
+			defer c.accompany(t)()
+			_, err := c.ask(t, beast, titled(""), nil)
+			must(t, err)
+			if beast == "leaver" {
+				eventually(t, "its grandchild lives", func() bool { return c.lives("grandchild") })
+			}
+		})
+	}
+}
+
+// A plugin that dies does not leave what it started.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	_, err := c.ask(t, "leaver", titled(""), nil)
+	must(t, err)
+	eventually(t, "its grandchild lives", func() bool { return c.lives("grandchild") })
+	must(t, syscall.Kill(c.pid(t, "coven-reviewer-leaver"), syscall.SIGKILL))
+	eventually(t, "nothing of it lives", func() bool { return !c.lives("leaver") })
+}
+
+// A plugin's program must be the one that was trusted.
+func TestChecksum(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	c.sum = make([]byte, 32)
+	for range 3 { // it is no crash: each time it is looked at again
+		_, err := c.ask(t, "well", titled(""), nil)
+		says(t, err, plugins.ErrChecksum, "reviewer plugin well", "has SHA-256 ", "trusted is "+strings.Repeat("0", 64))
+	}
+	if c.lives("well") {
+		t.Error("it was run")
+	}
+	c.sum = zooSum(t)
+	_, err := c.ask(t, "well", titled(""), nil)
+	must(t, err)
+}
+
+// Nothing of coven's own environment reaches a plugin.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("COVEN_TEST_SECRET", "s3cr3t")
+	c := newCage(t)
+	got, err := c.ask(t, "environment", titled(""), nil)
+	must(t, err)
+	if strings.Contains(got.Summary, "s3cr3t") || !strings.Contains(got.Summary, "LANG=C.UTF-8") {
+		t.Errorf("its environment:\n%s", got.Summary)
+	}
+	known := []string{"PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
+	certificate := false
+	for line := range strings.Lines(got.Summary) {
+		fits := certificate
+		for _, prefix := range known {
+			fits = fits || strings.HasPrefix(line, prefix)
+		}
+		certificate = (certificate || strings.HasPrefix(line, "PLUGIN_CLIENT_CERT=")) && line != "\n"
+		if !fits {
+			t.Errorf("its environment has %q", line)
+		}
+	}
+}
+
+// Negotiation: both sides speak the highest version that both know.
+func TestNegotiation(t *testing.T) {
+	for _, test := range []struct {
+		beast  string
+		speaks []int
+		want   string
+	}{
+		{"old", []int{1}, "version 1"},
+		{"old", []int{1, 2}, "version 1"},
+		{"new", []int{1}, "version 1"},
+		{"new", []int{1, 2}, "version 2"},
+		{"new", []int{2}, "version 2"},
+		{"new", []int{2, 3}, "version 2"},
+	} {
+		c := newCage(t)
+		c.host.Speak(test.speaks...)
+		got, err := c.ask(t, test.beast, titled(""), nil)
+		if err != nil || got.Summary != test.want {
+			t.Errorf("%s, coven speaks %v: %+v, %v", test.beast, test.speaks, got, err)
+		}
+	}
+	c := newCage(t)
+	c.host.Speak(2, 3)
+	_, err := c.ask(t, "old", titled(""), nil)
+	says(t, err, fault.ErrUnsupported, "it speaks version 1 of its contract, this coven speaks 2, 3: update the plugin")
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	for range 3 {
+		_, err := c.host.Reviewer(t.Context(), "nobody")
+		says(t, err, plugins.ErrUnknown, "reviewer plugin nobody: unknown plugin")
+		_, err = c.host.Provider(t.Context(), "well")
+		says(t, err, plugins.ErrUnknown)
+	}
+}
