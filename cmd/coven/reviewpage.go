@@ -170,7 +170,10 @@ func (p page) text(color bool) string {
 		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", printable(oneLine(v.Summary)))
 	}
 	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
-		fmt.Fprintf(&b, "\nLands as:\n  %s\n", strings.ReplaceAll(printableLines(strings.TrimSpace(v.Review.Message)), "\n", "\n  "))
+		b.WriteString("\nLands as:\n")
+		for line := range strings.Lines(strings.TrimSpace(v.Review.Message)) {
+			b.WriteString(strings.TrimRight("  "+printable(strings.TrimRight(line, "\n")), " ") + "\n")
+		}
 	}
 	b.WriteString("\nFindings:\n" + p.findings())
 	b.WriteString("\nChecks:\n" + p.proven())
