@@ -51,7 +51,7 @@ func (c *client) Command(ctx context.Context, req Request) (Command, error) {
 	}
 	return Command{
 		Argv: out.GetArgv(), Env: out.GetEnv(), Pass: out.GetPass(), Input: out.GetInput(),
-		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(),
+		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(),
 	}, nil
 }
 

@@ -37,7 +37,7 @@ func (s *server) Command(ctx context.Context, in *pluginv1.CommandRequest) (*plu
 	}
 	return &pluginv1.CommandResponse{
 		Argv: out.Argv, Env: out.Env, Pass: out.Pass, Input: out.Input,
-		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial,
+		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once,
 	}, nil
 }
 
