@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp",
-		"internal/process", "runner/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude",
+		"internal/process", "runner/rehearsal", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "plugins", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/provider", "runner", "worktree",
 	},
 	"runner": {
@@ -37,9 +37,11 @@ var imports = map[string][]string{
 	"plugins":                                {"plugins/provider"},
 	"plugins/provider":                       {"plugins/internal/proto/coven/plugin/v1"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
+	"plugins/builtin/codex":                  {"plugins/provider"},
+	"plugins/builtin/qwen":                   {"plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/agent":      {"internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
 	"internal/account":    {"internal/clock", "plugins/provider"},
 	"internal/budget":     {"internal/yamldoc"},
 	"internal/clock":      {},

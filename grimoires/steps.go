@@ -55,7 +55,7 @@ func (g *Grimoire) HasAgents() bool {
 func Agents() []string { return []string{"build"} }
 
 // Providers are the providers that steps can name.
-func Providers() []string { return []string{"claude"} }
+func Providers() []string { return []string{"claude", "codex", "qwen"} }
 
 // resolveByAgent is the value of on_conflict that sets Merge.Resolve.
 const resolveByAgent = "agent"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -155,7 +156,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		{"run", "grimoire", (*visit).grimoireNames},
 		{"grimoires graph", "format", words(graphFormats...)},
 		{"run", "model", words("sonnet", "haiku", "opus")},
-		{"run", "provider", words("claude")},
+		{"run", "provider", words(grimoires.Providers()...)},
 		{"run", "onto", (*visit).branches},
 		{"run", "base", (*visit).branches},
 		{"retry", "from", (*visit).stepNames},

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/builtin/codex"
+	"github.com/coven-run/coven/plugins/builtin/qwen"
 )
 
 // The commands below are started by coven itself, or by an agent CLI that coven
@@ -38,8 +41,16 @@ func newPlugin() *cobra.Command {
 
 // shipped returns a plugin that is built in.
 func shipped(kind, name string) (plugins.Served, bool) {
-	if kind == "provider" && name == "claude" {
+	if kind != "provider" {
+		return plugins.Served{}, false
+	}
+	switch name { // grimoires.Providers has the names: a test compares them
+	case "claude":
 		return plugins.Provider(claude.Provider{}), true
+	case "codex":
+		return plugins.Provider(codex.Provider{Getenv: os.Getenv}), true
+	case "qwen":
+		return plugins.Provider(qwen.Provider{Getenv: os.Getenv}), true
 	}
 	return plugins.Served{}, false
 }

@@ -47,7 +47,9 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 func (r *Report) remember(e provider.Event) {
 	switch e := e.(type) {
 	case provider.Started:
-		r.Started = true
+		if !r.Started { // what comes later, an agent's command may have printed
+			r.Started, r.Conversation = true, e.Conversation
+		}
 		r.Kind, r.Error = None, ""
 	case provider.Text:
 		r.Text = e.Text
@@ -58,7 +60,9 @@ func (r *Report) remember(e provider.Event) {
 	case provider.Result:
 		if e.Text != "" {
 			r.Text = e.Text
-			r.Said = append(r.Said, e.Text)
+		}
+		if r.Text != "" && (e.Text != "" || e.OK) { // not every CLI says its last text again
+			r.Said = append(r.Said, r.Text)
 		}
 		r.Result = sum(r.Result, e)
 		r.Kind, r.Error = verdict(e)
