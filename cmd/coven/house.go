@@ -197,7 +197,7 @@ func hint(err error) string {
 	case errors.Is(err, worktree.ErrClaimed):
 		return "coven status"
 	case errors.Is(err, process.ErrNotFound):
-		return "npm install -g @anthropic-ai/claude-code, then coven resume"
+		return installer(err) + ", then coven resume"
 	}
 	return ""
 }
