@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
@@ -120,7 +121,7 @@ func (h *house) start() (*engine, error) {
 		return nil, err
 	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Sockets: private.Path(),
+		Start: starter(launcher, h.app.getenv), Sockets: private.Path(),
 		Argv: func(kind, name string) ([]string, bool) {
 			_, ok := shipped(kind, name)
 			return []string{self, "plugin", kind, name}, ok
@@ -133,6 +134,21 @@ func (h *house) start() (*engine, error) {
 		},
 	}, nil
 }
+
+// starter starts plugins. They have no environment but what ours look at.
+func starter(launcher *process.Launcher, getenv func(string) string) plugins.Starter {
+	return func(argv ...string) (*exec.Cmd, func(), error) {
+		cmd, release, err := launcher.Command(argv...)
+		if err == nil {
+			cmd.Env = []string{baseURL + "=" + getenv(baseURL)}
+		}
+		return cmd, release, err
+	}
+}
+
+// baseURL names the variable that says which server agents ask that speak OpenAI's
+// API.
+const baseURL = "OPENAI_BASE_URL"
 
 // longestDir is the longest directory, in bytes, that leaves room for a private
 // directory and the name of a socket in it: a socket's path has at most 107.
