@@ -41,7 +41,7 @@ func TestReal(t *testing.T) {
 func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
 
 // TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
-func TestCodex(t *testing.T) { play(t, "codex", "ungated") }
+func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 
 // play plays the stories in directories below testdata with a real agent CLI, whose
 // name they find in $PROVIDER.
