@@ -149,7 +149,10 @@ func retry(message string) provider.Event {
 	}
 	attempt, _ := strconv.Atoi(found[1]) // "waiting for network" has no number
 	most, _ := strconv.Atoi(found[2])
-	reason := strings.TrimSuffix(strings.TrimPrefix(found[3], "("), ")")
+	reason := found[3]
+	if strings.HasPrefix(reason, "(") {
+		reason = strings.TrimSuffix(reason[1:], ")")
+	}
 	return provider.Retry{Attempt: attempt, MaxAttempts: most, Status: status(message), Reason: reason}
 }
 
@@ -165,7 +168,11 @@ func status(message string) int {
 
 // failure is the end of a turn that did not come to one.
 func failure(message string) provider.Result {
+	var said struct{ Error struct{ Message string } } // what the API answered to a bad request
 	r := provider.Result{Error: message, Status: status(message), Turns: 1}
+	if json.Unmarshal([]byte(message), &said) == nil && said.Error.Message != "" {
+		r.Error = "the API refused the request: " + said.Error.Message
+	}
 	switch {
 	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden:
 		r.Error += " (log in with codex login, or set CODEX_API_KEY; for the server of OPENAI_BASE_URL set OPENAI_API_KEY)"
