@@ -110,7 +110,7 @@ func TestChatWhole(t *testing.T) {
 	body := `{"model":"m-1","messages":[` + chatSecond + `],` + chatTools + `}`
 	response := ask(t, server, "/v1/chat/completions", body)
 	check(t, json.NewDecoder(response.Body).Decode(&answer))
-	if response.StatusCode != 429 || response.Header.Get("Retry-After") != "2" || answer.Error.Code != "rate_limit_exceeded" {
+	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") != "2" || answer.Error.Code != "rate_limit_exceeded" {
 		t.Errorf("%d %v %+v", response.StatusCode, response.Header, answer)
 	}
 	check(t, json.NewDecoder(ask(t, server, "/v1/chat/completions", body).Body).Decode(&answer))
@@ -202,7 +202,7 @@ func TestResponsesWhole(t *testing.T) {
 		t.Errorf("%+v", request)
 	}
 	text := ask(t, server, "/v1/responses", `{"model":"m-1","input":"the task"}`)
-	if got := server.Requests()[2]; text.StatusCode != 200 || got.Turn != 0 || got.Conversation != 0 {
+	if got := server.Requests()[2]; text.StatusCode != http.StatusOK || got.Turn != 0 || got.Conversation != 0 {
 		t.Errorf("%d, %+v", text.StatusCode, got)
 	}
 	for _, path := range []string{"/v1/responses", "/v1/chat/completions"} {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -65,16 +66,33 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// Parse implements provider.Provider. What is not JSON says nothing.
+// Parse implements provider.Provider. Of what is not JSON, only the CLI's words
+// about an API that has no capacity say something.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
 		var l line
 		if err := json.Unmarshal(text, &l); err == nil {
 			events = append(events, l.events()...)
+		} else if found := capacityRE.FindSubmatch(text); found != nil {
+			events = append(events, waiting(string(found[1]), string(found[2]))...)
 		}
 	}
 	return events, nil
+}
+
+// capacityRE is what the CLI prints beside its lines, every 30 s, while it waits to
+// ask again after a 429 or a 529: see unattended.
+var capacityRE = regexp.MustCompile(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
+
+func waiting(attempt, seconds string) []provider.Event {
+	n, _ := strconv.Atoi(attempt) // digits
+	left, _ := strconv.Atoi(seconds)
+	again := time.Duration(left) * time.Second
+	return []provider.Event{
+		provider.Retry{Attempt: n, DelayMS: again.Milliseconds(), Status: http.StatusTooManyRequests, Reason: "no capacity"},
+		provider.Limit{Again: again, Reason: "rate_limit", Status: http.StatusTooManyRequests},
+	}
 }
 
 func (l line) events() []provider.Event {

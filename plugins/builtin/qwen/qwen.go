@@ -47,11 +47,17 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:    argv,
+		Env:     []string{unattended},
 		Pass:    []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME", "QWEN_RUNTIME_DIR"},
 		Input:   append(input, '\n'),
 		Account: provider.OpenAIAccount(p.Getenv("OPENAI_BASE_URL")),
 	}, nil
 }
+
+// unattended makes the CLI say that it waits for an API which has no capacity.
+// Without it, it says nothing for some minutes, gives up, and calls that a success.
+// With it, it retries for as long as it takes: coven stops it.
+const unattended = "QWEN_CODE_UNATTENDED_RETRY=1"
 
 // Message implements provider.Provider: the CLI takes none.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {

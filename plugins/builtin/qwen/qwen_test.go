@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/provider"
@@ -189,6 +190,11 @@ func TestLines(t *testing.T) {
 		`{"type":"user","message":{"content":"plain"}}`: nil,
 		`{"type":"system","subtype":"other"}`:           nil,
 		"not JSON":                                      nil,
+		"[qwen-code] Waiting for API capacity... attempt 7, retry in 66s\r": {
+			provider.Retry{Attempt: 7, DelayMS: 66000, Status: 429, Reason: "no capacity"},
+			provider.Limit{Again: 66 * time.Second, Reason: "rate_limit", Status: 429},
+		},
+		"x [qwen-code] Waiting for API capacity... attempt 7, retry in 66s": nil,
 	} {
 		got, err := driver.Parse(t.Context(), []byte(line+"\n"))
 		if err != nil || !reflect.DeepEqual(got, want) {
