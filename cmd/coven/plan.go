@@ -41,9 +41,6 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 	}
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)
 	plan.Model = cmp.Or(c.model, modelOf(plan.Provider, cfg))
-	if _, ok := shipped("provider", plan.Provider); !ok {
-		return nil, usage("coven run --provider claude", "no provider %q (known: %s)", plan.Provider, providers())
-	}
 	if err := d.admits(ctx, plan); err != nil {
 		return nil, err
 	}

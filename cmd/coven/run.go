@@ -127,6 +127,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	defer e.close()
 	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
+	if err := d.allows(ctx, cmp.Or(o.provider, h.config.Provider)); err != nil {
+		return err // once, and not for each task
+	}
 	return o.work(ctx, d, from, len(todo), target)
 }
 

@@ -23,25 +23,33 @@ func modelOf(provider string, cfg config.Config) string {
 	return cfg.DefaultModel
 }
 
-// admits says whether the agents of a plan may run here. Those whose tool calls do
-// not pass the gate can do whatever the user can: only the user's own settings
-// allow that, and the question comes before anything is claimed.
+// admits says whether the agents of a plan may run here.
 func (d *desk) admits(ctx context.Context, plan *grimoires.Plan) error {
-	if d.house.config.AllowUngated {
-		return nil
-	}
 	for _, name := range driversOf(plan) {
-		drives, err := d.engine.drives(ctx, name)
-		if err != nil {
+		if err := d.allows(ctx, name); err != nil {
 			return err
-		}
-		if !drives.gated {
-			file := filepath.Join(d.app().userDir(), "config.yaml")
-			return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
-				"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 		}
 	}
 	return nil
+}
+
+// allows says whether a provider's agents may run here. Those whose tool calls do
+// not pass the gate can do whatever the user can: only the user's own settings
+// allow that, and the question comes before anything is claimed.
+func (d *desk) allows(ctx context.Context, name string) error {
+	if _, ok := shipped("provider", name); !ok {
+		return usage("coven run --provider claude", "no provider %q (known: %s)", name, providers())
+	}
+	if d.house.config.AllowUngated {
+		return nil
+	}
+	drives, err := d.engine.drives(ctx, name)
+	if err != nil || drives.gated {
+		return err
+	}
+	file := filepath.Join(d.app().userDir(), "config.yaml")
+	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
+		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 }
 
 // driversOf are the providers of a plan's agents: its own, and those of steps.
