@@ -162,11 +162,15 @@ func (c *crew) account(ctx context.Context, provider string) (string, error) {
 	return drives.account, err
 }
 
-// drives is what a provider's agents are like.
+// drives is what a provider's agents are like. For one that is built in, no plugin
+// is started.
 func (e *engine) drives(ctx context.Context, name string) (drives, error) {
-	driver, err := e.driver(ctx, name)
-	if err != nil {
-		return drives{}, err
+	driver, ok := builtin(name)
+	if !ok {
+		var err error
+		if driver, err = e.driver(ctx, name); err != nil {
+			return drives{}, err
+		}
 	}
 	return e.accounts.of(ctx, name, driver)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/codex"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // The commands below are started by coven itself, or by an agent CLI that coven
@@ -41,16 +42,22 @@ func newPlugin() *cobra.Command {
 
 // shipped returns a plugin that is built in.
 func shipped(kind, name string) (plugins.Served, bool) {
-	if kind != "provider" {
-		return plugins.Served{}, false
-	}
-	switch name { // grimoires.Providers has the names: a test compares them
-	case "claude":
-		return plugins.Provider(claude.Provider{}), true
-	case "codex":
-		return plugins.Provider(codex.Provider{Getenv: os.Getenv}), true
-	case "qwen":
-		return plugins.Provider(qwen.Provider{Getenv: os.Getenv}), true
+	if driver, ok := builtin(name); ok && kind == "provider" {
+		return plugins.Provider(driver), true
 	}
 	return plugins.Served{}, false
+}
+
+// builtin returns a provider that is built in. grimoires.Providers has the names: a
+// test compares them.
+func builtin(name string) (provider.Provider, bool) {
+	switch name {
+	case "claude":
+		return claude.Provider{}, true
+	case "codex":
+		return codex.Provider{Getenv: os.Getenv}, true
+	case "qwen":
+		return qwen.Provider{Getenv: os.Getenv}, true
+	}
+	return nil, false
 }

@@ -127,9 +127,6 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	defer e.close()
 	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
-	if err := d.allows(ctx, cmp.Or(o.provider, h.config.Provider)); err != nil {
-		return err // once, and not for each task
-	}
 	return o.work(ctx, d, from, len(todo), target)
 }
 
@@ -147,6 +144,9 @@ func (o *runOptions) limit(h *house) (budget.Amount, error) {
 
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, target worktree.Target) error {
+	if err := d.allows(ctx, cmp.Or(o.provider, d.house.config.Provider)); err != nil {
+		return err // once, and not for each task
+	}
 	draw := screen.TaskLines
 	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
 		draw = screen.Lines // there will not be another task
