@@ -96,6 +96,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	}
 	r.judge(exit)
 	r.report.Used = r.meter.total()
+	r.report.reckon(r.meter)
 	if _, unheard := r.talk.open(); unheard > 0 {
 		r.warn("the agent ended before it heard the last %d of the messages to it", unheard)
 	}

@@ -16,9 +16,11 @@ import (
 // its process ended is not known then, and does not matter any more.
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
+	var used meter
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) { // a line without its end was never whole
+			report.reckon(used)
 			return report, complete, nil
 		}
 		if err != nil {
@@ -33,13 +35,22 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 		}
 		for _, e := range events {
 			report.remember(e)
-			switch e.(type) {
+			switch e := e.(type) {
 			case provider.Started, provider.Heard:
 				complete = false // another stretch of work begins
+			case provider.Spent:
+				used.spent(e)
 			case provider.Result:
 				complete = true
 			}
 		}
+	}
+}
+
+// reckon fills in what a run used whose CLI says so of its answers only.
+func (r *Report) reckon(used meter) {
+	if r.Result != (provider.Result{}) && r.Result.Usage == (provider.Usage{}) {
+		r.Result.Usage = used.sum()
 	}
 }
 

@@ -136,7 +136,7 @@ type Result struct {
 	Status int    // HTTP status of the API's last refusal, or 0
 	Turns  int
 	// Usage holds the tokens since the process's last result, and the cost of
-	// the whole process so far.
+	// the whole process so far. Zero: what Spent said counts.
 	Usage Usage
 }
 

@@ -37,7 +37,7 @@ type line struct {
 	IsError  bool   `json:"is_error"`
 	Result   string `json:"result"`
 	NumTurns int    `json:"num_turns"`
-	Usage    usage  `json:"usage"` // of the whole conversation
+	Usage    usage  `json:"usage"` // of the whole conversation, what it was gone on with included: not told to coven
 	Error    struct {
 		Message string `json:"message"`
 	} `json:"error"`
@@ -164,7 +164,7 @@ var apiErrorRE = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
 // holds up other tasks too, is believed only when the model had said nothing: an
 // agent can write the same text.
 func (l line) result() provider.Result {
-	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Usage: l.Usage.provider()}
+	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns}
 	found := apiErrorRE.FindStringSubmatch(l.Result)
 	switch {
 	case found != nil:

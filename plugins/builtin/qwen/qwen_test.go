@@ -130,7 +130,7 @@ func TestParse(t *testing.T) {
 			kinds, spent = append(kinds, word), spent.Add(e.Usage)
 		case provider.Result:
 			kinds = append(kinds, "end")
-			if !e.OK || e.Usage != spent || e.Turns != 4 || !strings.HasPrefix(e.Text, "It said: ") {
+			if !e.OK || e.Usage != (provider.Usage{}) || spent != (provider.Usage{InputTokens: 130, OutputTokens: 22}) || e.Turns != 4 || !strings.HasPrefix(e.Text, "It said: ") {
 				t.Errorf("%+v, and the answers used %+v", e, spent)
 			}
 		default:
@@ -177,7 +177,7 @@ func TestLines(t *testing.T) {
 			provider.Result{Turns: 1, Limit: true, Status: 429, Error: "API Error: 429 slow down"},
 		},
 		`{"type":"result","is_error":false,"num_turns":3,"result":"[API Error: 429 slow down]","usage":{"input_tokens":9,"output_tokens":1}}`: {
-			provider.Result{Turns: 3, Status: 429, Error: "API Error: 429 slow down", Usage: provider.Usage{InputTokens: 9, OutputTokens: 1}},
+			provider.Result{Turns: 3, Status: 429, Error: "API Error: 429 slow down"},
 		},
 		`{"type":"result","is_error":false,"result":"[API Error: Connection error. (cause: fetch failed)]","usage":{}}`: {
 			provider.Result{Error: "API Error: Connection error. (cause: fetch failed)"},
