@@ -9,14 +9,21 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
-.PHONY: build test crash soak lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build test e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
 
-test: ## every test, the real Claude Code CLI included where npm can bring it
+test: ## every test, the real Claude Code and Qwen Code CLIs included where npm can bring them
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
-	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude $(GO) test -timeout 20m $(TESTFLAGS) ./...
+	@.ci/qwen $(TOOLS) || echo "The real Qwen Code CLI is not here (no npm, or no registry): its tests are skipped."
+	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen \
+		$(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
+	.ci/codex $(TOOLS)
+	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 \
+		$(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run TestCodex ./cmd/coven ./internal/fakeapi
 
 crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
 	$(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven

@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
 		"internal/gate", "internal/mcp", "internal/permission",
-		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude",
+		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
 		"plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
@@ -52,9 +52,11 @@ var imports = map[string][]string{
 	"plugins/builtin/command":                {"plugins/fault", "plugins/reviewer", "plugins/services"},
 	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
+	"plugins/builtin/codex":                  {"plugins/provider"},
+	"plugins/builtin/qwen":                   {"plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":      {"internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/agent":      {"internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
 	"internal/account":    {"internal/clock", "plugins/provider"},
 	"internal/budget":     {"internal/yamldoc"},
 	"internal/clock":      {},

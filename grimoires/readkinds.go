@@ -44,7 +44,9 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 		Provider: k.Provider.Value, Env: r.env(s.Name, k.Env), Workdir: r.workdir(k.Workdir),
 	}
 	r.doc.OneOf(k.Agent, Agents()...)
-	r.doc.OneOf(k.Provider, Providers()...)
+	if k.Provider.Set() && !pluginRE.MatchString(k.Provider.Value) {
+		r.doc.Fail(k.Provider, fmt.Sprintf("%q cannot be the name of a plugin", k.Provider.Value), "small letters, digits and -, the first a letter or digit")
+	}
 	s.Agent.ExpectChanges = k.Expect.Value == "changes"
 	if prompt.Set() {
 		r.found = append(r.found, template{promptTemplate, s.Name, prompt})

@@ -39,7 +39,6 @@ func stepSchema() *schema.Schema {
 func agentSchema() *schema.Schema {
 	s := schema.Of(agentKeys{})
 	set(s, "agent", schema.Words(Agents()...))
-	set(s, "provider", schema.Words(Providers()...))
 	s.AnyOf = []*schema.Schema{{Required: []string{"prompt"}}, {Required: []string{"spell"}}}
 	return s
 }

@@ -102,9 +102,6 @@ func (j Judge) agents() []Agent {
 // Agents are the agents that steps can name.
 func Agents() []string { return []string{"build"} }
 
-// Providers are the providers that steps can name.
-func Providers() []string { return []string{"claude"} }
-
 // resolveByAgent is the value of on_conflict that sets Merge.Resolve.
 const resolveByAgent = "agent"
 

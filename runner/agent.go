@@ -41,7 +41,7 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		return Outcome{}, &templateError{err}
 	}
 	model := a.spec.Model
-	if model == "" {
+	if model == "" && (a.spec.Provider == "" || a.spec.Provider == a.plan.Provider) { // another's CLI has models of its own
 		model = a.plan.Model
 	}
 	env, err := s.environment(a.name, a.spec.Env)

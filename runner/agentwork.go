@@ -183,11 +183,11 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 		return w.begunAnew(ctx, c, b)
 	}
 	last := starts[len(starts)-1]
-	report, complete, err := w.recall(ctx, c.Path, last.Log)
+	report, complete, err := w.recall(ctx, c, last.Log)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	before, _, err := w.recall(ctx, c.Path, starts[0].Log)
+	before, _, err := w.recall(ctx, c, starts[0].Log)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -199,12 +199,21 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 		return w.begunAnew(ctx, c, b)
 	}
 	report, err = w.speak(ctx, c, b, event.AgentStart{
-		Conversation: last.Conversation, Resumed: true, Prompt: w.reminder(c.Path, b, said),
+		Conversation: conversation(before, last), Resumed: true, Prompt: w.reminder(c.Path, b, said),
 	})
 	if err == nil && !report.Started {
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
 	}
 	return report, err
+}
+
+// conversation is the id of the conversation that is gone on with: the CLI's own,
+// when that has the form of one that coven chooses.
+func conversation(before agent.Report, last event.AgentStart) string {
+	if uuid.Validate(before.Conversation) != nil {
+		return last.Conversation
+	}
+	return before.Conversation
 }
 
 // begunAnew starts a new conversation, from the worktree of the step's start.
@@ -219,7 +228,7 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 
 // speak runs the agent once.
 func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
-	if err := w.Agents.Await(ctx, c.Path); err != nil {
+	if err := w.Agents.Await(ctx, c.Path, c.Agent.Provider); err != nil {
 		return agent.Report{}, err
 	}
 	transcript, at, err := w.Logs.Open(c.Path)
@@ -259,14 +268,14 @@ func (w *Workshop) starts(path string, b beginning) []event.AgentStart {
 }
 
 // recall reads what a run that was cut off had come to.
-func (w *Workshop) recall(ctx context.Context, path string, from int64) (agent.Report, bool, error) {
-	transcript, err := w.Logs.Read(path, from)
+func (w *Workshop) recall(ctx context.Context, c Call, from int64) (agent.Report, bool, error) {
+	transcript, err := w.Logs.Read(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, false, nil
 	}
 	if err != nil {
-		return agent.Report{}, false, fmt.Errorf("read the transcript of %s: %w", path, err)
+		return agent.Report{}, false, fmt.Errorf("read the transcript of %s: %w", c.Path, err)
 	}
 	defer transcript.Close() //nolint:errcheck // read only
-	return w.Agents.Recall(ctx, transcript)
+	return w.Agents.Recall(ctx, c.Agent.Provider, transcript)
 }

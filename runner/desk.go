@@ -122,7 +122,7 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 // run runs an agent once that can only read.
 func (d *Desk) run(ctx context.Context, start event.AgentStart, model string) (agent.Report, error) {
 	w, path := d.workshop, d.leaf+"/"+d.name
-	if err := w.Agents.Await(ctx, path); err != nil {
+	if err := w.Agents.Await(ctx, path, ""); err != nil {
 		return agent.Report{}, err
 	}
 	transcript, at, err := w.Logs.Open(path)

@@ -74,13 +74,13 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // agents runs agents.
 type agents interface {
-	// Await returns when the agents' account has no limit that is known. The clocks
+	// Await returns when the account of a provider's agents has no limit that is known. The clocks
 	// of the step stand still meanwhile. A limit that is not waited for is a *Wait.
-	Await(ctx context.Context, path string) error
+	Await(ctx context.Context, path, provider string) error
 	Run(ctx context.Context, run AgentRun) (agent.Report, error)
 	// Recall reads the report of a run that coven did not see the end of from
 	// its transcript; complete says whether the agent had given its result.
-	Recall(ctx context.Context, transcript io.Reader) (report agent.Report, complete bool, err error)
+	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
 }
 
 // AgentRun is one run of an agent for a step.

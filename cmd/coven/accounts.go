@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,18 +24,24 @@ type accounts struct {
 	book *account.Book
 
 	mu    sync.Mutex
-	names map[string]string // provider -> account
+	known map[string]drives // by provider
+}
+
+// drives is what a provider's agents are like, whatever they are asked.
+type drives struct {
+	account string
+	gated   bool // their tool calls pass the gate
 }
 
 func newAccounts(root string) *accounts {
-	return &accounts{book: account.Open(root), names: map[string]string{}}
+	return &accounts{book: account.Open(root), known: map[string]drives{}}
 }
 
-// of is the account of a provider's agents: what it would start says so.
-func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (string, error) {
+// of is what a provider's agents are like: what it would start says so.
+func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (drives, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.names[name]; ok {
+	if known, ok := a.known[name]; ok {
 		return known, nil
 	}
 	command, err := driver.Command(ctx, provider.Request{
@@ -42,10 +49,10 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 		Gate: provider.Server{Name: mcp.Name, Argv: []string{"coven", "gate"}}, GateTool: mcp.ApproveTool,
 	})
 	if err != nil {
-		return "", err
+		return drives{}, err
 	}
-	a.names[name] = command.Account
-	return command.Account, nil
+	a.known[name] = drives{account: command.Account, gated: command.Gated}
+	return a.known[name], nil
 }
 
 // waits is how long a session waited for limits since its account's API last
@@ -75,8 +82,8 @@ func (w *waits) spent() time.Duration {
 
 // Await implements runner's agents. It waits in this process: the session's lock
 // and the claim are kept, its clocks stand still.
-func (c agents) Await(ctx context.Context, path string) error {
-	name, err := c.account(ctx)
+func (c agents) Await(ctx context.Context, path, provider string) error {
+	name, err := c.account(ctx, provider)
 	if err != nil {
 		return err
 	}
@@ -149,12 +156,23 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-func (c *crew) account(ctx context.Context) (string, error) {
-	driver, err := c.driver(ctx, "")
-	if err != nil {
-		return "", err
+// account is the account of a provider's agents; empty: the plan's provider.
+func (c *crew) account(ctx context.Context, provider string) (string, error) {
+	drives, err := c.engine.drives(ctx, cmp.Or(provider, c.provider))
+	return drives.account, err
+}
+
+// drives is what a provider's agents are like. For one that is built in, no plugin
+// is started.
+func (e *engine) drives(ctx context.Context, name string) (drives, error) {
+	driver, ok := drivers()[name]
+	if !ok {
+		var err error
+		if driver, err = e.driver(ctx, name); err != nil {
+			return drives{}, err
+		}
 	}
-	return c.engine.accounts.of(ctx, c.provider, driver)
+	return e.accounts.of(ctx, name, driver)
 }
 
 // tab is what one run of an agent says of its account.

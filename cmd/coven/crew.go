@@ -33,6 +33,7 @@ type crew struct {
 	provider string
 	idle     time.Duration
 	limits   config.Limits
+	ungated  bool // the user allows agents whose calls do not pass the gate
 	waits    waits
 	mail     *mailbox
 }
@@ -51,7 +52,7 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
-	account, err := c.account(ctx)
+	kind, err := c.engine.drives(ctx, cmp.Or(run.Provider, c.provider))
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -81,12 +82,16 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	tab := &tab{crew: c.crew, account: account}
+	tab := &tab{crew: c.crew, account: kind.account}
+	keep, err := c.keeper(ctx, kind, emit)
+	if err != nil {
+		return agent.Report{}, err
+	}
 	report, err := c.engine.agents.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.idle, Spend: run.Spend,
-		Gate: gate.New(root, held, c.site, emit), Transcript: run.Transcript, Messages: messages, Emit: emit,
+		Gate: gate.New(root, held, c.site, emit), Ungated: keep, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
 		Limit: tab.limited, SameCall: c.limits.SameCall,
 	})
@@ -94,8 +99,8 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 }
 
 // Recall implements runner's agents.
-func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report, bool, error) {
-	driver, err := c.driver(ctx, "")
+func (c agents) Recall(ctx context.Context, provider string, transcript io.Reader) (agent.Report, bool, error) {
+	driver, err := c.driver(ctx, provider)
 	if err != nil {
 		return agent.Report{}, false, err
 	}
@@ -104,7 +109,12 @@ func (c agents) Recall(ctx context.Context, transcript io.Reader) (agent.Report,
 }
 
 func (c *crew) driver(ctx context.Context, name string) (provider.Provider, error) {
-	driver, err := c.engine.host.Provider(ctx, cmp.Or(name, c.provider))
+	return c.engine.driver(ctx, cmp.Or(name, c.provider))
+}
+
+// driver returns a provider.
+func (e *engine) driver(ctx context.Context, name string) (provider.Provider, error) {
+	driver, err := e.host.Provider(ctx, name)
 	if errors.Is(err, plugins.ErrUnknown) {
 		return nil, usage("coven run --provider claude", "%w", err)
 	}

@@ -43,7 +43,7 @@ type choices struct {
 // begin starts a new session of a task. prior is the session before, which is
 // over, or none.
 func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Ending, error) {
-	plan, err := d.plan(j, prior, c)
+	plan, err := d.plan(ctx, j, prior, c)
 	if err != nil {
 		return runner.Ending{}, err
 	}
@@ -165,6 +165,9 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
 		return runner.Ending{}, err
 	}
+	if err := d.admits(ctx, plan); err != nil {
+		return runner.Ending{}, err
+	}
 	s.Hide(d.engine.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
@@ -227,8 +230,8 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
 		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
-		limits: d.house.config.Limits,
-		mail:   newMailbox(s),
+		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated,
+		mail: newMailbox(s),
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site,

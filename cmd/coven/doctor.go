@@ -19,9 +19,11 @@ type checkup struct {
 // checkups are what doctor examines, in order. What clears worktrees comes after
 // what gives back the claims on them.
 func checkups() []checkup {
-	return []checkup{
-		{"git", "git is there, 2.38 or newer", false, (*visit).git},
-		{"claude", "the agent CLI is there, and not older than the one coven is tested with", false, (*visit).claude},
+	all := []checkup{{"git", "git is there, 2.38 or newer", false, (*visit).git}}
+	for _, c := range agentCLIs() {
+		all = append(all, checkup{c.program, "the agent CLI is there, and not older than the one coven is tested with", false, c.look})
+	}
+	return append(all, []checkup{
 		{"login", "the agent CLI has a credential; it is not tried out", false, (*visit).login},
 		{"processes", "how the children of an agent are held together", false, (*visit).processes},
 		{"sandbox", "what fences an agent's shell commands", false, (*visit).sandbox},
@@ -36,7 +38,7 @@ func checkups() []checkup {
 		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*visit).worktrees},
 		{"leftovers", "no files of a coven that was killed", true, (*visit).leftovers},
 		{"refs", "how many refs coven keeps, and what they cost", true, (*visit).refs},
-	}
+	}...)
 }
 
 // The states of a finding.

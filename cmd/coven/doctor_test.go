@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,14 +35,37 @@ func TestOlderThan(t *testing.T) {
 	}
 }
 
-// The version that doctor compares with is the one that the tests install.
-func TestTestedClaude(t *testing.T) {
+// The versions that doctor compares with are those that the tests install.
+func TestTestedCLIs(t *testing.T) {
 	pins, err := os.ReadFile(filepath.Join("..", "..", ".ci", "pins"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(pins), "CLAUDE_CODE="+testedClaude+"\n") {
-		t.Errorf("the tests install another version than %s", testedClaude)
+	names := map[string]string{"claude": "CLAUDE_CODE", "codex": "CODEX", "qwen": "QWEN_CODE"}
+	for _, c := range agentCLIs() {
+		if !strings.Contains(string(pins), "\n"+names[c.program]+"="+c.tested+"\n") {
+			t.Errorf("the tests install another version of %s than %s", c.program, c.tested)
+		}
+	}
+}
+
+// One list of providers: what a grimoire may name is what is shipped, and what
+// doctor looks for.
+func TestProviders(t *testing.T) {
+	var looked []string
+	for _, c := range agentCLIs() {
+		looked = append(looked, c.program)
+	}
+	if !slices.Equal(looked, providers()) {
+		t.Errorf("doctor looks for %q, the providers are %q", looked, providers())
+	}
+	for _, name := range providers() {
+		if _, ok := shipped("provider", name); !ok {
+			t.Errorf("provider %s is not shipped", name)
+		}
+	}
+	if _, ok := shipped("provider", "none"); ok {
+		t.Error("a provider is shipped that nobody knows")
 	}
 }
 

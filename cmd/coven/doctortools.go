@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,12 +20,7 @@ import (
 )
 
 // What coven needs of the programs it runs.
-const (
-	oldestGit    = "2.38.0"  // git merge-tree --write-tree
-	testedClaude = "2.1.197" // as .ci/pins has it
-
-	installClaude = "npm install -g @anthropic-ai/claude-code"
-)
+const oldestGit = "2.38.0" // git merge-tree --write-tree
 
 // toolTime bounds how long a program may take to say its version.
 const toolTime = 30 * time.Second
@@ -43,20 +36,6 @@ func (v *visit) git(ctx context.Context) []finding {
 		return odd("git --version", "it does not say its version: %s", said)
 	case older:
 		return bad(next, "%s is too old: coven needs 2.38 or newer", said)
-	}
-	return good("%s", said)
-}
-
-func (v *visit) claude(ctx context.Context) []finding {
-	said, err := versionOf(ctx, "claude")
-	if err != nil {
-		return bad(installClaude, "%v", err)
-	}
-	switch older, known := olderThan(said, testedClaude); {
-	case !known:
-		return odd("claude --version", "it does not say its version: %s", said)
-	case older:
-		return odd(installClaude, "%s is older than %s, with which coven is tested", said, testedClaude)
 	}
 	return good("%s", said)
 }
@@ -97,30 +76,6 @@ func numbers(version string) []int {
 		all = append(all, n)
 	}
 	return all
-}
-
-// login looks for a credential of the agent CLI, and not into it.
-func (v *visit) login(context.Context) []finding {
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
-		if v.app.getenv(name) != "" {
-			return good("%s is set (nobody has tried it)", name)
-		}
-	}
-	dir := v.app.getenv("CLAUDE_CONFIG_DIR")
-	if dir == "" {
-		dir = filepath.Join(v.app.getenv("HOME"), ".claude")
-	}
-	file := filepath.Join(dir, ".credentials.json")
-	info, err := os.Stat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return bad("claude auth login", "no credential: neither ANTHROPIC_API_KEY nor CLAUDE_CODE_OAUTH_TOKEN is set, and %s is not there", file)
-	case err != nil:
-		return bad("claude auth login", "%v", err)
-	case !info.Mode().IsRegular() || info.Size() == 0:
-		return bad("claude auth login", "%s is empty", file)
-	}
-	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
 }
 
 func (v *visit) processes(context.Context) []finding {

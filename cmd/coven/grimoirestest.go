@@ -102,7 +102,7 @@ func (h *house) rehearseOne(ctx context.Context, name, label string, text []byte
 	if err != nil {
 		return r, err
 	}
-	plan.Model, plan.Provider, plan.Target = h.config.DefaultModel, h.config.Provider, "refs/heads/main"
+	plan.Model, plan.Provider, plan.Target = modelOf(h.config.Provider, h.config), h.config.Provider, "refs/heads/main"
 	covered := rehearsal.NewCoverage()
 	for _, t := range suite.Tests {
 		r.Tests = append(r.Tests, t.Play(ctx, plan, covered))

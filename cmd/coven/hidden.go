@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -9,8 +10,11 @@ import (
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/agent"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/builtin/codex"
 	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/builtin/rules"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // The commands below are started by coven itself, or by an agent CLI that coven
@@ -41,8 +45,12 @@ func newPlugin() *cobra.Command {
 
 // builtins are the plugins that are built in.
 func builtins() map[plugins.Kind]map[string]plugins.Served {
+	providers := map[string]plugins.Served{}
+	for name, driver := range drivers() {
+		providers[name] = plugins.Provider(driver)
+	}
 	return map[plugins.Kind]map[string]plugins.Served{
-		plugins.KindProvider: {"claude": plugins.Provider(claude.Provider{})},
+		plugins.KindProvider: providers,
 		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
 		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
 	}
@@ -52,4 +60,13 @@ func builtins() map[plugins.Kind]map[string]plugins.Served {
 func shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
 	served, ok := builtins()[kind][name]
 	return served, ok
+}
+
+// drivers are the providers that are built in.
+func drivers() map[string]provider.Provider {
+	return map[string]provider.Provider{
+		"claude": claude.Provider{},
+		"codex":  codex.Provider{Getenv: os.Getenv},
+		"qwen":   qwen.Provider{Getenv: os.Getenv},
+	}
 }

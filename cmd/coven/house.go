@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
@@ -125,7 +126,9 @@ func (h *house) start() (*engine, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: launcher.Command, Sockets: private.Path(), Resolve: known.Resolve,
-		Env: func() []string { return agent.Environment(h.app.environ(), h.config.Env.Pass) },
+		Env: func() []string {
+			return agent.Environment(h.app.environ(), append(slices.Clone(h.config.Env.Pass), providerVariables()...))
+		},
 	})
 	return &engine{
 		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,
@@ -134,6 +137,10 @@ func (h *house) start() (*engine, error) {
 		},
 	}, nil
 }
+
+// providerVariables are the variables that the providers that are built in look at:
+// they say which server an agent CLI asks, never a credential.
+func providerVariables() []string { return []string{"OPENAI_BASE_URL"} }
 
 // longestDir is the longest directory, in bytes, that leaves room for a private
 // directory and the name of a socket in it: a socket's path has at most 107.
@@ -202,7 +209,7 @@ func hint(err error) string {
 	case aboutTrust(err):
 		return trustHint(err)
 	case errors.Is(err, process.ErrNotFound):
-		return "npm install -g @anthropic-ai/claude-code, then coven resume"
+		return installer(err) + ", then coven resume"
 	}
 	return ""
 }

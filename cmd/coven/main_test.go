@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,24 +33,40 @@ func TestScript(t *testing.T) {
 // TestReal tells the stories that only the real Claude Code CLI can prove, on
 // the same fake model API. The fake CLI plays them too: it is held to them.
 func TestReal(t *testing.T) {
-	cli := os.Getenv("COVEN_REAL_CLAUDE")
+	play(t, "claude", "real")
+}
+
+// TestQwen tells the stories of agents whose calls do not pass the gate, with the
+// real Qwen Code CLI.
+func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
+
+// TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
+func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
+
+// play plays the stories in directories below testdata with a real agent CLI, whose
+// name they find in $PROVIDER.
+func play(t *testing.T, program string, dirs ...string) {
+	t.Helper()
+	variable := "REAL_" + strings.ToUpper(program)
+	cli := os.Getenv("COVEN_" + variable)
 	if _, err := os.Stat(cli); err != nil {
-		if os.Getenv("COVEN_REQUIRE_REAL_CLAUDE") != "" {
-			t.Fatalf("the real Claude Code CLI is required: %v", err)
+		if os.Getenv("COVEN_REQUIRE_"+variable) != "" {
+			t.Fatalf("the real %s is required: %v", program, err)
 		}
-		t.Skip("the real Claude Code CLI is not here: run .ci/claude .tools, or make test")
+		t.Skipf("the real %s is not here: run .ci/%s .tools, and set COVEN_%s", program, program, variable)
 	}
 	cli, err := filepath.Abs(cli)
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files: stories(t, "real"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: stories(t, dirs...), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			if err := seal(env); err != nil {
 				return err
 			}
-			return realCLI(env, cli)
+			env.Setenv("PROVIDER", program)
+			return realCLI(env, program, cli)
 		},
 	})
 }
@@ -84,6 +101,7 @@ func seal(env *testscript.Env) error {
 		"GIT_AUTHOR_NAME": "Tester", "GIT_AUTHOR_EMAIL": "tester@example.invalid",
 		"GIT_COMMITTER_NAME": "Tester", "GIT_COMMITTER_EMAIL": "tester@example.invalid",
 		"ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+		"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_MODEL": "m-1",
 		"GORACE": "atexit_sleep_ms=0", // the race detector waits a second at each exit
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "4",
 	} {
@@ -118,12 +136,12 @@ func plainGrimoire(dir string) error {
 }
 
 // realCLI puts the real agent CLI in front of the fake one.
-func realCLI(env *testscript.Env, cli string) error {
+func realCLI(env *testscript.Env, program, cli string) error {
 	bin := filepath.Join(env.WorkDir, ".real")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(cli, filepath.Join(bin, "claude")); err != nil {
+	if err := os.Symlink(cli, filepath.Join(bin, program)); err != nil {
 		return err
 	}
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 
 // plan makes the frozen plan of a new session: after this nothing is read from
 // the grimoires, prompts or configuration again.
-func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, error) {
+func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (*grimoires.Plan, error) {
 	cfg := d.house.config
 	choice, err := d.house.grimoireOf(j.task, c.grimoire)
 	if err != nil {
@@ -38,9 +39,12 @@ func (d *desk) plan(j job, prior session.View, c choices) (*grimoires.Plan, erro
 	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
 		return nil, err
 	}
-	plan.Model = cmp.Or(c.model, cfg.DefaultModel)
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)
+	plan.Model = cmp.Or(c.model, modelOf(plan.Provider, cfg))
 	if err := d.house.mayRun(needsOf(g, plan.Provider)); err != nil {
+		return nil, err
+	}
+	if err := d.admits(ctx, plan); err != nil {
 		return nil, err
 	}
 	plan.Target = c.target.Ref

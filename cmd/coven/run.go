@@ -70,8 +70,8 @@ Ctrl-C twice: stop at once.`,
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
-	f.StringVar(&o.provider, "provider", "", "who drives the agents (default claude)")
-	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet)")
+	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(providers(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: run.budget of the configuration)")
@@ -144,6 +144,9 @@ func (o *runOptions) limit(h *house) (budget.Amount, error) {
 
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, target worktree.Target) error {
+	if err := d.allows(ctx, cmp.Or(o.provider, d.house.config.Provider)); err != nil {
+		return err // once, and not for each task
+	}
 	draw := screen.TaskLines
 	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
 		draw = screen.Lines // there will not be another task

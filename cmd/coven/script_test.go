@@ -90,6 +90,7 @@ func cmdFakeAPI(ts *testscript.TestScript, neg bool, args []string) {
 	a := ts.Value(apisKey{}).(*apis)
 	a.servers = append(a.servers, server)
 	ts.Setenv("ANTHROPIC_BASE_URL", server.URL)
+	ts.Setenv("OPENAI_BASE_URL", server.URL+"/v1")
 }
 
 // held NAME waits until the model is held at NAME.
@@ -443,7 +444,7 @@ func environment(ts *testscript.TestScript) []string {
 	for _, key := range []string{
 		"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
-		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
+		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER",
 	} {
 		if value := ts.Getenv(key); value != "" {

@@ -1,5 +1,7 @@
 // Package agent runs one agent: one process of an agent CLI under a pty, driven
-// by a provider plugin, every tool call of it through the gate.
+// by a provider plugin, every tool call of it through the gate. An agent whose
+// calls cannot pass the gate runs only where Job.Ungated says so: then its worktree
+// is stored on a timer instead.
 //
 // Rules. The run counts as a success only when the CLI ended with exit code 0
 // after it gave a result that is no error, coven sent it no signal, and each
@@ -52,7 +54,11 @@ type Job struct {
 	Env          []string // KEY=VALUE, set for the agent
 	Idle         time.Duration
 	Gate         Gate
-	Transcript   io.Writer
+	// Ungated stores the worktree, if it has changed, while an agent works whose
+	// calls do not pass the gate; its error stops the agent. nil: no such agent is
+	// started.
+	Ungated    func(ctx context.Context) error
+	Transcript io.Writer
 	// Messages is what a person says while the agent works; nil is nobody. After
 	// the agent's last result nothing is read from it any more. A message is
 	// taken when an AgentMessage event with its ID is durable, not when it was
@@ -111,15 +117,16 @@ const (
 
 // Report is how a run went.
 type Report struct {
-	Kind    Kind
-	Error   string          // one line, empty on success
-	Text    string          // the agent's final message
-	Said    []string        // the final message of each stretch of work: one more for each message of a person that was answered by itself
-	Started bool            // the CLI told of itself: its conversation exists
-	Heard   []string        // ids of messages that are in the conversation, and of others that coven did not send
-	Result  provider.Result // the last one, with the turns and the usage of all
-	Limit   provider.Limit  // what was said of the last limit, when Kind is Limit
-	Used    event.Usage     // by this run, whether it gave a result or not; not after Recall
+	Kind         Kind
+	Error        string          // one line, empty on success
+	Text         string          // the agent's final message
+	Said         []string        // the final message of each stretch of work: one more for each message of a person that was answered by itself
+	Started      bool            // the CLI told of itself: its conversation exists
+	Conversation string          // what the CLI calls its conversation: not every CLI takes the id that coven chose
+	Heard        []string        // ids of messages that are in the conversation, and of others that coven did not send
+	Result       provider.Result // the last one, with the turns and the usage of all
+	Limit        provider.Limit  // what was said of the last limit, when Kind is Limit
+	Used         event.Usage     // by this run, whether it gave a result or not; not after Recall
 }
 
 // Run runs the agent to its end. The error is coven's own: the CLI could not be
@@ -138,6 +145,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	run.command = command
 	// What an agent says after coven decided to stop it is no part of its
 	// record: a CLI whose shell command is ended under it may go on and claim
 	// success.
@@ -155,7 +163,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		return Report{}, fmt.Errorf("start the agent: %w", err)
 	}
 	close(run.started)
-	report := run.follow(ctx, listener.Lost(), command.Input)
+	report := run.follow(ctx, listener.Lost())
 	return report, context.Cause(ctx)
 }
 
@@ -172,7 +180,7 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (
 		return provider.Command{}, err
 	case len(command.Argv) == 0:
 		return provider.Command{}, errors.New("the provider plugin gave no command")
-	case !command.Gated:
+	case !command.Gated && job.Ungated == nil:
 		return provider.Command{}, errors.New("the provider's calls do not pass the gate: coven does not run it without a fence")
 	}
 	for _, f := range command.Files {

@@ -1,12 +1,14 @@
 package agent_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -73,5 +75,19 @@ func TestRecallUsage(t *testing.T) {
 	want := provider.Result{OK: true, Text: "yes", Turns: 3, Usage: provider.Usage{InputTokens: 30, OutputTokens: 3, CostUSD: 0.75}}
 	if err != nil || !complete || report.Result != want || report.Kind != agent.None || !slices.Equal(report.Heard, []string{"m1", "m2"}) {
 		t.Errorf("%+v, %v, %v", report, complete, err)
+	}
+}
+
+// A CLI that says what its answers used, and not what all of them did.
+func TestRecallReckons(t *testing.T) {
+	const answer = `{"type":"assistant","message":{"id":"%s","content":[],"usage":{"input_tokens":10,"output_tokens":5}}}` + "\n"
+	transcript := fmt.Sprintf(answer+answer, "a", "b")
+	report, complete, err := agent.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript))
+	if err != nil || complete || report.Result != (provider.Result{}) {
+		t.Errorf("without a result: %v, %v, %+v", err, complete, report)
+	}
+	report, complete, err = agent.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript+`{"type":"result","result":"ok","usage":{"input_tokens":99}}`+"\n"))
+	if want := (provider.Usage{InputTokens: 20, OutputTokens: 10}); err != nil || !complete || report.Result.Usage != want {
+		t.Errorf("%v, %v, %+v", err, complete, report)
 	}
 }

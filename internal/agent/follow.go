@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ var (
 // run is an agent at work.
 type run struct {
 	job      Job
+	command  provider.Command
 	started  chan struct{} // closed when child is set
 	ended    chan struct{} // closed when the run is over, also when nothing started
 	stopping chan struct{} // closed when the agent is to be stopped
@@ -43,6 +45,7 @@ type run struct {
 	report  Report
 	broken  error // coven could not record or read the run
 	unfed   error // the same of what it says to the agent
+	unkept  error // the worktree could not be stored
 }
 
 func newRun(job Job) *run {
@@ -71,12 +74,16 @@ func (r *run) turnedAway(err error) {
 }
 
 // follow feeds the agent, reads it to its end and judges what it did.
-func (r *run) follow(ctx context.Context, lost <-chan struct{}, task []byte) Report {
+func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan struct{})
 	var side sync.WaitGroup
-	side.Go(func() { r.feed(ctx, task, done) })
-	side.Go(func() { r.guard(lost, done) })
+	side.Go(func() { r.feed(ctx, done) })
+	if r.command.Gated {
+		side.Go(func() { r.guard(lost, done) })
+	} else {
+		side.Go(func() { r.keep(ctx, done) })
+	}
 	r.read(ctx)
 	exit := r.child.Wait()
 	close(done)
@@ -85,10 +92,11 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}, task []byte) Rep
 		r.broken = fmt.Errorf("read the agent's output: %w", err)
 	}
 	if r.broken == nil {
-		r.broken = r.unfed
+		r.broken = cmp.Or(r.unfed, r.unkept)
 	}
 	r.judge(exit)
 	r.report.Used = r.meter.total()
+	r.report.reckon(r.meter)
 	if _, unheard := r.talk.open(); unheard > 0 {
 		r.warn("the agent ended before it heard the last %d of the messages to it", unheard)
 	}
@@ -171,8 +179,7 @@ func (r *run) see(e provider.Event) error {
 		r.compare(e)
 		return r.stuck(r.circle.result(e))
 	case provider.Retry:
-		text := fmt.Sprintf("the API answered %d (%s); try %d of %d", e.Status, e.Reason, e.Attempt, e.MaxAttempts)
-		return r.job.Emit(event.AgentRetry, event.Text{Text: text})
+		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
 	case provider.Heard:
 		r.talk.heard(e.ID)
 		r.circle.forget() // a person said something else
@@ -191,6 +198,19 @@ func (r *run) see(e provider.Event) error {
 		return err
 	}
 	return nil
+}
+
+// retryText is what a person reads of a retry. Not every CLI counts them, or says
+// what the API answered.
+func retryText(e provider.Retry) string {
+	text := fmt.Sprintf("the API answered %d (%s)", e.Status, e.Reason)
+	if e.Status == 0 {
+		text = fmt.Sprintf("the API gave no answer (%s)", e.Reason)
+	}
+	if e.MaxAttempts > 0 {
+		text += fmt.Sprintf("; try %d of %d", e.Attempt, e.MaxAttempts)
+	}
+	return text
 }
 
 // count takes what an answer of the model API used.
@@ -241,7 +261,7 @@ func (r *run) stuck(loop *event.Loop) error {
 
 // compare stops the agent at the first call that ran without being asked about.
 func (r *run) compare(result provider.ToolResult) {
-	if result.NeverRan || r.job.Gate.Decided(result.ID) {
+	if result.NeverRan || !r.command.Gated || r.job.Gate.Decided(result.ID) {
 		return
 	}
 	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))

@@ -16,9 +16,11 @@ import (
 // its process ended is not known then, and does not matter any more.
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
+	var used meter
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) { // a line without its end was never whole
+			report.reckon(used)
 			return report, complete, nil
 		}
 		if err != nil {
@@ -33,9 +35,11 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 		}
 		for _, e := range events {
 			report.remember(e)
-			switch e.(type) {
+			switch e := e.(type) {
 			case provider.Started, provider.Heard:
 				complete = false // another stretch of work begins
+			case provider.Spent:
+				used.spent(e)
 			case provider.Result:
 				complete = true
 			}
@@ -43,11 +47,20 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 	}
 }
 
+// reckon fills in what a run used whose CLI says so of its answers only.
+func (r *Report) reckon(used meter) {
+	if r.Result != (provider.Result{}) && r.Result.Usage == (provider.Usage{}) {
+		r.Result.Usage = used.sum()
+	}
+}
+
 // remember takes what the agent said into the report.
 func (r *Report) remember(e provider.Event) {
 	switch e := e.(type) {
 	case provider.Started:
-		r.Started = true
+		if !r.Started { // what comes later, an agent's command may have printed
+			r.Started, r.Conversation = true, e.Conversation
+		}
 		r.Kind, r.Error = None, ""
 	case provider.Text:
 		r.Text = e.Text
@@ -58,7 +71,9 @@ func (r *Report) remember(e provider.Event) {
 	case provider.Result:
 		if e.Text != "" {
 			r.Text = e.Text
-			r.Said = append(r.Said, e.Text)
+		}
+		if r.Text != "" && (e.Text != "" || e.OK) { // not every CLI says its last text again
+			r.Said = append(r.Said, r.Text)
 		}
 		r.Result = sum(r.Result, e)
 		r.Kind, r.Error = verdict(e)

@@ -86,10 +86,13 @@ func (t *talk) open() (owed bool, unheard int) {
 // alone takes messages and it alone closes the input, so no message is taken
 // that cannot be said. It ends when the input is closed, the agent is to be
 // stopped or done is closed.
-func (r *run) feed(ctx context.Context, task []byte, done <-chan struct{}) {
-	if _, err := r.child.Stdin().Write(task); err != nil {
+func (r *run) feed(ctx context.Context, done <-chan struct{}) {
+	if _, err := r.child.Stdin().Write(r.command.Input); err != nil {
 		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
 		return
+	}
+	if r.command.Once {
+		r.hangUp()
 	}
 	messages := r.job.Messages
 	for {
@@ -99,10 +102,13 @@ func (r *run) feed(ctx context.Context, task []byte, done <-chan struct{}) {
 		case <-r.stopping:
 			return
 		case <-r.talk.moved:
-			if r.talk.settle() {
-				r.hangUp()
-				return
+			if !r.talk.settle() {
+				continue
 			}
+			if !r.command.Once {
+				r.hangUp()
+			}
+			return
 		case m, more := <-messages:
 			if !more {
 				messages = nil

@@ -40,6 +40,7 @@ type Config struct {
 	Timeouts     Timeouts
 	Limits       Limits
 	Notify       []Notice // commands that tell a person; of the user's file only
+	AllowUngated bool     // run agents whose tool calls do not pass the gate; of the user's file only
 }
 
 // Run is how tasks are run.
@@ -180,8 +181,9 @@ type keys struct {
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle" about:"a step that prints nothing for this long is stopped; 10m"`
 	} `yaml:"timeouts" about:"limits that hold for every step"`
-	Limits limits               `yaml:"limits" about:"of accounts and agents"`
-	Notify yamldoc.At[[]notice] `yaml:"notify" about:"commands that tell you when a task changes its state; of the user only"`
+	Limits       limits               `yaml:"limits" about:"of accounts and agents"`
+	Notify       yamldoc.At[[]notice] `yaml:"notify" about:"commands that tell you when a task changes its state; of the user only"`
+	AllowUngated yamldoc.At[bool]     `yaml:"allow_ungated" about:"run agents whose tool calls coven cannot stop (codex, qwen); of the user only; false"`
 }
 
 type text = yamldoc.At[string]
@@ -211,6 +213,11 @@ func (c *Config) apply(f file, data []byte) error {
 	c.Prices = prices(doc, k.Prices, c.Prices)
 	c.Limits = k.Limits.over(doc, c.Limits)
 	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
+	if k.AllowUngated.Set() && f.inside {
+		usersOnly(doc, k.AllowUngated, "allow_ungated")
+	} else {
+		c.AllowUngated = k.AllowUngated.Or(c.AllowUngated)
+	}
 	return doc.Err()
 }
 

@@ -58,7 +58,7 @@ func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
 			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\n" +
-			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\n",
+			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\n",
 		ofRepo: "default_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
@@ -71,7 +71,7 @@ func TestLoadPrecedence(t *testing.T) {
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
 		)},
-		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}},
+		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}}, AllowUngated: true,
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, %v", c, err)
@@ -109,6 +109,7 @@ run: {max_tasks: 0}
 budget: {usd: 0}
 prices: {models: [{input: 3}, {model: x}]}
 notify: [{command: x}]
+allow_ungated: true
 `,
 		"repo/.coven/config.yml": "",
 	})
@@ -132,7 +133,8 @@ notify: [{command: x}]
 .coven/config.yaml:13:9: prices need the day on which they held (as_of: 2026-01-31)
 .coven/config.yaml:13:9: a price needs the name of a model, or a pattern of names (model: claude-sonnet-*)
 .coven/config.yaml:13:39: a price needs input and output: US dollars for a million tokens (input: 3, output: 15)
-.coven/config.yaml:14:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
+.coven/config.yaml:14:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)
+.coven/config.yaml:15:16: allow_ungated is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -209,7 +211,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%v\nin\n%s", err, b[1])
 		}
 	}
-	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle", "run.max_tasks", "run.budget", "budget", "prices", "tracker", "notify"} {
+	for _, key := range []string{"checks", "default_model", "provider", "grimoire", "prior_attempt", "env.pass", "timeouts.idle", "run.max_tasks", "run.budget", "budget", "prices", "tracker", "notify", "allow_ungated"} {
 		if !strings.Contains(string(text), "`"+key+"`") {
 			t.Errorf("%s is not described", key)
 		}

@@ -20,6 +20,12 @@ type notice struct {
 	On      yamldoc.At[[]text] `yaml:"on" about:"the states; all but interrupted"`
 }
 
+// usersOnly says that a project's file has a key which a repository is not asked
+// about.
+func usersOnly[T any](doc *yamldoc.Document, given yamldoc.At[T], key string) {
+	doc.Fail(given, key+" is taken from the user's file only", "move it to $XDG_CONFIG_HOME/coven/config.yaml")
+}
+
 // notices reads the notices. A project's file has none: they run outside every
 // fence, and a repository is not asked what to run there.
 func notices(doc *yamldoc.Document, given yamldoc.At[[]notice], before []Notice, project bool) []Notice {
@@ -27,7 +33,7 @@ func notices(doc *yamldoc.Document, given yamldoc.At[[]notice], before []Notice,
 		return before
 	}
 	if project {
-		doc.Fail(given, "notify is taken from the user's file only", "move it to $XDG_CONFIG_HOME/coven/config.yaml")
+		usersOnly(doc, given, "notify")
 		return before
 	}
 	var list []Notice

@@ -51,6 +51,8 @@ const (
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
 
+	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, of the worktree of an agent whose calls do not pass the gate
+
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stand still
 	LimitOver Type = "limit.over" // none: it goes on
 

@@ -1,8 +1,13 @@
 // Package fakeapi is a model API on loopback that says what a script tells it.
 //
 // It speaks as much of the Anthropic Messages API as the Claude Code CLI needs,
-// so that tests and the demo run the real agent, or the fake one, without a
-// network and without an account.
+// of the OpenAI Chat Completions API as qwen-code needs, and of the OpenAI
+// Responses API as codex needs, so that tests and the demo run the real agent, or
+// the fake one, without a network and without an account.
+//
+// One script is for all of them. It names tools as Claude Code does; where the
+// request offers none of that name, the call is said in the words of one that is
+// offered and does the same.
 //
 // Rules. Which turn is played depends on the request alone, never on what was
 // asked before, so killed and resumed conversations go on where they were; only
@@ -23,6 +28,7 @@ import (
 // Server is one fake API. It serves until Close.
 type Server struct {
 	// URL is what ANTHROPIC_BASE_URL must be: "http://127.0.0.1:PORT".
+	// OPENAI_BASE_URL is the same with "/v1" behind it.
 	URL string
 
 	scenario Scenario

@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,7 +10,9 @@ import (
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	s.control(mux)
-	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/messages", s.turns(anthropic()))
+	mux.HandleFunc("POST /v1/chat/completions", s.turns(chat()))
+	mux.HandleFunc("POST /v1/responses", s.turns(responses()))
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
 	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, nil) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -18,60 +21,80 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// messages answers one turn, or one of the CLI's own side requests.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	request, err := readRequest(r)
-	if err != nil {
-		s.record(request)(http.StatusBadRequest)
-		reply(w, http.StatusBadRequest, errorBody(http.StatusBadRequest, err.Error()))
-		return
-	}
-	if answer, side := sideAnswer(request); side {
-		request.Kind = KindSide
-		s.record(request)(http.StatusOK)
-		s.answer(w, r, request, Turn{Text: answer})
-		return
-	}
-	request.Kind = KindTurn
-	request.Conversation, request.Turn = s.scenario.choose(request)
-	s.play(w, r, request, s.record(request))
+// dialect is how one of the APIs says the same things.
+type dialect struct {
+	decode func(*Request, []byte) error
+	whole  func(model string, turn Turn) object
+	stream func(ctx context.Context, out *stream, model string, turn Turn) error
+	fault  func(status int, text string) object
 }
 
-func (s *Server) play(w http.ResponseWriter, r *http.Request, request Request, answered func(int)) {
-	turn := s.scenario.turn(request.Conversation, request.Turn).expand(request)
+// anthropic is the Messages API.
+func anthropic() dialect {
+	return dialect{
+		decode: (*Request).decode, whole: whole, fault: errorBody,
+		stream: func(ctx context.Context, out *stream, model string, turn Turn) error {
+			return out.play(ctx, opening(model, turn), turn)
+		},
+	}
+}
+
+// turns answers one turn, or one of the CLI's own side requests.
+func (s *Server) turns(d dialect) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		request, err := readRequest(r, d.decode)
+		if err != nil {
+			s.record(request)(http.StatusBadRequest)
+			reply(w, http.StatusBadRequest, d.fault(http.StatusBadRequest, err.Error()))
+			return
+		}
+		if answer, side := sideAnswer(request); side {
+			request.Kind = KindSide
+			s.record(request)(http.StatusOK)
+			s.answer(w, r, d, request, Turn{Text: answer})
+			return
+		}
+		request.Kind = KindTurn
+		request.Conversation, request.Turn = s.scenario.choose(request)
+		s.play(w, r, d, request, s.record(request))
+	}
+}
+
+func (s *Server) play(w http.ResponseWriter, r *http.Request, d dialect, request Request, answered func(int)) {
+	turn := s.scenario.turn(request.Conversation, request.Turn).expand(request).spoken(request.Tools)
 	if failure, failing := s.failures.next(request.Conversation, request.Turn, turn.Fail); failing {
 		answered(failure.Status)
-		fail(w, failure)
+		fail(w, failure, d.fault(failure.Status, "scripted failure"))
 		return
 	}
 	if s.holds.wait(r.Context(), turn.Hold) != nil || pause(r, turn.Delay) != nil {
 		return
 	}
 	answered(http.StatusOK)
-	s.answer(w, r, request, turn)
+	s.answer(w, r, d, request, turn)
 }
 
 // answer sends the turn in the form the request asked for. An answer that
 // cannot be finished, on purpose or not, drops the connection.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, request Request, turn Turn) {
 	turn.Limits.tell(w.Header())
 	if !request.Stream {
 		if turn.Cut {
 			panic(http.ErrAbortHandler)
 		}
-		reply(w, http.StatusOK, whole(request.Model, turn))
+		reply(w, http.StatusOK, d.whole(request.Model, turn))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	out := &stream{writer: w, flusher: http.NewResponseController(w), holds: s.holds}
-	if out.play(r.Context(), opening(request.Model, turn), turn) != nil {
+	if d.stream(r.Context(), out, request.Model, turn) != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	request, err := readRequest(r)
+	request, err := readRequest(r, (*Request).decode)
 	request.Kind = KindCount
 	if err != nil {
 		s.record(request)(http.StatusBadRequest)
@@ -84,17 +107,17 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 
 // plain records any other request and answers it as told.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request, status int, body any) {
-	request, _ := readRequest(r) // a body that is not JSON is of no interest here
+	request, _ := readRequest(r, (*Request).decode) // a body that is not JSON is of no interest here
 	s.record(request)(status)
 	reply(w, status, body)
 }
 
-func fail(w http.ResponseWriter, failure Failure) {
+func fail(w http.ResponseWriter, failure Failure, body object) {
 	if failure.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter/time.Second)))
 	}
 	failure.Limits.tell(w.Header())
-	reply(w, failure.Status, errorBody(failure.Status, "scripted failure"))
+	reply(w, failure.Status, body)
 }
 
 // tell sets the headers; the time of the reset is rounded up to whole seconds.

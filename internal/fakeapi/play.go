@@ -28,8 +28,8 @@ func (s Scenario) turn(conversation, turn int) Turn {
 
 func firstPrompt(messages []Message) string {
 	for _, message := range messages {
-		if message.Role == "user" {
-			return message.Text()
+		if text := message.Text(); message.Role == "user" && text != "" {
+			return text
 		}
 	}
 	return ""
@@ -54,7 +54,7 @@ func synthetic(message Message) bool {
 			return false
 		}
 	}
-	return text == "No response requested." || strings.HasPrefix(text, "API Error")
+	return text == "No response requested." || text == "Got it. Thanks for the context!" || strings.HasPrefix(text, "API Error")
 }
 
 // failures remembers which scripted failures were already played.

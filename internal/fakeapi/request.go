@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,11 +61,18 @@ type Block struct {
 	Result    string          `json:"result,omitempty"`      // tool_result, its text blocks joined
 }
 
-// Text is all text of the message, without the reminders that the CLI adds.
+// ownWords is how the texts begin that CLIs put beside the user's: reminders, and
+// what they say of the place they work in.
+func ownWords() []string {
+	return []string{"<system-reminder>", "This is the Qwen Code. We are setting up the context", "<environment_context>", "# AGENTS.md instructions"}
+}
+
+// Text is all text of the message, without what the CLI adds.
 func (m Message) Text() string {
 	var texts []string
 	for _, block := range m.Content {
-		if block.Type == "text" && !strings.HasPrefix(block.Text, "<system-reminder>") {
+		own := func(start string) bool { return strings.HasPrefix(block.Text, start) }
+		if block.Type == "text" && !slices.ContainsFunc(ownWords(), own) {
 			texts = append(texts, block.Text)
 		}
 	}
@@ -76,7 +84,7 @@ func recordedHeaders() []string {
 	return []string{"Anthropic-Version", "Anthropic-Beta", "Content-Type", "User-Agent", "X-Stainless-Retry-Count"}
 }
 
-func readRequest(r *http.Request) (Request, error) {
+func readRequest(r *http.Request, decode func(*Request, []byte) error) (Request, error) {
 	request := Request{
 		Kind: KindOther, Method: r.Method, Path: r.URL.RequestURI(), Time: time.Now(),
 		Header: map[string]string{}, Conversation: -1, Turn: -1,
@@ -93,7 +101,7 @@ func readRequest(r *http.Request) (Request, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return request, nil
 	}
-	return request, request.decode(body)
+	return request, decode(&request, body)
 }
 
 // wireRequest is the part of a Messages request that the fake reads.

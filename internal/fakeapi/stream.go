@@ -124,11 +124,18 @@ func (s *stream) stop() error {
 // send writes one event and flushes it.
 func (s *stream) send(event string, data object) error {
 	data["type"] = event
-	if _, err := fmt.Fprintf(s.writer, "event: %s\ndata: %s\n\n", event, encode(data)); err != nil {
-		return fmt.Errorf("send %s: %w", event, err)
+	return s.write("event: "+event+"\n", encode(data))
+}
+
+// data writes one event that has no name, and flushes it.
+func (s *stream) data(data string) error { return s.write("", data) }
+
+func (s *stream) write(name, data string) error {
+	if _, err := fmt.Fprintf(s.writer, "%sdata: %s\n\n", name, data); err != nil {
+		return fmt.Errorf("send an event: %w", err)
 	}
 	if err := s.flusher.Flush(); err != nil {
-		return fmt.Errorf("send %s: %w", event, err)
+		return fmt.Errorf("send an event: %w", err)
 	}
 	return nil
 }

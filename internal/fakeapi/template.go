@@ -48,16 +48,20 @@ func expandValue(value any, replacer *strings.Replacer) any {
 }
 
 // workingDirectory reads the directory the CLI says it works in. It is in the
-// system prompt, or in a reminder beside the first prompt.
+// system prompt, or in a text beside the first prompt.
 func workingDirectory(request Request) string {
 	texts := []string{request.System}
 	for _, message := range request.Messages {
 		texts = append(texts, textOf(message.Content))
 	}
 	for _, text := range texts {
-		if _, rest, found := strings.Cut(text, "Primary working directory: "); found {
-			line, _, _ := strings.Cut(rest, "\n")
-			return strings.TrimSpace(line)
+		for _, form := range [][2]string{
+			{"Primary working directory: ", "\n"}, {"currently working in the directory: ", "\n"}, {"<cwd>", "</cwd>"},
+		} {
+			if _, rest, found := strings.Cut(text, form[0]); found {
+				line, _, _ := strings.Cut(rest, form[1])
+				return strings.TrimSpace(line)
+			}
 		}
 	}
 	return ""

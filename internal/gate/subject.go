@@ -60,6 +60,19 @@ func describe(call Call) subject {
 	return subject{permission: t.permission, path: value}
 }
 
+// named is what a call of a tool that the gate does not know seems to act on. It is
+// for people to read, and decides nothing.
+func named(call Call) subject {
+	var arguments struct {
+		Command  string `json:"command"`
+		FilePath string `json:"file_path"`
+	}
+	if json.Unmarshal(call.Input, &arguments) != nil {
+		return subject{}
+	}
+	return subject{path: arguments.FilePath, command: arguments.Command}
+}
+
 // changes says whether the action can change files.
 func (s subject) changes() bool {
 	return s.permission == permission.FileWrite || s.permission == permission.BashExecute
@@ -77,6 +90,9 @@ func (s subject) text() string {
 // Summary says in a few words what a call does: "Write src/app.ts".
 func Summary(call Call, root string) string {
 	s := describe(call)
+	if s.permission == permission.Unknown {
+		s = named(call)
+	}
 	text := s.text()
 	if s.path != "" {
 		text = strings.TrimPrefix(text, root+"/")

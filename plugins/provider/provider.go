@@ -10,8 +10,13 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 )
+
+// ErrNoMessages is what Message returns when the CLI cannot be told anything while
+// it works.
+var ErrNoMessages = errors.New("its agent CLI takes no messages while it works")
 
 // Provider knows one agent CLI.
 type Provider interface {
@@ -66,6 +71,7 @@ type Command struct {
 	Env     []string // KEY=VALUE, set for the CLI
 	Pass    []string // names handed on from the user's environment; a trailing * stands for any ending
 	Input   []byte   // the first bytes on its standard input
+	Once    bool     // its input ends with Input: the CLI waits for that, and is told nothing more
 	Files   []File   // written before the start, readable by the user only
 	Gated   bool     // every tool call of this command line passes the gate
 	Account string   // what rate limits and cost belong to: anthropic, openai, local
@@ -130,7 +136,7 @@ type Result struct {
 	Status int    // HTTP status of the API's last refusal, or 0
 	Turns  int
 	// Usage holds the tokens since the process's last result, and the cost of
-	// the whole process so far.
+	// the whole process so far. Zero: what Spent said counts.
 	Usage Usage
 }
 

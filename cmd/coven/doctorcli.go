@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/config"
+)
+
+// agentCLI is a program that drives agents, under the name of its provider.
+type agentCLI struct {
+	program string
+	npm     string // its package
+	tested  string // the version that coven is tested with, as .ci/pins has it
+}
+
+// agentCLIs are those of the providers that are shipped.
+func agentCLIs() []agentCLI {
+	return []agentCLI{
+		{"claude", "@anthropic-ai/claude-code", "2.1.197"},
+		{"codex", "@openai/codex", "0.169.0"},
+		{"qwen", "@qwen-code/qwen-code", "0.15.10"},
+	}
+}
+
+// install is the command that installs it.
+func (c agentCLI) install() string { return "npm install -g " + c.npm }
+
+// provider is who drives agents where nothing else is said.
+func (v *visit) provider() string {
+	if v.house == nil {
+		return config.Default().Provider
+	}
+	return v.house.config.Provider
+}
+
+// look says whether the program is there. Only the one that agents are driven with
+// is missed.
+func (c agentCLI) look(v *visit, ctx context.Context) []finding {
+	said, err := versionOf(ctx, c.program)
+	if err != nil && v.provider() != c.program {
+		return good("%v; not needed as long as provider is %s", err, v.provider())
+	}
+	if err != nil {
+		return bad(c.install(), "%v", err)
+	}
+	switch older, known := olderThan(said, c.tested); {
+	case !known:
+		return odd(c.program+" --version", "it does not say its version: %s", said)
+	case older:
+		return odd(c.install(), "%s is older than %s, with which coven is tested", said, c.tested)
+	}
+	return good("%s", said)
+}
+
+// installer is the command that installs a program which was not found.
+func installer(err error) string {
+	missing := (*fs.PathError)(nil)
+	if errors.As(err, &missing) {
+		for _, c := range agentCLIs() {
+			if c.program == missing.Path {
+				return c.install()
+			}
+		}
+	}
+	return "install it"
+}
+
+// login looks for a credential of the agent CLI, and not into it.
+func (v *visit) login(context.Context) []finding {
+	switch v.provider() {
+	case "codex":
+		return v.codexLogin()
+	case "qwen":
+		return v.key("OPENAI_API_KEY")
+	}
+	return v.claudeLogin()
+}
+
+// key looks for a credential in the environment.
+func (v *visit) key(name string) []finding {
+	if v.app.getenv(name) == "" {
+		return bad("export "+name+"=...", "no credential: %s is not set", name)
+	}
+	return good("%s is set (nobody has tried it)", name)
+}
+
+func (v *visit) codexLogin() []finding {
+	switch {
+	case v.app.getenv("OPENAI_BASE_URL") != "":
+		return v.key("OPENAI_API_KEY")
+	case v.app.getenv("CODEX_API_KEY") != "":
+		return v.key("CODEX_API_KEY")
+	}
+	dir := v.app.getenv("CODEX_HOME")
+	if dir == "" {
+		dir = filepath.Join(v.app.getenv("HOME"), ".codex")
+	}
+	return loginFile(filepath.Join(dir, "auth.json"), "codex login", "CODEX_API_KEY is not set")
+}
+
+func (v *visit) claudeLogin() []finding {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
+		if v.app.getenv(name) != "" {
+			return good("%s is set (nobody has tried it)", name)
+		}
+	}
+	dir := v.app.getenv("CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		dir = filepath.Join(v.app.getenv("HOME"), ".claude")
+	}
+	return loginFile(filepath.Join(dir, ".credentials.json"), "claude auth login",
+		"neither ANTHROPIC_API_KEY nor CLAUDE_CODE_OAUTH_TOKEN is set")
+}
+
+// loginFile looks for a CLI's own login. next makes one.
+func loginFile(file, next, unset string) []finding {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return bad(next, "no credential: %s, and %s is not there", unset, file)
+	case err != nil:
+		return bad(next, "%v", err)
+	case !info.Mode().IsRegular() || info.Size() == 0:
+		return bad(next, "%s is empty", file)
+	}
+	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
+}

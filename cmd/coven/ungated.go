@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/event"
+)
+
+// providers are the names of the providers that are built in.
+func providers() []string { return slices.Sorted(maps.Keys(drivers())) }
+
+// modelOf is the model of a provider's agents where nobody chose one: coven's own
+// default is a model of claude's, and each other CLI has a default of its own.
+func modelOf(provider string, cfg config.Config) string {
+	standard := config.Default()
+	if provider != standard.Provider && cfg.DefaultModel == standard.DefaultModel {
+		return ""
+	}
+	return cfg.DefaultModel
+}
+
+// admits says whether the agents of a plan may run here.
+func (d *desk) admits(ctx context.Context, plan *grimoires.Plan) error {
+	for _, name := range driversOf(plan) {
+		if err := d.allows(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allows says whether a provider's agents may run here. Those whose tool calls do
+// not pass the gate can do whatever the user can: only the user's own settings
+// allow that, and the question comes before anything is claimed.
+func (d *desk) allows(ctx context.Context, name string) error {
+	if d.house.config.AllowUngated {
+		return nil
+	}
+	drives, err := d.engine.drives(ctx, name)
+	if err != nil || drives.gated {
+		return err
+	}
+	file := filepath.Join(d.app().userDir(), "config.yaml")
+	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
+		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
+}
+
+// driversOf are the providers of a plan's agents: its own, and those of steps.
+func driversOf(plan *grimoires.Plan) []string {
+	names := []string{plan.Provider}
+	for step := range plan.Grimoire.All() {
+		if step.Agent != nil && step.Agent.Provider != "" {
+			names = append(names, step.Agent.Provider)
+		}
+	}
+	return names
+}
+
+// keeper returns what stores the worktree while an agent works whose calls do not
+// pass the gate, when it has changed; nil when there is to be no such agent.
+func (c *crew) keeper(ctx context.Context, kind drives, emit func(event.Type, any) error) (func(context.Context) error, error) {
+	if kind.gated || !c.ungated {
+		return nil, nil
+	}
+	last, err := c.site.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		now, err := c.site.Tree(ctx)
+		if err != nil || now == last {
+			return err
+		}
+		snapshot, err := c.site.Snapshot(ctx, "while the agent works")
+		if err != nil {
+			return err
+		}
+		last = now
+		return emit(event.SnapshotTaken, snapshot)
+	}, nil
+}

@@ -1,0 +1,134 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// loose drives a shell script as an agent whose calls do not pass the gate.
+type loose struct{ script string }
+
+func (l loose) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	return provider.Command{Argv: []string{"sh", "-c", l.script}, Input: []byte(req.Prompt), Once: true}, nil
+}
+
+// Parse takes a line for an event: TYPE TEXT.
+func (loose) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
+	var events []provider.Event
+	for line := range strings.Lines(string(lines)) {
+		kind, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch kind {
+		case "started":
+			events = append(events, provider.Started{Conversation: text})
+		case "text":
+			events = append(events, provider.Text{Text: text})
+		case "call":
+			events = append(events, provider.ToolCall{ID: "c1", Name: text, Input: []byte(`{"file_path":"a/b"}`)})
+		case "result":
+			events = append(events, provider.ToolResult{ID: "c1", Text: text})
+		case "retry":
+			events = append(events, provider.Retry{Reason: text})
+		case "end":
+			events = append(events, provider.Result{OK: true})
+		}
+	}
+	return events, nil
+}
+
+func (loose) Message(context.Context, provider.Message) ([]byte, error) {
+	return nil, provider.ErrNoMessages
+}
+
+func looseWorld(t *testing.T, script string) *world {
+	t.Helper()
+	w := newWorld(t, "/bin/true", "")
+	w.job.Provider = loose{script}
+	return w
+}
+
+// hastened runs a test once more in a process whose clock runs fast, and says
+// whether this is that process.
+func hastened(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(clock.Env) != "" {
+		return true
+	}
+	self, err := os.Executable()
+	check(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), clock.Env+"=300")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// Without a word of the user's nothing is started.
+func TestUngatedIsRefused(t *testing.T) {
+	w := looseWorld(t, "echo no >ran")
+	w.start()
+	<-w.ended
+	if w.err == nil || !strings.Contains(w.err.Error(), "do not pass the gate") {
+		t.Errorf("%v", w.err)
+	}
+	if _, err := os.Stat(w.dir + "/ran"); err == nil {
+		t.Error("it ran")
+	}
+}
+
+// An agent whose calls nobody was asked about comes to its end: its input ends
+// with its task, its calls are on record, and its last text, which its result does
+// not say again, is what it said. It cannot be told anything.
+func TestUngated(t *testing.T) {
+	w := looseWorld(t, `task=$(cat); echo started one; echo started two; echo "call edit"; echo "result ok"
+		echo "retry nobody there"; echo "text I did $task"; while ! [ -e go ]; do sleep 0.1; done; echo end`)
+	w.job.Ungated = func(context.Context) error { return nil }
+	w.start()
+	w.say("", "be quick")
+	w.eventually(func() bool { return len(emitted[event.Text](w, event.Warning)) > 0 })
+	check(t, os.WriteFile(w.dir+"/go", nil, 0o600))
+	report := w.end()
+	if report.Kind != agent.None || report.Text != "I did the task" || len(report.Said) != 1 || report.Said[0] != "I did the task" || report.Conversation != "one" {
+		t.Errorf("%+v", report)
+	}
+	if calls := emitted[event.Tool](w, event.AgentTool); len(calls) != 1 || calls[0].Summary != "edit a/b" {
+		t.Errorf("%+v", calls)
+	}
+	if retries := emitted[event.Text](w, event.AgentRetry); len(retries) != 1 || retries[0].Text != "the API gave no answer (nobody there)" {
+		t.Errorf("%+v", retries)
+	}
+	if said := emitted[event.Text](w, event.Warning)[0].Text; !strings.Contains(said, "cannot be told what Ada says: its agent CLI takes no messages") {
+		t.Errorf("%s", said)
+	}
+	if taken := emitted[event.Message](w, event.AgentMessage); len(taken) != 0 {
+		t.Errorf("taken: %+v", taken)
+	}
+}
+
+// The worktree is stored again and again; when it cannot be, the agent is stopped.
+func TestUngatedIsKept(t *testing.T) {
+	if !hastened(t) {
+		return
+	}
+	w := looseWorld(t, "cat; while :; do echo; sleep 0.05; done")
+	stored := 0
+	w.job.Ungated = func(context.Context) error {
+		if stored++; stored == 3 {
+			return errors.New("the disk is full")
+		}
+		return nil
+	}
+	w.start()
+	if report := w.end(); report.Kind != agent.Internal || report.Error != "store the worktree: the disk is full" || stored != 3 {
+		t.Errorf("stored %d times: %+v", stored, report)
+	}
+}

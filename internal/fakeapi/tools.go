@@ -1,0 +1,67 @@
+package fakeapi
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// customInput is the key of a call's input when that is a text: see callItem.
+const customInput = "\x00text"
+
+// spoken returns the turn with its calls in the words of the tools on offer. A
+// script names tools as Claude Code does; a tool that is offered under its own
+// name, and one that nothing on offer can stand in for, stays as it is.
+func (t Turn) spoken(offered []string) Turn {
+	tools := make([]Tool, len(t.Tools))
+	for i, tool := range t.Tools {
+		tools[i] = tool.spoken(offered)
+	}
+	t.Tools = tools
+	return t
+}
+
+func (t Tool) spoken(offered []string) Tool {
+	offers := func(name string) bool { return slices.Contains(offered, name) }
+	if offers(t.Name) {
+		return t
+	}
+	switch { // qwen-code
+	case t.Name == "Bash" && offers("run_shell_command"):
+		return Tool{"run_shell_command", map[string]any{"command": t.Input["command"], "description": "scripted", "is_background": false}}
+	case t.Name == "Read" && offers("read_file"):
+		return Tool{"read_file", map[string]any{"file_path": t.Input["file_path"]}}
+	case t.Name == "Edit" && offers("edit"):
+		return Tool{"edit", t.Input}
+	case t.Name == "Write" && offers("write_file"):
+		return Tool{"write_file", t.Input}
+	case t.Name == "Write" && offers("edit"): // makes a new file
+		return Tool{"edit", map[string]any{"file_path": t.Input["file_path"], "old_string": "", "new_string": t.Input["content"]}}
+	}
+	command := t.command()
+	switch { // codex
+	case command != "" && offers("exec_command"):
+		return Tool{"exec_command", map[string]any{"cmd": command}}
+	case command != "" && offers("exec"): // a tool of some models: it runs a script that calls the others
+		source := fmt.Sprintf("text(await tools.exec_command({cmd: %s}));", encode(command))
+		return Tool{"exec", map[string]any{customInput: source}}
+	}
+	return t
+}
+
+// command is a shell command that does what the tool does, or "".
+func (t Tool) command() string {
+	text := func(key string) string { s, _ := t.Input[key].(string); return s }
+	switch file := text("file_path"); t.Name {
+	case "Bash":
+		return text("command")
+	case "Read":
+		return "cat " + shellQuote(file)
+	case "Write":
+		return fmt.Sprintf("mkdir -p %s && printf %%s %s > %s", shellQuote(path.Dir(file)), shellQuote(text("content")), shellQuote(file))
+	}
+	return ""
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,80 @@
+// Package codex is the provider plugin for the Codex CLI.
+//
+// Its calls do not pass coven's gate: the CLI is told to ask nobody and to let
+// its commands do anything, so what it may do is what the process may do. The
+// user's and the repository's configuration of the CLI are kept out; its home
+// stays the user's, for the login and for the conversations that are gone on with,
+// and with it the AGENTS.md and the skills that the user has there.
+//
+// The CLI chooses the ids of conversations itself: a conversation is gone on with
+// under the id that Started said. It reads the task until its input ends, and
+// takes no messages after that.
+//
+// Where OPENAI_BASE_URL is set, that server is asked, with OPENAI_API_KEY. Else
+// the CLI asks its own, with its login or CODEX_API_KEY.
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Provider drives the Codex CLI.
+type Provider struct {
+	// Getenv reads the user's environment, such as os.Getenv.
+	Getenv func(name string) string
+}
+
+// Command implements provider.Provider. Granted tools and the gate are of no
+// interest to the CLI: it has its own tools and asks nobody.
+func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	argv := []string{
+		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
+		"--ignore-user-config", "--ignore-rules",
+		"-c", "project_doc_max_bytes=0", // the repository's AGENTS.md is in the system text
+	}
+	base := p.Getenv("OPENAI_BASE_URL")
+	if base != "" {
+		server, err := server(base)
+		if err != nil {
+			return provider.Command{}, err
+		}
+		argv = append(argv, "-c", "model_provider=coven", "-c", "model_providers.coven="+server)
+	}
+	if req.Model != "" {
+		argv = append(argv, "-m", req.Model)
+	}
+	if req.Resume {
+		if !threadRE.MatchString(req.Conversation) {
+			return provider.Command{}, fmt.Errorf("codex: %q is not the id of a conversation", req.Conversation)
+		}
+		argv = append(argv, "resume", req.Conversation)
+	}
+	return provider.Command{
+		Argv:    append(argv, "-"),
+		Pass:    []string{"OPENAI_API_KEY", "OPENAI_ORGANIZATION", "CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"},
+		Input:   provider.WithSystem(req),
+		Once:    true,
+		Account: provider.OpenAIAccount(base),
+	}, nil
+}
+
+// Message implements provider.Provider: the CLI takes none.
+func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
+	return nil, provider.ErrNoMessages
+}
+
+var threadRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// server is another server in the CLI's configuration. JSON's strings are TOML's.
+func server(base string) (string, error) {
+	url, err := json.Marshal(base)
+	if err != nil {
+		return "", fmt.Errorf("encode OPENAI_BASE_URL: %w", err)
+	}
+	return fmt.Sprintf(`{name="OPENAI_BASE_URL",base_url=%s,env_key="OPENAI_API_KEY",wire_api="responses"}`, url), nil
+}

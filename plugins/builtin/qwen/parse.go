@@ -1,0 +1,184 @@
+package qwen
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// line is what coven reads of a line of the CLI's stream-json output.
+type line struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+
+	// system init
+	SessionID  string      `json:"session_id"`
+	Model      string      `json:"model"`
+	Tools      []string    `json:"tools"`
+	MCPServers []mcpServer `json:"mcp_servers"`
+
+	// assistant, user
+	Message struct {
+		ID         string          `json:"id"`
+		Model      string          `json:"model"`
+		StopReason string          `json:"stop_reason"`
+		Content    json.RawMessage `json:"content"` // text, or blocks
+		Usage      usage           `json:"usage"`
+	} `json:"message"`
+
+	// result
+	IsError  bool   `json:"is_error"`
+	Result   string `json:"result"`
+	NumTurns int    `json:"num_turns"`
+	Usage    usage  `json:"usage"` // of the whole conversation, what it was gone on with included: not told to coven
+	Error    struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+type mcpServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+type usage struct {
+	Input     int64 `json:"input_tokens"` // those from the cache included
+	Output    int64 `json:"output_tokens"`
+	CacheRead int64 `json:"cache_read_input_tokens"`
+}
+
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   string          `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// Parse implements provider.Provider. Of what is not JSON, only the CLI's words
+// about an API that has no capacity say something.
+func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
+	var events []provider.Event
+	for text := range bytes.Lines(lines) {
+		var l line
+		if err := json.Unmarshal(text, &l); err == nil {
+			events = append(events, l.events()...)
+		} else if found := capacityRE.FindSubmatch(text); found != nil {
+			events = append(events, waiting(string(found[1]), string(found[2]))...)
+		}
+	}
+	return events, nil
+}
+
+// capacityRE is what the CLI prints beside its lines, every 30 s, while it waits to
+// ask again after a 429 or a 529: see unattended.
+var capacityRE = regexp.MustCompile(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
+
+func waiting(attempt, seconds string) []provider.Event {
+	n, _ := strconv.Atoi(attempt) // digits
+	left, _ := strconv.Atoi(seconds)
+	again := time.Duration(left) * time.Second
+	return []provider.Event{
+		provider.Retry{Attempt: n, DelayMS: again.Milliseconds(), Status: http.StatusTooManyRequests, Reason: "no capacity"},
+		provider.Limit{Again: again, Reason: "rate_limit", Status: http.StatusTooManyRequests},
+	}
+}
+
+func (l line) events() []provider.Event {
+	switch {
+	case l.Type == "system" && l.Subtype == "init":
+		return []provider.Event{l.started()}
+	case l.Type == "assistant":
+		return append(l.blocks(), l.spent()...)
+	case l.Type == "user":
+		return l.blocks()
+	case l.Type == "result":
+		return []provider.Event{l.result()}
+	}
+	return nil
+}
+
+func (l line) started() provider.Started {
+	s := provider.Started{Conversation: l.SessionID, Model: l.Model, Tools: l.Tools}
+	for _, server := range l.MCPServers {
+		if server.Status == "failed" {
+			s.FailedServers = append(s.FailedServers, server.Name)
+		}
+	}
+	return s
+}
+
+func (l line) blocks() []provider.Event {
+	var blocks []block
+	if json.Unmarshal(l.Message.Content, &blocks) != nil {
+		return nil // plain text: what coven itself said
+	}
+	var events []provider.Event
+	for _, b := range blocks {
+		switch {
+		case b.Type == "text" && l.Type == "assistant" && strings.TrimSpace(b.Text) != "":
+			events = append(events, provider.Text{Text: b.Text})
+		case b.Type == "thinking" && b.Thinking != "":
+			events = append(events, provider.Reasoning{Text: b.Thinking})
+		case b.Type == "tool_use":
+			events = append(events, provider.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
+		case b.Type == "tool_result":
+			events = append(events, provider.ToolResult{ID: b.ToolUseID, Text: b.Content, IsError: b.IsError})
+		}
+	}
+	return events
+}
+
+// spent is what an answer used. The CLI prints one answer as several lines, and
+// says it in the last.
+func (l line) spent() []provider.Event {
+	if l.Message.Usage == (usage{}) {
+		return nil
+	}
+	return []provider.Event{provider.Spent{
+		ID: l.Message.ID, Model: l.Message.Model, Usage: l.Message.Usage.provider(),
+		Done: true, More: l.Message.StopReason == "tool_use",
+	}}
+}
+
+func (u usage) provider() provider.Usage {
+	return provider.Usage{InputTokens: max(u.Input-u.CacheRead, 0), OutputTokens: u.Output, CacheReadTokens: u.CacheRead}
+}
+
+// apiErrorRE is the text that the CLI ends with when the API refused. It calls that
+// a success, and it looks like a text of the agent's.
+var apiErrorRE = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
+
+// result never trusts the CLI's word for a success. That a limit was met, which
+// holds up other tasks too, is believed only when the model had said nothing: an
+// agent can write the same text.
+func (l line) result() provider.Result {
+	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns}
+	found := apiErrorRE.FindStringSubmatch(l.Result)
+	switch {
+	case found != nil:
+		r.OK, r.Text, r.Error = false, "", strings.Trim(l.Result, "[] \n")
+		r.Status, _ = strconv.Atoi(found[1]) // three digits, or none
+		r.Limit = r.Status == http.StatusTooManyRequests && l.Usage == usage{}
+	case l.IsError:
+		r.Error = l.Error.Message
+		if r.Error == "" {
+			r.Error = l.Subtype
+		}
+	}
+	if r.Status == http.StatusUnauthorized || strings.HasPrefix(r.Error, "Missing API key") {
+		r.Error += " (set OPENAI_API_KEY, and OPENAI_BASE_URL where the server is not OpenAI's)"
+	}
+	return r
+}
