@@ -69,7 +69,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: agent, prompt: x, workdir: ../up"):                   `f.yaml:3:46: "../up" is not a directory inside the worktree`,
 		one("name: a, type: agent, prompt: x, workdir: /tmp"):                    `f.yaml:3:46: "/tmp" is not a directory inside the worktree`,
 		one("name: a, type: agent, prompt: x, agent: biuld"):                     `f.yaml:3:44: "biuld" is none of build (did you mean "build"?)`,
-		one("name: a, type: agent, prompt: x, provider: claud"):                  `f.yaml:3:47: "Claud" cannot be the name of a plugin (small letters, digits and -, the first a letter or digit)`,
+		one("name: a, type: agent, prompt: x, provider: Claud"):                  `f.yaml:3:47: "Claud" cannot be the name of a plugin (small letters, digits and -, the first a letter or digit)`,
 		one("name: a, type: script, checks: true, workdir: x"):                   `f.yaml:3:50: checks run at the top of the worktree`,
 		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,
 		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`,
