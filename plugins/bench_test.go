@@ -163,26 +163,30 @@ func BenchmarkMemory(b *testing.B) {
 			_, err := c.ask(b, "well", small(), nil)
 			must(b, err)
 		}
-		b.ReportMetric(float64(c.private(b, "coven-reviewer-well"))/(1<<20), "private-MiB")
+		private, anonymous := c.memory(b, "coven-reviewer-well")
+		b.ReportMetric(float64(private)/(1<<20), "private-MiB")
+		b.ReportMetric(float64(anonymous)/(1<<20), "anonymous-MiB")
 		c.host.Close()
 	}
 }
 
-// private is the memory that a program of the cage shares with nobody, in bytes.
-func (c *cage) private(t testing.TB, program string) int {
+// memory is what a program of the cage shares with nobody, and what of it is no
+// part of its file, in bytes.
+func (c *cage) memory(t testing.TB, program string) (private, anonymous int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", c.pid(t, program)))
 	must(t, err)
-	sum := 0
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
-		if fields[0] == "Private_Clean:" || fields[0] == "Private_Dirty:" {
-			kib, err := strconv.Atoi(fields[1])
-			must(t, err)
-			sum += kib << 10
+		kib, _ := strconv.Atoi(fields[1])
+		switch fields[0] {
+		case "Private_Clean:", "Private_Dirty:":
+			private += kib << 10
+		case "Anonymous:":
+			anonymous += kib << 10
 		}
 	}
-	return sum
+	return private, anonymous
 }
 
 func median(list []time.Duration) time.Duration {

@@ -131,6 +131,30 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// Many tasks need a plugin that cannot be started: it is tried twice in all.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			for {
+				_, err := c.ask(t, "exits", titled(""), nil)
+				if !errors.Is(err, fault.ErrGone) {
+					t.Errorf("%v", err)
+				}
+				if err == nil || errors.Is(err, plugins.ErrCrashed) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := c.starts.Load(); n != 2 {
+		t.Errorf("it was started %d times", n)
+	}
+}
+
 // Warm says of each that failed why.
 func TestWarm(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +71,7 @@ type cage struct {
 	dir     string // of the beasts; in the argv of all that they start
 	sockets string
 	sum     []byte // that the beasts must have
+	starts  atomic.Int64
 }
 
 func newCage(t testing.TB) *cage {
@@ -84,8 +86,12 @@ func newCage(t testing.TB) *cage {
 	c.sockets, err = os.MkdirTemp("", "s") // short, as a socket's path must be
 	must(t, err)
 	c.host = plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Sockets: c.sockets,
-		Env: func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
+		Start: func(argv ...string) (*exec.Cmd, func(), error) {
+			c.starts.Add(1)
+			return launcher.Command(argv...)
+		},
+		Sockets: c.sockets,
+		Env:     func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
 		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
 			switch {
 			case kind == plugins.KindProvider && name == "claude":

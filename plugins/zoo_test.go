@@ -3,6 +3,7 @@ package plugins_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -281,16 +282,21 @@ func TestChecksum(t *testing.T) {
 	must(t, err)
 }
 
-// Nothing of coven's own environment reaches a plugin.
+// Nothing of coven's own environment reaches a plugin, nor its standard input.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("COVEN_TEST_SECRET", "s3cr3t")
+	stdin, typed, err := os.Pipe()
+	must(t, err)
+	before := os.Stdin
+	os.Stdin = stdin
+	defer func() { os.Stdin = before; _, _ = stdin.Close(), typed.Close() }()
 	c := newCage(t)
 	got, err := c.ask(t, "environment", titled(""), nil)
 	must(t, err)
 	if strings.Contains(got.Summary, "s3cr3t") || !strings.Contains(got.Summary, "LANG=C.UTF-8") {
 		t.Errorf("its environment:\n%s", got.Summary)
 	}
-	known := []string{"PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
+	known := []string{"STDIN=/dev/null\n", "PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
 	certificate := false
 	for line := range strings.Lines(got.Summary) {
 		fits := certificate
