@@ -75,20 +75,20 @@ func (h *house) registry() (*registry.Registry, error) {
 }
 
 // needsOf are the plugins that a grimoire can need, with the provider of a run.
-func needsOf(g *grimoires.Grimoire, provider string) []registry.Need {
-	needs := []registry.Need{{Kind: plugins.KindProvider, Name: provider}}
+func needsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
+	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
 	for s := range g.All() {
 		if s.Agent != nil && s.Agent.Provider != "" {
-			needs = append(needs, registry.Need{Kind: plugins.KindProvider, Name: s.Agent.Provider})
+			needs = append(needs, plugins.Need{Kind: plugins.KindProvider, Name: s.Agent.Provider})
 		}
 		for _, j := range s.Reviewers() {
-			needs = append(needs, registry.Need{Kind: plugins.KindReviewer, Name: j.Plugin})
+			needs = append(needs, plugins.Need{Kind: plugins.KindReviewer, Name: j.Plugin})
 		}
 		if s.AgentLoop != nil {
-			needs = append(needs, registry.Need{Kind: plugins.KindArbiter, Name: s.AgentLoop.Arbiter.Plugin})
+			needs = append(needs, plugins.Need{Kind: plugins.KindArbiter, Name: s.AgentLoop.Arbiter.Plugin})
 		}
 	}
-	slices.SortFunc(needs, func(a, b registry.Need) int {
+	slices.SortFunc(needs, func(a, b plugins.Need) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(needs)
@@ -96,7 +96,7 @@ func needsOf(g *grimoires.Grimoire, provider string) []registry.Need {
 
 // needsOfJobs are the plugins that jobs can need. What is wrong with a grimoire is
 // said when its job begins.
-func (h *house) needsOfJobs(todo []job, grimoire, provider string) []registry.Need {
+func (h *house) needsOfJobs(todo []job, grimoire, provider string) []plugins.Need {
 	provider = cmp.Or(provider, h.config.Provider)
 	needs := needsOf(&grimoires.Grimoire{}, provider)
 	for _, j := range todo {
@@ -118,7 +118,7 @@ func (h *house) needsOfJobs(todo []job, grimoire, provider string) []registry.Ne
 }
 
 // needsOfSession are the plugins that a session's frozen plan can need.
-func needsOfSession(dir string) ([]registry.Need, error) {
+func needsOfSession(dir string) ([]plugins.Need, error) {
 	frozen, err := session.Plan(dir)
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func needsOfSession(dir string) ([]registry.Need, error) {
 }
 
 // mayRun says whether plugins may run: it resolves each, and starts none.
-func (h *house) mayRun(needs []registry.Need) error {
+func (h *house) mayRun(needs []plugins.Need) error {
 	_, err := h.unfit(needs)
 	return err
 }
 
 // unfit are those of the plugins that a person could trust now, and the reasons
 // of all that may not run.
-func (h *house) unfit(needs []registry.Need) ([]registry.Plugin, error) {
+func (h *house) unfit(needs []plugins.Need) ([]registry.Plugin, error) {
 	r, err := h.registry()
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func trustable(err error) (registry.Plugin, bool) {
 
 // admitPlugins says whether plugins may run. On a terminal it asks about those
 // that only need a person's trust.
-func (h *house) admitPlugins(ctx context.Context, needs []registry.Need) error {
+func (h *house) admitPlugins(ctx context.Context, needs []plugins.Need) error {
 	wanting, err := h.unfit(needs)
 	if err == nil || len(wanting) == 0 || !h.app.interactive {
 		return err

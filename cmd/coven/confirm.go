@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/plugins"
 )
 
 // consent says whether the run may begin: its plugins may run, and nobody who is
@@ -16,7 +16,7 @@ import (
 func (o *runOptions) consent(ctx context.Context, h *house, todo []job, limit budget.Amount) (bool, error) {
 	admit := h.admitPlugins
 	if o.json {
-		admit = func(_ context.Context, needs []registry.Need) error { return h.mayRun(needs) }
+		admit = func(_ context.Context, needs []plugins.Need) error { return h.mayRun(needs) }
 	}
 	if err := admit(ctx, h.needsOfJobs(todo, o.grimoire, o.provider)); err != nil {
 		return false, err

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -227,6 +228,9 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 
 // work runs a session to its next end and shows it.
 func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
+	// It starts while the worktree is made; what is wrong with it is said when an
+	// agent needs it.
+	go func() { _ = d.engine.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: plan.Provider}) }()
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
 		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,

@@ -55,12 +55,6 @@ const (
 	Misnamed  State = "misnamed"
 )
 
-// Need is a plugin that something needs.
-type Need struct {
-	Kind plugins.Kind
-	Name string
-}
-
 // Plugin is a plugin that was found.
 type Plugin struct {
 	Kind     plugins.Kind // empty, as Name: misnamed
@@ -192,9 +186,9 @@ func (r *Registry) list(all bool) ([]Plugin, error) {
 
 // names are the plugins that are there under their names, and the files that
 // nearly are.
-func (r *Registry) names(places []place) (needs []Need, strays []Plugin, err error) {
+func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin, err error) {
 	for _, s := range r.options.Shipped {
-		needs = append(needs, Need{s.Kind, s.Name})
+		needs = append(needs, plugins.Need{Kind: s.Kind, Name: s.Name})
 	}
 	for _, p := range places {
 		entries, err := os.ReadDir(p.dir)
@@ -203,13 +197,13 @@ func (r *Registry) names(places []place) (needs []Need, strays []Plugin, err err
 		}
 		for _, e := range entries {
 			if m := idRE.FindStringSubmatch(e.Name()); m != nil {
-				needs = append(needs, Need{plugins.Kind(m[1]), m[2]})
+				needs = append(needs, plugins.Need{Kind: plugins.Kind(m[1]), Name: m[2]})
 			} else if strings.HasPrefix(e.Name(), prefix) && p.from != FromPath {
 				strays = append(strays, Plugin{From: p.from, File: filepath.Join(p.dir, e.Name()), State: Misnamed, Detail: misnamed(e.Name())})
 			}
 		}
 	}
-	order := func(a, b Need) int {
+	order := func(a, b plugins.Need) int {
 		return cmp.Or(cmp.Compare(slices.Index(plugins.Kinds(), a.Kind), slices.Index(plugins.Kinds(), b.Kind)), cmp.Compare(a.Name, b.Name))
 	}
 	slices.SortFunc(needs, order)
@@ -230,7 +224,7 @@ func misnamed(file string) string {
 
 // find returns the plugins of one kind and name, the one that hides the others
 // first.
-func (r *Registry) find(places []place, n Need) []Plugin {
+func (r *Registry) find(places []place, n plugins.Need) []Plugin {
 	var found []Plugin
 	for _, at := range places {
 		file := filepath.Join(at.dir, fileOf(n.Kind, n.Name))
@@ -260,7 +254,7 @@ func (r *Registry) Find(kind plugins.Kind, name string) (Plugin, error) {
 		return Plugin{}, err
 	}
 	if slices.Contains(plugins.Kinds(), kind) && nameRE.MatchString(name) {
-		if found := r.find(r.places(), Need{kind, name}); len(found) > 0 {
+		if found := r.find(r.places(), plugins.Need{Kind: kind, Name: name}); len(found) > 0 {
 			r.judge(&found[0], lock)
 			return found[0], nil
 		}
