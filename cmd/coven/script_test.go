@@ -77,6 +77,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"outcome":   cmdOutcome,
 		"once":      cmdOnce,
 		"hasten":    cmdHasten,
+		"zoo":       animals.put,
+		"extinct":   cmdExtinct,
 	}
 }
 
