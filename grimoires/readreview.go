@@ -58,12 +58,20 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 	}
 	if k.Steps.Set() {
 		s.AgentLoop.Steps = r.inner(n, k.Steps, depth+1)
+		for i, inner := range s.AgentLoop.Steps {
+			if i < len(k.Steps.Value) && slices.Contains(roundLeaves(), inner.Name) {
+				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q has a part %q of its own", s.Name, inner.Name), "give the step another name")
+			}
+		}
 	}
 	if slices.ContainsFunc(s.AgentLoop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
 		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: an agent-loop is ended by its reviewers", s.Name), "put it into a loop of its own")
 	}
 	return s
 }
+
+// roundLeaves are what the parts of a round are called after its steps.
+func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 
 // iterations is how often a loop runs at most.
 func (r *reader) iterations(n yamldoc.At[int]) int {
