@@ -48,7 +48,7 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 		MaxIterations: r.iterations(k.MaxIterations), OnMaxIterations: onMaxIterations(k.OnMaxIterations), Patience: k.Patience.Value,
 	}
 	if k.Arbiter.Set() {
-		s.AgentLoop.Arbiter = r.judge(k.Arbiter, s.Name, ArbiterPrompt)
+		s.AgentLoop.Arbiter = r.judge(k.Arbiter, s.Name, "arbiter", ArbiterPrompt)
 	}
 	if k.Patience.Set() && (k.Patience.Value < 1 || k.Patience.Value > maxIterations) {
 		r.doc.Fail(k.Patience, fmt.Sprintf("patience must be 1 to %d", maxIterations), "")
@@ -94,7 +94,7 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 	}
 	var all []Judge
 	for _, n := range nodes.Value {
-		j := r.judge(n, step, ReviewPrompt)
+		j := r.judge(n, step, "reviewer", ReviewPrompt)
 		if slices.ContainsFunc(all, func(other Judge) bool { return other.Name == j.Name }) {
 			r.doc.Fail(n, fmt.Sprintf("there are two reviewers %q", j.Name), "give one of them another name")
 		}
@@ -105,13 +105,14 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 
 // judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is
 // what an agent is given that judges.
-func (r *reader) judge(n yamldoc.Node, step, prompt string) Judge {
+func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	var k judgeKeys
 	if n.IsMap() {
 		r.doc.DecodeNode(n, &k)
 	} else {
 		r.doc.DecodeNode(n, &k.Plugin)
 	}
+	r.use(kind, k.Plugin)
 	j := Judge{Name: k.Name.Or(k.Plugin.Value), Plugin: k.Plugin.Value, Prompt: k.Prompt.Value}
 	switch {
 	case !k.Plugin.Set():
