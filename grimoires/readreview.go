@@ -116,6 +116,7 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	j := Judge{Name: k.Name.Or(k.Plugin.Value), Plugin: k.Plugin.Value, Prompt: k.Prompt.Value}
 	switch {
 	case !k.Plugin.Set():
+		r.doc.Fail(n, fmt.Sprintf("the step %q has a judge without a plugin", step), "plugin: agent")
 	case !pluginRE.MatchString(j.Plugin):
 		r.doc.Fail(k.Plugin, fmt.Sprintf("%q cannot be the name of a plugin", j.Plugin), "small letters, digits and -, the first a letter or digit")
 	case !nameRE.MatchString(j.Name):
