@@ -101,11 +101,11 @@ func TestParseReviewErrors(t *testing.T) {
 func TestReviewPrompts(t *testing.T) {
 	l, _ := files(t, nil)
 	for step, want := range map[string]string{
-		`type: review, reviewers: [{plugin: agent, prompt: "Look\n{{.nope}}"}]`:             `nope`,
-		`type: review, reviewers: [{plugin: style, prompt: reveiw}]`:                         `unknown prompt 'reveiw' (did you mean 'review'?)`,
+		`type: review, reviewers: [{plugin: agent, prompt: "Look\n{{.nope}}"}]`:                `nope`,
+		`type: review, reviewers: [{plugin: style, prompt: reveiw}]`:                           `unknown prompt 'reveiw' (did you mean 'review'?)`,
 		`type: agent-loop, reviewers: [agent], arbiter: {plugin: agent, prompt: is-actonable}`: `unknown prompt 'is-actonable' (did you mean 'is-actionable'?)`,
-		`type: agent-loop, reviewers: [agent], fix: "Mend\n{{.input.nope}}"`:                `there is no input "nope"`,
-		`type: agent-loop, reviewers: [agent], fix: aply-review`:                            `unknown prompt 'aply-review' (did you mean 'apply-review'?)`,
+		`type: agent-loop, reviewers: [agent], fix: "Mend\n{{.input.nope}}"`:                   `there is no input "nope"`,
+		`type: agent-loop, reviewers: [agent], fix: aply-review`:                               `unknown prompt 'aply-review' (did you mean 'apply-review'?)`,
 	} {
 		all, err := l.ValidateFile("x/g.yaml", []byte(one("name: a, "+step)))
 		if err != nil || len(all) != 1 || len(all[0].Problems) != 1 || all[0].Problems[0].Line != 3 || !strings.Contains(all[0].Problems[0].Error.Error(), want) {
