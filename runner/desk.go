@@ -102,7 +102,11 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 		start.Conversation = uuid.NewString()
 	}
 	for {
+		if wait := d.account.reached(); wait != nil {
+			return services.Answer{}, wait
+		}
 		report, err := d.run(ctx, start, ask.Model)
+		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
 		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
 			return services.Answer{}, wait
 		}

@@ -233,6 +233,22 @@ func (s *spending) waits() *Wait {
 	return s.wait
 }
 
+// reached is the budget of which nothing is left for an agent, nil while there is:
+// a leaf whose judges ask agents begins all the same, for those that ask none.
+func (s *spending) reached() *Wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.budgets {
+		if used := b.used.Add(s.now); b.Max.Reached(used) != "" {
+			return spent(b.Budget, b.Max.Reached(used), b.Max.Like(used))
+		}
+	}
+	if text := s.workshop.Purse.Reached(); text != "" {
+		return purseSpent(text)
+	}
+	return nil
+}
+
 // total is what the leaf has used, its time in this process left out.
 func (s *spending) total() budget.Amount {
 	s.mu.Lock()
