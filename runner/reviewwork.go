@@ -29,8 +29,9 @@ func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	if len(change.Files) == 0 {
-		return Result{OK: true, Output: "there is no change to review", Tree: change.Tree}, nil
+	if len(change.Files) == 0 { // nobody may take that for a review that passed
+		const none = "there is no change to review"
+		return Result{OK: true, Output: none, Tree: change.Tree}, w.warn(c.Path, none)
 	}
 	if change.Truncated != "" {
 		if err := w.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
