@@ -9,6 +9,9 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
+# Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
+CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
+
 .PHONY: build test e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
@@ -17,8 +20,10 @@ build: ## build bin/coven
 test: ## every test, the real Claude Code and Qwen Code CLIs included where npm can bring them
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
 	@.ci/qwen $(TOOLS) || echo "The real Qwen Code CLI is not here (no npm, or no registry): its tests are skipped."
-	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen \
-		$(GO) test -timeout 20m $(TESTFLAGS) ./...
+	$(CLIS) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+stories: ## those that make test leaves out with TESTFLAGS=-race: the real CLIs, and the original's scenarios
+	$(CLIS) $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal)$$' ./cmd/coven
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
