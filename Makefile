@@ -12,7 +12,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 # Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build test e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build test stories e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
