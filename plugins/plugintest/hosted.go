@@ -1,0 +1,277 @@
+package plugintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// hosted are the cases of every kind in which coven's own host runs the plugin.
+func hosted() []testcase {
+	return []testcase{
+		{"ready", "coven's host starts it, and it answers a first call", answersFirst},
+		{"two at once", "calls at the same time do not wait for each other", answersTwo},
+		{"cancellation", "a call that was cancelled ends, what it asked of coven ends with it, and the next call is answered", heedsCancel},
+	}
+}
+
+// endurance are the last cases: the plugin has worked for a while then.
+func endurance() []testcase {
+	return []testcase{
+		{"many calls", "its memory, its files and its threads do not grow with each call", endures},
+		{"hang-up", "when coven's host ends it, nothing of it is left", hangsUp},
+	}
+}
+
+// call makes a simple call of the plugin's kind.
+func (s *suite) call(ctx context.Context, host services.Services) error {
+	return s.within(ctx, func(ctx context.Context) error {
+		switch s.kind {
+		case plugins.KindReviewer:
+			_, err := s.review(ctx, s.simple(), host)
+			return err
+		case plugins.KindArbiter:
+			_, err := s.decide(ctx, question(), host)
+			return err
+		case plugins.KindProvider:
+			_, err := s.command(ctx, request())
+			return err
+		}
+		return s.turn(ctx, turn(), func(model.Event) error { return nil })
+	})
+}
+
+// services are coven as a plugin of this kind finds it in the suite: with an agent
+// that is content.
+func (s *suite) services() *Services {
+	answer := "All is well.\n\n```json\n{\"verdict\": \"pass\", \"findings\": [], \"summary\": \"nothing to say\"}\n```\n"
+	if s.kind == plugins.KindArbiter {
+		answer = "Enough.\n\n```json\n{\"continue\": false, \"reason\": \"nothing is left to mend\"}\n```\n"
+	}
+	return &Services{Answers: []services.Answer{{Text: answer, Conversation: "c1"}}}
+}
+
+// working skips cases for which the plugin would have to work, and does not.
+func (s *suite) working() error {
+	if !s.passed("ready") {
+		return skipf("it does not answer")
+	}
+	return nil
+}
+
+func answersFirst(ctx context.Context, s *suite) error {
+	err := s.call(ctx, s.services())
+	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, fault.ErrGone) && !errors.Is(err, fault.ErrInvalid) {
+		return skipf("its model API could not be asked: %v", err)
+	}
+	return err
+}
+
+// answersTwo holds one call at its first request, if it makes any, and makes seven
+// others meanwhile.
+func answersTwo(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan struct{})
+	held := s.services()
+	held.Before = func(ctx context.Context, _ string) error {
+		select {
+		case <-free:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	first := make(chan error, 1)
+	go func() { first <- s.call(ctx, held) }()
+	const others = 7
+	done := make(chan error, others)
+	for range others {
+		go func() { done <- s.call(ctx, s.services()) }()
+	}
+	for range others {
+		if err := <-done; err != nil {
+			return fmt.Errorf("eight calls at the same time: %w", err)
+		}
+	}
+	close(free)
+	return <-first
+}
+
+// Of a call that was cancelled.
+const (
+	cancelled  = 20              // calls
+	cancelTime = 5 * time.Second // until a call has ended, and its requests with it
+)
+
+func heedsCancel(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	var open sync.WaitGroup // requests that wait
+	for i := range cancelled {
+		within, cancel := context.WithCancel(ctx)
+		asked := make(chan struct{}, 1)
+		host := s.services()
+		host.Before = func(ctx context.Context, _ string) error {
+			open.Add(1)
+			defer open.Done()
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.call(within, host) }()
+		timer := time.NewTimer(time.Duration(i) * 5 * time.Millisecond) // at different places of its work
+		over := false
+		select {
+		case <-asked:
+		case <-timer.C:
+		case <-done:
+			over = true
+		}
+		timer.Stop()
+		cancel()
+		if !over && !soon(func() { <-done }) {
+			return fmt.Errorf("a call has not ended %v after it was cancelled", cancelTime)
+		}
+	}
+	if !soon(open.Wait) {
+		return fmt.Errorf("what it asked of coven in a call has not ended %v after the call was cancelled", cancelTime)
+	}
+	if err := s.call(ctx, s.services()); err != nil {
+		return fmt.Errorf("the call after %d that were cancelled: %w", cancelled, err)
+	}
+	return nil
+}
+
+// soon reports whether f returns in the time that a cancelled call may take.
+func soon(f func()) bool {
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	timer := time.NewTimer(cancelTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Of many calls.
+const (
+	warmUp      = 60
+	calls       = 300
+	moreBytes   = 48 << 20 // more would be 160 KiB for each call
+	moreFiles   = 30
+	moreThreads = 60
+)
+
+func endures(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	repeat := func(n int) error {
+		for i := range n {
+			if err := s.call(ctx, s.services()); err != nil {
+				return fmt.Errorf("call %d: %w", i+1, err)
+			}
+		}
+		return nil
+	}
+	if err := repeat(warmUp); err != nil {
+		return err
+	}
+	before, seen := usageOf(s.home.mark())
+	if err := repeat(calls); err != nil {
+		return err
+	}
+	if seen != nil {
+		return skipf("it answers; %v", seen)
+	}
+	after, err := usageOf(s.home.mark())
+	switch {
+	case err != nil:
+		return err
+	case after.bytes-before.bytes > moreBytes:
+		return fmt.Errorf("%d calls made it %d MiB larger: from %d to %d", calls, (after.bytes-before.bytes)>>20, before.bytes>>20, after.bytes>>20)
+	case after.files-before.files > moreFiles:
+		return fmt.Errorf("%d calls left it with %d more open files", calls, after.files-before.files)
+	case after.threads-before.threads > moreThreads:
+		return fmt.Errorf("%d calls left it with %d more threads", calls, after.threads-before.threads)
+	}
+	return nil
+}
+
+func hangsUp(_ context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	defer s.restart()
+	s.plugin().Close()
+	if left := s.home.left(); len(left) > 0 {
+		return fmt.Errorf("it has left %s in the directory for sockets", strings.Join(left, ", "))
+	}
+	pids, err := marked(s.home.mark())
+	if err != nil {
+		return skipf("it has left no socket; %v", err)
+	}
+	if len(pids) > 0 {
+		return fmt.Errorf("it has left processes: %v", pids)
+	}
+	return nil
+}
+
+// review asks the plugin.
+func (s *suite) review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+	r, err := s.plugin().Reviewer(ctx)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	return r.Review(ctx, change, host)
+}
+
+func (s *suite) decide(ctx context.Context, q arbiter.Question, host services.Services) (arbiter.Decision, error) {
+	if q.Options == nil {
+		q.Options = s.options.With
+	}
+	a, err := s.plugin().Arbiter(ctx)
+	if err != nil {
+		return arbiter.Decision{}, err
+	}
+	return a.Decide(ctx, q, host)
+}
+
+func (s *suite) command(ctx context.Context, req provider.Request) (provider.Command, error) {
+	p, err := s.plugin().Provider(ctx)
+	if err != nil {
+		return provider.Command{}, err
+	}
+	return p.Command(ctx, req)
+}
+
+func (s *suite) turn(ctx context.Context, req model.Request, emit func(model.Event) error) error {
+	m, err := s.plugin().Model(ctx)
+	if err != nil {
+		return err
+	}
+	return m.Turn(ctx, req, emit)
+}
