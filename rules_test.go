@@ -85,6 +85,10 @@ var imports = map[string][]string{
 	"internal/yamldoc":    {"internal/suggest"},
 
 	"examples/demo": {"internal/fakeapi", "internal/fakeclaude"},
+	// Modules of their own, which see of coven what everybody sees.
+	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/provider-runbook": {"plugins", "plugins/fault", "plugins/provider"},
+	"examples/plugins/reviewer-govet":   {"plugins", "plugins/fault", "plugins/reviewer", "plugins/services"},
 }
 
 // vague are names that say nothing of what is inside.
