@@ -24,7 +24,7 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission",
 		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
+		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
 	"runner": {
 		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/ledger",
