@@ -68,7 +68,7 @@ func TestConformance(t *testing.T) {
 	for _, name := range examples(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := plugintest.Options{Ready: 2 * time.Minute, Answer: 2 * time.Minute}
+			o := plugintest.Options{Ready: 2 * time.Minute, Answer: 2 * time.Minute, End: time.Minute}
 			if name == "provider-runbook" {
 				o.Transcript = []byte("started\tc1\ncall\t1\techo a\\nb\nresult\t1\t0\ta\\nb\ndone\tok\tI have run it.\n")
 			}

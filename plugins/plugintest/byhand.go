@@ -22,7 +22,7 @@ func byHand() []testcase {
 		{"version", "of the versions that coven offers it takes one that it knows, and never one that it does not", choosesVersion},
 		{"tls", "it speaks only to who holds the certificate that it was started with", wantsTLS},
 		{"health", "its health service says of \"plugin\" that it serves", isHealthy},
-		{"shutdown", "asked to end, it has ended within 2 seconds, and has left no process and no socket", shutsDown},
+		{"shutdown", "asked to end, it has ended soon (2 seconds), and has left no process and no socket", shutsDown},
 	}
 }
 
@@ -32,9 +32,9 @@ func refusesHands(ctx context.Context, s *suite) error {
 		return err
 	}
 	defer s.end(p)
-	line, _, err := p.line(ctx, refuseTime)
+	line, _, err := p.line(ctx, s.options.ready())
 	if err == nil {
-		err = p.ended(ctx, refuseTime)
+		err = p.ended(ctx, s.options.ready())
 	}
 	switch {
 	case err != nil:
@@ -68,7 +68,7 @@ func (s *suite) serve(ctx context.Context, offered string) (*served, error) {
 	}
 	line, ok, err := p.line(ctx, s.options.ready())
 	if err == nil && !ok {
-		if err = p.ended(ctx, refuseTime); err == nil {
+		if err = p.ended(ctx, s.options.ready()); err == nil {
 			err = fmt.Errorf("it ended with exit code %d and printed no line%s", p.code, p.said())
 		}
 	}
@@ -210,7 +210,7 @@ func shutsDown(ctx context.Context, s *suite) error {
 	defer cancel()
 	// The answer may be lost: the plugin ends meanwhile.
 	said := conn.Invoke(within, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
-	if err := p.ended(ctx, endTime); err != nil {
+	if err := p.ended(ctx, s.options.end()); err != nil {
 		if said != nil {
 			err = fmt.Errorf("%w; Shutdown said: %w", err, said)
 		}

@@ -37,8 +37,7 @@ func decisions() []testcase {
 			host := s.services()
 			host.Before = refuse
 			return spoken(s.within(ctx, func(ctx context.Context) error {
-				_, err := s.decide(ctx, question(), host)
-				return err
+				return s.decide(ctx, question(), host)
 			}))
 		}},
 	}
@@ -77,8 +76,7 @@ func decided(adapt func(q *arbiter.Question)) func(context.Context, *suite) erro
 			adapt(&q)
 		}
 		return s.within(ctx, func(ctx context.Context) error {
-			_, err := s.decide(ctx, q, s.services())
-			return err
+			return s.decide(ctx, q, s.services())
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coven-run/coven/plugins"
@@ -39,11 +39,9 @@ func (s *suite) call(ctx context.Context, host services.Services) error {
 	return s.within(ctx, func(ctx context.Context) error {
 		switch s.kind {
 		case plugins.KindReviewer:
-			_, err := s.review(ctx, s.simple(), host)
-			return err
+			return s.review(ctx, s.simple(), host)
 		case plugins.KindArbiter:
-			_, err := s.decide(ctx, question(), host)
-			return err
+			return s.decide(ctx, question(), host)
 		case plugins.KindProvider:
 			_, err := s.command(ctx, request())
 			return err
@@ -112,49 +110,22 @@ func answersTwo(ctx context.Context, s *suite) error {
 	return <-first
 }
 
-// Of a call that was cancelled.
-const (
-	cancelled  = 20              // calls
-	cancelTime = 5 * time.Second // until a call has ended, and its requests with it
-)
+// cancelled is how many calls are cancelled.
+const cancelled = 20
 
 func heedsCancel(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
 	}
-	var open sync.WaitGroup // requests that wait
+	var open atomic.Int64 // requests that wait
 	for i := range cancelled {
-		within, cancel := context.WithCancel(ctx)
-		asked := make(chan struct{}, 1)
-		host := s.services()
-		host.Before = func(ctx context.Context, _ string) error {
-			open.Add(1)
-			defer open.Done()
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}
-		done := make(chan error, 1)
-		go func() { done <- s.call(within, host) }()
-		timer := time.NewTimer(time.Duration(i) * 5 * time.Millisecond) // at different places of its work
-		over := false
-		select {
-		case <-asked:
-		case <-timer.C:
-		case <-done:
-			over = true
-		}
-		timer.Stop()
-		cancel()
-		if !over && !soon(func() { <-done }) {
-			return fmt.Errorf("a call has not ended %v after it was cancelled", cancelTime)
+		after := time.Duration(i) * 5 * time.Millisecond // at different places of its work
+		if !s.cancel(ctx, after, &open) {
+			return fmt.Errorf("a call has not ended %v after it was cancelled", s.options.end())
 		}
 	}
-	if !soon(open.Wait) {
-		return fmt.Errorf("what it asked of coven in a call has not ended %v after the call was cancelled", cancelTime)
+	if !s.soon(ctx, func() bool { return open.Load() == 0 }) {
+		return fmt.Errorf("what it asked of coven in a call has not ended %v after the call was cancelled", s.options.end())
 	}
 	if err := s.call(ctx, s.services()); err != nil {
 		return fmt.Errorf("the call after %d that were cancelled: %w", cancelled, err)
@@ -162,18 +133,61 @@ func heedsCancel(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// soon reports whether f returns in the time that a cancelled call may take.
-func soon(f func()) bool {
-	done := make(chan struct{})
-	go func() { f(); close(done) }()
-	timer := time.NewTimer(cancelTime)
+// cancel makes a call and cancels it after a while, or as soon as it asks something
+// of coven; that is not answered. It reports whether the call ended then.
+func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.Int64) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked := make(chan struct{}, 1)
+	host := s.services()
+	host.Before = func(ctx context.Context, _ string) error {
+		open.Add(1)
+		defer open.Add(-1)
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.call(ctx, host) // that it was cancelled
+	}()
+	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
-	case <-done:
-		return true
+	case <-asked:
 	case <-timer.C:
-		return false
+	case <-ended:
 	}
+	cancel()
+	return s.soon(context.WithoutCancel(ctx), func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// soon reports whether something comes to hold in the time that an end may take.
+func (s *suite) soon(ctx context.Context, holds func() bool) bool {
+	timer, ticker := time.NewTimer(s.options.end()), time.NewTicker(5*time.Millisecond)
+	defer timer.Stop()
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-timer.C:
+			return holds()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // Of many calls: how many are made unless they take too long, and what may have
@@ -252,24 +266,26 @@ func hangsUp(_ context.Context, s *suite) error {
 	return nil
 }
 
-// review asks the plugin.
-func (s *suite) review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+// review asks the plugin. What it answers has been checked by the host.
+func (s *suite) review(ctx context.Context, change reviewer.Change, host services.Services) error {
 	r, err := s.plugin().Reviewer(ctx)
 	if err != nil {
-		return reviewer.Review{}, err
+		return err
 	}
-	return r.Review(ctx, change, host)
+	_, err = r.Review(ctx, change, host)
+	return err
 }
 
-func (s *suite) decide(ctx context.Context, q arbiter.Question, host services.Services) (arbiter.Decision, error) {
+func (s *suite) decide(ctx context.Context, q arbiter.Question, host services.Services) error {
 	if q.Options == nil {
 		q.Options = s.options.With
 	}
 	a, err := s.plugin().Arbiter(ctx)
 	if err != nil {
-		return arbiter.Decision{}, err
+		return err
 	}
-	return a.Decide(ctx, q, host)
+	_, err = a.Decide(ctx, q, host)
+	return err
 }
 
 func (s *suite) command(ctx context.Context, req provider.Request) (provider.Command, error) {

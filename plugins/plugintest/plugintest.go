@@ -51,6 +51,7 @@ type Options struct {
 	Start      plugins.Starter   // what starts the plugin; nil: a plain process
 	Ready      time.Duration     // how long the plugin may take to start; 0: 30 seconds
 	Answer     time.Duration     // how long it may take for an answer; 0: a minute
+	End        time.Duration     // how long it, or a call that was cancelled, may take to end; 0: 2 seconds
 	Report     func(Result)      // is told each result as soon as it is known
 }
 
@@ -66,6 +67,13 @@ func (o Options) answer() time.Duration {
 		return o.Answer
 	}
 	return time.Minute
+}
+
+func (o Options) end() time.Duration {
+	if o.End > 0 {
+		return o.End
+	}
+	return 2 * time.Second
 }
 
 // The names of plugins' files.

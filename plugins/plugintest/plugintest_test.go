@@ -68,11 +68,16 @@ func TestSuite(t *testing.T) {
 		t.Run(string(tc.kind)+" "+tc.manner, func(t *testing.T) {
 			t.Parallel()
 			o := Options{
-				Args: []string{"serve", string(tc.kind), tc.manner}, Ready: time.Minute, Answer: time.Minute,
+				Args: []string{"serve", string(tc.kind), tc.manner}, Ready: time.Minute, Answer: time.Minute, End: time.Minute,
 				Transcript: []byte("say hello\nsay more\n{}\n"),
 			}
-			if slices.Contains([]string{"serial", "slow"}, tc.manner) {
-				o.Answer = 2 * time.Second // each of these keeps a call until it is cancelled
+			switch tc.manner { // these are waited for in vain
+			case "serial", "slow":
+				o.Answer = 5 * time.Second
+			case "no cookie":
+				o.Ready, o.End = 10*time.Second, 5*time.Second
+			case "deaf", "boast", "any client", "unhealthy", "stays":
+				o.End = 5 * time.Second
 			}
 			var told []Result
 			o.Report = func(r Result) { told = append(told, r) }

@@ -21,11 +21,8 @@ const (
 	cert     = "PLUGIN_CLIENT_CERT"
 )
 
-// Clean ends of a plugin that was asked to end, and of one that would not serve.
-const (
-	endTime    = 2 * time.Second
-	refuseTime = 10 * time.Second
-)
+// drain bounds how long a pipe is read that is held open by what the plugin has left.
+const drain = 2 * time.Second
 
 // process is a plugin that the suite has started by hand.
 type process struct {
@@ -42,7 +39,7 @@ func (s *suite) launch(ctx context.Context, env ...string) (*process, error) {
 	p.cmd = exec.CommandContext(ctx, s.binary, s.options.Args...)
 	p.cmd.Env = append(s.home.environment(), env...)
 	p.cmd.Stderr = p.stderr
-	p.cmd.WaitDelay = endTime // what it has started may hold its output open
+	p.cmd.WaitDelay = drain // what it has started may hold its output open
 	apart(p.cmd)
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -88,8 +88,7 @@ func (s *suite) judged(ctx context.Context, change reviewer.Change, host service
 		return err
 	}
 	judged := s.within(ctx, func(ctx context.Context) error {
-		_, err := s.review(ctx, change, host)
-		return err
+		return s.review(ctx, change, host)
 	})
 	after, err := s.repo.State()
 	if err != nil {

@@ -219,10 +219,10 @@ func (p *wrongProvider) Parse(_ context.Context, lines []byte) ([]provider.Event
 }
 
 func (p *wrongProvider) Message(_ context.Context, m provider.Message) ([]byte, error) {
-	switch {
-	case p.manner == "silent":
+	switch p.manner {
+	case "silent":
 		return nil, nil
-	case p.manner == "good":
+	case "good":
 		return nil, fmt.Errorf("it takes no messages: %w", fault.ErrUnsupported)
 	}
 	return []byte(m.Text + "\n"), nil
