@@ -20,7 +20,7 @@ import (
 // A change of a Repo is what git says of it, and making it leaves the worktree.
 func TestRepoChange(t *testing.T) {
 	t.Parallel()
-	repo := NewRepo(t, t.TempDir(), map[string]string{"a.txt": "one\ntwo\nthree\n", "b/old.txt": "1\n2\n3\n4\n5\n", "gone": "x\n"})
+	repo := NewRepo(t, t.TempDir(), map[string]string{"a.txt": "one\ntwo\nthree\n", "b/old.txt": "1\n2\n3\n4\n5\n", "gone": "nobody needs this\n"})
 	repo.Write(t, "a.txt", "one\nTWO\nthree\nfour\n")
 	repo.Write(t, "ü/new file", "x\n")
 	repo.Write(t, "binary", "\x00\xff")
