@@ -216,15 +216,26 @@ func shutsDown(ctx context.Context, s *suite) error {
 		}
 		return err
 	}
-	if left := s.home.left(); len(left) > 0 {
-		return fmt.Errorf("it has left %s in the directory for sockets", strings.Join(left, ", "))
-	}
-	pids, err := marked(s.home.mark())
-	if err != nil {
-		return skipf("it has ended and left no socket; %v", err)
-	}
-	if len(pids) > 0 {
+	return s.leaves(ctx)
+}
+
+// leaves says what the plugin has left, once its process has ended.
+func (s *suite) leaves(ctx context.Context) error {
+	var pids []int
+	var unseen error
+	gone := s.soon(ctx, func() bool {
+		pids, unseen = marked(s.home.mark())
+		return len(pids) == 0 && len(s.home.left()) == 0
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !gone && len(s.home.left()) > 0:
+		return fmt.Errorf("it has left %s in the directory for sockets", strings.Join(s.home.left(), ", "))
+	case !gone:
 		return fmt.Errorf("it has left processes: %v", pids)
+	case unseen != nil:
+		return skipf("it has ended and left no socket; %v", unseen)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -247,23 +246,13 @@ func endures(ctx context.Context, s *suite) error {
 	return nil
 }
 
-func hangsUp(_ context.Context, s *suite) error {
+func hangsUp(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
 	}
 	defer s.restart()
 	s.plugin().Close()
-	if left := s.home.left(); len(left) > 0 {
-		return fmt.Errorf("it has left %s in the directory for sockets", strings.Join(left, ", "))
-	}
-	pids, err := marked(s.home.mark())
-	if err != nil {
-		return skipf("it has left no socket; %v", err)
-	}
-	if len(pids) > 0 {
-		return fmt.Errorf("it has left processes: %v", pids)
-	}
-	return nil
+	return s.leaves(ctx)
 }
 
 // review asks the plugin. What it answers has been checked by the host.

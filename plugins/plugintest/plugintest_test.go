@@ -76,7 +76,7 @@ func TestSuite(t *testing.T) {
 				o.Answer = 5 * time.Second
 			case "no cookie":
 				o.Ready, o.End = 10*time.Second, 5*time.Second
-			case "deaf":
+			case "deaf", "orphan":
 				o.End = 5 * time.Second
 			case "boast", "any client", "unhealthy", "stays":
 				o.End = time.Second

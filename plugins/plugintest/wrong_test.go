@@ -52,8 +52,6 @@ func serve(kind plugins.Kind, manner string) {
 		os.Exit(boolCode(os.Getenv("COVEN_PLUGIN") == ""))
 	case "chatter":
 		fmt.Println("hello, I am a plugin")
-	case "chatty":
-		defer func() { _, _ = syscall.Write(1, []byte(strings.Repeat("good bye\n", 1000))) }()
 	case "elsewhere":
 		_ = os.Unsetenv(socketDir)
 	case "insecure":
@@ -138,6 +136,9 @@ func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host serv
 		review.Findings = []reviewer.Finding{{Severity: reviewer.Info, File: "../x", Message: "x"}}
 	case "deaf":
 		ctx = context.Background()
+	case "chatty": // past os.Stdout, which is not that of the process any more
+		_, _ = syscall.Write(1, []byte("1|1|unix|/nowhere|grpc|\nstill here\n"))
+		_, _ = syscall.Write(2, []byte("and here\n"))
 	case "serial":
 		r.mu.Lock()
 		defer r.mu.Unlock()
