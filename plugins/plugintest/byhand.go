@@ -22,7 +22,7 @@ func byHand() []testcase {
 		{"version", "of the versions that coven offers it takes one that it knows, and never one that it does not", choosesVersion},
 		{"tls", "it speaks only to who holds the certificate that it was started with", wantsTLS},
 		{"health", "its health service says of \"plugin\" that it serves", isHealthy},
-		{"shutdown", "asked to end, it has ended soon (2 seconds), and has left no process and no socket", shutsDown},
+		{"shutdown", "asked to end, it has ended by itself within 2 seconds, and has left no process and no socket", shutsDown},
 	}
 }
 
