@@ -159,7 +159,7 @@ func unjudged(ctx context.Context, err error, late string) (Result, error) {
 // briefly is the first line of each error that is joined in err: what a plugin has
 // printed comes in the lines after.
 func briefly(err error) []string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined here
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
 		for _, e := range joined.Unwrap() {
 			all = append(all, briefly(e)...)
