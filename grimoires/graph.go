@@ -98,7 +98,7 @@ func (b *grapher) steps(steps []Step, loop, after, outside string) {
 			b.loop(s, succeeds)
 			continue
 		case s.AgentLoop != nil:
-			b.agentLoop(s, succeeds)
+			b.agentLoop(s, succeeds, next)
 			continue
 		}
 		succeeds(s.Name, "")
@@ -157,7 +157,7 @@ func (b *grapher) exhausted(from, spent string, on OnFail, succeeds way) {
 
 // agentLoop draws an agent-loop: its node, where a round begins, and a node each
 // for the review, the arbiter and the agent that mends.
-func (b *grapher) agentLoop(s Step, succeeds way) {
+func (b *grapher) agentLoop(s Step, succeeds, next way) {
 	l := s.AgentLoop
 	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"
 	b.enter(s.Name, "round", l.Steps, 0, review)
@@ -176,7 +176,7 @@ func (b *grapher) agentLoop(s Step, succeeds way) {
 		spent += fmt.Sprintf(", or %s without fewer findings", plural(l.Patience, "round"))
 	}
 	b.exhausted(arbiter, spent, l.OnMaxIterations, succeeds)
-	b.failure(s, func(string, string) {})
+	b.failure(s, next)
 }
 
 func plural(n int, word string) string {

@@ -79,6 +79,7 @@ type reader struct {
 	names map[string]bool
 	found []template // in the order of the steps
 	wrote []template // names that steps write with output
+	uses  []Use      // in the order of the file, those of a step in the order of its keys
 	scope *scope
 }
 

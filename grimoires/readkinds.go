@@ -44,6 +44,7 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 		Provider: k.Provider.Value, Env: r.env(s.Name, k.Env), Workdir: r.workdir(k.Workdir),
 	}
 	r.doc.OneOf(k.Agent, Agents()...)
+	r.use("provider", k.Provider)
 	if k.Provider.Set() && !pluginRE.MatchString(k.Provider.Value) {
 		r.doc.Fail(k.Provider, fmt.Sprintf("%q cannot be the name of a plugin", k.Provider.Value), "small letters, digits and -, the first a letter or digit")
 	}

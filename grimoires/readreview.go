@@ -48,7 +48,7 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 		MaxIterations: r.iterations(k.MaxIterations), OnMaxIterations: onMaxIterations(k.OnMaxIterations), Patience: k.Patience.Value,
 	}
 	if k.Arbiter.Set() {
-		s.AgentLoop.Arbiter = r.judge(k.Arbiter, s.Name, ArbiterPrompt)
+		s.AgentLoop.Arbiter = r.judge(k.Arbiter, s.Name, "arbiter", ArbiterPrompt)
 	}
 	if k.Patience.Set() && (k.Patience.Value < 1 || k.Patience.Value > maxIterations) {
 		r.doc.Fail(k.Patience, fmt.Sprintf("patience must be 1 to %d", maxIterations), "")
@@ -58,12 +58,20 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 	}
 	if k.Steps.Set() {
 		s.AgentLoop.Steps = r.inner(n, k.Steps, depth+1)
+		for i, inner := range s.AgentLoop.Steps {
+			if i < len(k.Steps.Value) && slices.Contains(roundLeaves(), inner.Name) {
+				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q has a part %q of its own", s.Name, inner.Name), "give the step another name")
+			}
+		}
 	}
 	if slices.ContainsFunc(s.AgentLoop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
 		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: an agent-loop is ended by its reviewers", s.Name), "put it into a loop of its own")
 	}
 	return s
 }
+
+// roundLeaves are what the parts of a round are called after its steps.
+func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 
 // iterations is how often a loop runs at most.
 func (r *reader) iterations(n yamldoc.At[int]) int {
@@ -86,7 +94,7 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 	}
 	var all []Judge
 	for _, n := range nodes.Value {
-		j := r.judge(n, step, ReviewPrompt)
+		j := r.judge(n, step, "reviewer", ReviewPrompt)
 		if slices.ContainsFunc(all, func(other Judge) bool { return other.Name == j.Name }) {
 			r.doc.Fail(n, fmt.Sprintf("there are two reviewers %q", j.Name), "give one of them another name")
 		}
@@ -97,16 +105,18 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 
 // judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is
 // what an agent is given that judges.
-func (r *reader) judge(n yamldoc.Node, step, prompt string) Judge {
+func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	var k judgeKeys
 	if n.IsMap() {
 		r.doc.DecodeNode(n, &k)
 	} else {
 		r.doc.DecodeNode(n, &k.Plugin)
 	}
+	r.use(kind, k.Plugin)
 	j := Judge{Name: k.Name.Or(k.Plugin.Value), Plugin: k.Plugin.Value, Prompt: k.Prompt.Value}
 	switch {
 	case !k.Plugin.Set():
+		r.doc.Fail(n, fmt.Sprintf("the step %q has a judge without a plugin", step), "plugin: agent")
 	case !pluginRE.MatchString(j.Plugin):
 		r.doc.Fail(k.Plugin, fmt.Sprintf("%q cannot be the name of a plugin", j.Plugin), "small letters, digits and -, the first a letter or digit")
 	case !nameRE.MatchString(j.Name):

@@ -17,6 +17,22 @@ type Checked struct {
 	Name     string // of the grimoire or prompt
 	File     string
 	Problems []Problem // none: it is fine
+	Plugins  []Use     // that a grimoire names
+}
+
+// Use is a place where a grimoire names a plugin.
+type Use struct {
+	Kind         string // provider, reviewer or arbiter
+	Name         string
+	Line, Column int
+}
+
+// use records that a file names a plugin.
+func (r *reader) use(kind string, name text) {
+	if name.Set() && pluginRE.MatchString(name.Value) {
+		line, column := r.doc.Where(name)
+		r.uses = append(r.uses, Use{kind, name.Value, line, column})
+	}
 }
 
 // Problem is what is wrong in a file, or with its being there.
@@ -111,7 +127,9 @@ func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 		v.blame(v.file("matchers", "", file), (&Matchers{}).read(file, data, known))
 	default:
 		_, _, err := l.load(name, file, file, data)
-		v.blame(v.file("grimoire", name, file), err)
+		c := v.file("grimoire", name, file)
+		c.Plugins = usesOf(file, data)
+		v.blame(c, err)
 	}
 	return v.all(), nil
 }
@@ -180,6 +198,7 @@ func (v *validation) grimoire(name string) {
 		return
 	}
 	c := v.file("grimoire", name, fileOf(name, label))
+	c.Plugins = usesOf(c.File, data)
 	_, p, err := v.library.load(name, c.File, label, data)
 	if p != nil {
 		for _, name := range sortedNames(p.byName) {
@@ -187,6 +206,15 @@ func (v *validation) grimoire(name string) {
 		}
 	}
 	v.blame(c, err)
+}
+
+// usesOf are the plugins that the file of a grimoire names.
+func usesOf(file string, data []byte) []Use {
+	r, _, err := read(file, data)
+	if err != nil {
+		return nil // it is no YAML: that is said elsewhere
+	}
+	return r.uses
 }
 
 // prompt looks at a prompt by itself, unless a grimoire has led there.

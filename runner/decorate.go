@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
@@ -194,7 +195,9 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := t.step.Run(ctx, s)
 	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
 		out.Verdict, out.Result.OK = Failed, false
-		out.Result.Error, out.Result.ErrorType = over.Error(), "timeout"
+		if out.Result.ErrorType = "timeout"; !strings.HasPrefix(out.Result.Error, over.Error()) {
+			out.Result.Error = over.Error() // the leaf may say who was late
+		}
 		return out, nil
 	}
 	return out, err

@@ -46,6 +46,14 @@ func fate(seed int) func(runner.Call) (runner.Result, error) {
 		if !r.OK {
 			r.Error = "no"
 		}
+		switch {
+		case c.Review != nil && n%3 == 1:
+			r = found(int(n%4)+1, int(n%5))
+		case c.Arbiter != nil && r.OK:
+			r.Decided, r.Continue = true, n%4 != 0
+		case c.Agent != nil:
+			r.Agent = "build"
+		}
 		return r, nil
 	}
 }
@@ -53,13 +61,17 @@ func fate(seed int) func(runner.Call) (runner.Result, error) {
 // grimoire draws steps of every kind, nested, with conditions and retries.
 func grimoire(t *rapid.T) string {
 	n := 0
-	var steps func(depth int, indent string) string
-	steps = func(depth int, indent string) string {
+	atMost := func(line func(string, ...any)) {
+		line("max_iterations: %d", rapid.IntRange(1, 3).Draw(t, "iterations"))
+		line("on_max_iterations: %s", rapid.SampledFrom([]string{"continue", "continue", "block", "fail"}).Draw(t, "on_max"))
+	}
+	var steps func(depth int, exits bool, indent string) string
+	steps = func(depth int, exits bool, indent string) string {
 		var b strings.Builder
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
 			n++
-			name, kind := fmt.Sprintf("s%d", n), rapid.SampledFrom([]string{"script", "agent", "loop"}).Draw(t, "kind")
-			if depth == 3 && kind == "loop" {
+			name, kind := fmt.Sprintf("s%d", n), rapid.SampledFrom([]string{"script", "agent", "loop", "review", "agent-loop"}).Draw(t, "kind")
+			if depth == 3 && strings.HasSuffix(kind, "loop") {
 				kind = "script"
 			}
 			fmt.Fprintf(&b, "%s- name: %s\n%s  type: %s\n", indent, name, indent, kind)
@@ -71,7 +83,7 @@ func grimoire(t *rapid.T) string {
 			if rapid.IntRange(0, 3).Draw(t, "when") == 0 {
 				line(`when: "{{.previous.failed}}"`)
 			}
-			if depth > 0 && rapid.Bool().Draw(t, "exits") {
+			if exits && rapid.Bool().Draw(t, "exits") {
 				line("on_success: exit_loop")
 			}
 			switch kind {
@@ -82,14 +94,26 @@ func grimoire(t *rapid.T) string {
 				line(`input: {x: "{{.previous.output}}"}`)
 				line("prompt: |\n%s    {{.input.x}}\n%s    {{.loop_entry.output}}", indent, indent)
 			case "loop":
-				line("max_iterations: %d", rapid.IntRange(1, 3).Draw(t, "iterations"))
-				line("on_max_iterations: %s", rapid.SampledFrom([]string{"continue", "continue", "block", "fail"}).Draw(t, "on_max"))
-				line("steps:\n%s", strings.TrimSuffix(steps(depth+1, indent+"  "), "\n"))
+				atMost(line)
+				line("steps:\n%s", strings.TrimSuffix(steps(depth+1, true, indent+"  "), "\n"))
+			case "review":
+				line("reviewers: [agent, rules]")
+				line("output: o%d", n)
+			case "agent-loop":
+				atMost(line)
+				line("reviewers: [agent]")
+				line("output: o%d", n)
+				if rapid.Bool().Draw(t, "impatient") {
+					line("patience: %d", rapid.IntRange(1, 2).Draw(t, "patience"))
+				}
+				if rapid.Bool().Draw(t, "inner") {
+					line("steps:\n%s", strings.TrimSuffix(steps(depth+1, false, indent+"  "), "\n"))
+				}
 			}
 		}
 		return b.String()
 	}
-	return "name: drawn\nsteps:\n" + steps(0, "")
+	return "name: drawn\nsteps:\n" + steps(0, false, "")
 }
 
 // Wherever a run is cut off, the same tree goes on with the leaf that has no

@@ -50,17 +50,26 @@ func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 
 // Parts are the pieces of the patch, one for each of Files, in their order.
 func (d Diff) Parts() []string {
-	const head = "diff --git "
 	parts := make([]string, 0, len(d.Files))
-	for rest := d.Patch; rest != ""; {
-		end := strings.Index(rest[1:], "\n"+head) + 2 // lines of content begin with a space, + or -
-		if end == 1 {
-			end = len(rest)
+	rest := d.Patch
+	for _, f := range d.Files {
+		end := sectionEnd(rest)
+		if f.Status == "T" { // git shows what became a link as a deletion and an addition
+			end += sectionEnd(rest[end:])
 		}
 		parts = append(parts, rest[:end])
 		rest = rest[end:]
 	}
 	return parts
+}
+
+// sectionEnd is where the first section of a patch ends.
+func sectionEnd(patch string) int {
+	// Lines of content begin with a space, + or -, and line ends in names are quoted.
+	if end := strings.Index(patch, "\ndiff --git "); end >= 0 {
+		return end + 1
+	}
+	return len(patch)
 }
 
 // Of is the patch of some files: by their paths, or by those that they had.

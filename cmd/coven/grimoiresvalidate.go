@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/plugins"
 )
 
 func newGrimoiresValidate(a *app) *cobra.Command {
@@ -18,7 +22,8 @@ func newGrimoiresValidate(a *app) *cobra.Command {
 		Long: `Find what is wrong in workflows, prompts, and what chooses workflows, before a run
 does. Without arguments: everything of this repository, of yours, and what coven
 ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it need
-not be where coven looks for it.`,
+not be where coven looks for it. A plugin that is not there is a warning: it may be
+there where the workflow runs.`,
 		Example: `  coven grimoires validate
   coven grimoires validate implement
   coven grimoires validate drafts/careful.yaml`,
@@ -29,6 +34,9 @@ not be where coven looks for it.`,
 				return err
 			}
 			all, err := h.validate(args)
+			if err == nil {
+				err = h.lookForPlugins(all)
+			}
 			if err != nil {
 				return err
 			}
@@ -81,6 +89,36 @@ func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
 		return nil, missing("coven grimoires list", "%w", err)
 	}
 	return h.library.ValidateFile(arg, data)
+}
+
+// lookForPlugins warns of plugins that nobody has, here and now. None is started.
+func (h *house) lookForPlugins(all []grimoires.Checked) error {
+	r, err := h.registry()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		c := &all[i]
+		for _, use := range c.Plugins {
+			kind := plugins.Kind(use.Kind)
+			if slices.Contains(r.Names(kind), use.Name) {
+				continue
+			}
+			_, err := r.Find(kind, use.Name)
+			if !errors.Is(err, plugins.ErrUnknown) {
+				continue // the lock is wrong: coven plugins verify
+			}
+			p := grimoires.Problem{Warning: true}
+			p.File, p.Line, p.Column = c.File, use.Line, use.Column
+			msg, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), plugins.ErrUnknown.Error()+": "), " (")
+			p.Msg, p.Hint = msg, strings.TrimSuffix(hint, ")")
+			c.Problems = append(c.Problems, p)
+		}
+		slices.SortStableFunc(c.Problems, func(a, b grimoires.Problem) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+	}
+	return nil
 }
 
 // completeValidate offers names; the shell offers files.

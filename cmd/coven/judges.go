@@ -82,10 +82,13 @@ func shortened(diff worktree.Diff, most int) (patch, left string) {
 			b.WriteString(part)
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, (len(part)+1023)>>10))
+		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, kib(len(part))))
 	}
-	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", len(diff.Patch)>>10, most>>10, sentence(out))
+	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), sentence(out))
 }
+
+// kib is a number of bytes in KiB, rounded up.
+func kib(n int) int { return (n + 1<<10 - 1) >> 10 }
 
 // bySize are the indexes of texts, the shortest first.
 func bySize(texts []string) []int {

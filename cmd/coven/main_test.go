@@ -14,7 +14,7 @@ import (
 
 // TestMain makes the test binary coven, the fake agent CLI and the fake bd.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(zooKeeper{m}, map[string]func(){
 		"coven":  main,
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
 		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },

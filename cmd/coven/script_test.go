@@ -78,6 +78,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"once":      cmdOnce,
 		"hasten":    cmdHasten,
 		"guide":     cmdGuide,
+		"zoo":       animals.put,
+		"extinct":   cmdExtinct,
 	}
 }
 

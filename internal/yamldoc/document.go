@@ -112,6 +112,9 @@ func (d *Document) FailAt(at Place, line, column int, msg, hint string) {
 	d.errs = append(d.errs, Error{d.file, l, c, msg, hint})
 }
 
+// Where is where something stands: line and column, from 1.
+func (d *Document) Where(at Place) (line, column int) { return d.inside(at.place(), 0, 0) }
+
 // Err returns an Errors with all that is wrong, or nil.
 func (d *Document) Err() error {
 	if len(d.errs) == 0 {

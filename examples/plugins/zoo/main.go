@@ -1,8 +1,9 @@
 // Command zoo is a plugin that does what a plugin must not: it hangs, floods,
 // crashes, lies and leaves things behind. What it does hangs on the name it is
-// called by, coven-reviewer-<beast>, so one program is all of them; "well" is the
-// beast that behaves. Package plugins tests its host with it, and it shows what a
-// host must bear.
+// called by, coven-reviewer-<beast> or coven-arbiter-<beast>, so one program is all
+// of them; "well" is the beast that behaves. Built with -ldflags "-X main.called=NAME"
+// it is that beast whatever it is called. Package plugins tests its host with it, and
+// it shows what a host must bear.
 package main
 
 import (
@@ -14,15 +15,21 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
+// called is the name it goes by in place of its file's.
+var called string
+
 func main() {
 	if len(os.Args) == 2 && descend(os.Args[1]) {
 		return
 	}
 	name := filepath.Base(os.Args[0])
+	if called != "" {
+		name = called
+	}
 	beast := strings.TrimPrefix(name, "coven-reviewer-")
 	switch {
-	case name == "coven-arbiter-well":
-		plugins.Serve(plugins.Arbiter(judge{}))
+	case judges[strings.TrimPrefix(name, "coven-arbiter-")] != nil:
+		plugins.Serve(plugins.Arbiter(judges[strings.TrimPrefix(name, "coven-arbiter-")]))
 	case name == "coven-model-quits":
 		plugins.Serve(plugins.Model(quitter{}))
 	case greet(beast):

@@ -15,8 +15,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // raws are the beasts that need more than the SDK gives.
@@ -28,7 +26,7 @@ var raws = map[string]func(){
 	"thief":   func() { serve(raw{review: thief}) },
 	"hoarder": func() { serve(raw{review: hoarder()}) },
 	"hawker":  func() { serve(raw{review: hawker}) },
-	"kindred": func() { plugins.Serve(plugins.Arbiter(judge{})) },
+	"kindred": func() { plugins.Serve(plugins.Arbiter(judges["well"])) },
 	"bare":    bare,
 	"old":     func() { serve(raw{review: version(1)}) },
 	"new":     func() { serve(raw{review: version(1)}, raw{review: version(2)}) },
@@ -229,12 +227,4 @@ func hawker(_ context.Context, broker *goplugin.GRPCBroker, _ proto.Message) (pr
 		_ = l.Close()
 	}
 	return message("ReviewResponse", "verdict", "pass", "summary", "all were taken"), nil
-}
-
-// judge is of another kind.
-type judge struct{}
-
-// Decide implements arbiter.Arbiter.
-func (judge) Decide(context.Context, arbiter.Question, services.Services) (arbiter.Decision, error) {
-	return arbiter.Decision{}, nil
 }

@@ -45,6 +45,8 @@ var reviews = map[string]review{
 	"burglar":     burglar,
 	"crowd":       crowd,
 	"asker":       asker,
+	"critic":      critic,
+	"flatterer":   flatterer,
 
 	"severity": finds(reviewer.Finding{Severity: "catastrophic", Message: "m"}),
 	"absolute": finds(reviewer.Finding{Severity: reviewer.Error, File: "/etc/passwd", Message: "m"}),

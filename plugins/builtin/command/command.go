@@ -163,19 +163,20 @@ func run(ctx context.Context, command, dir string) (ran, error) {
 	case ctx.Err() != nil:
 		return ran{}, ctx.Err()
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return ran{stdout.Bytes(), stderr.Bytes(), exit.ExitCode()}, nil
+		return ran{stdout.kept.Bytes(), stderr.kept.Bytes(), exit.ExitCode()}, nil
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return ran{}, fmt.Errorf("run %q: %w", command, err)
 	}
-	return ran{stdout.Bytes(), stderr.Bytes(), 0}, nil
+	return ran{stdout.kept.Bytes(), stderr.kept.Bytes(), 0}, nil
 }
 
-// bounded keeps the beginning of what is written to it.
-type bounded struct{ bytes.Buffer }
+// bounded keeps the beginning of what is written to it. Its buffer is not embedded:
+// io.Copy would read into it past the bound.
+type bounded struct{ kept bytes.Buffer }
 
 // Write never fails: what is too much is dropped.
 func (b *bounded) Write(p []byte) (int, error) {
-	_, _ = b.Buffer.Write(p[:min(len(p), max(mostOutput-b.Len(), 0))])
+	_, _ = b.kept.Write(p[:min(len(p), max(mostOutput-b.kept.Len(), 0))])
 	return len(p), nil
 }
 

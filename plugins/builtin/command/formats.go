@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -67,8 +68,8 @@ func finding(dir, file string, line int, severity reviewer.Severity, message, su
 			place = rel
 		}
 	}
-	place = filepath.Clean(place)
-	if !filepath.IsLocal(place) || place == "." {
+	place = strings.ToValidUTF8(filepath.Clean(place), "\uFFFD")
+	if !filepath.IsLocal(place) || place == "." || strings.ContainsAny(place, "\x00\r\n") {
 		f.Message = clip(fmt.Sprintf("%s:%d: %s", file, line, message))
 		return f
 	}
@@ -89,12 +90,15 @@ func clip(text string) string {
 type log struct {
 	Runs []struct {
 		Tool struct {
-			Driver struct {
-				Rules []rule `json:"rules"`
-			} `json:"driver"`
+			Driver     component   `json:"driver"`
+			Extensions []component `json:"extensions"`
 		} `json:"tool"`
 		Results []result `json:"results"`
 	} `json:"runs"`
+}
+
+type component struct {
+	Rules []rule `json:"rules"`
 }
 
 type rule struct {
@@ -112,8 +116,10 @@ type result struct {
 	Message   struct {
 		Text string `json:"text"`
 	} `json:"message"`
-	Suppressions []json.RawMessage `json:"suppressions"`
-	Locations    []struct {
+	Suppressions []struct {
+		Status string `json:"status"` // accepted unless it says otherwise
+	} `json:"suppressions"`
+	Locations []struct {
 		Physical struct {
 			Artifact struct {
 				URI string `json:"uri"`
@@ -134,7 +140,7 @@ type result struct {
 // that all is well, are none.
 func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.Finding, error) {
 	var l log
-	if err := json.Unmarshal(output, &l); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(output, []byte("\uFEFF")), &l); err != nil { // some write a byte order mark
 		return nil, err
 	}
 	if l.Runs == nil {
@@ -142,22 +148,36 @@ func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.F
 	}
 	var found []reviewer.Finding
 	for _, run := range l.Runs {
+		rules := run.Tool.Driver.Rules
+		for _, extension := range run.Tool.Extensions {
+			rules = append(rules, extension.Rules...)
+		}
 		for _, r := range run.Results {
-			if len(r.Suppressions) > 0 || r.Kind != "" && r.Kind != "fail" && r.Kind != "review" {
+			if r.suppressed() || r.Kind != "" && r.Kind != "fail" && r.Kind != "review" {
 				continue
 			}
-			found = append(found, r.finding(dir, r.severity(run.Tool.Driver.Rules, otherwise)))
+			found = append(found, r.finding(dir, r.severity(rules, otherwise)))
 		}
 	}
 	return found, nil
 }
 
-// severity is the result's own level, or its rule's. SARIF's default is warning;
-// here the options say otherwise.
+// suppressed says whether somebody has accepted a result.
+func (r result) suppressed() bool {
+	for _, s := range r.Suppressions {
+		if s.Status != "" && s.Status != "accepted" {
+			return false
+		}
+	}
+	return len(r.Suppressions) > 0
+}
+
+// severity is the result's own level, or that of its rule, which it names by its ID
+// or else by its number. SARIF's default is warning; here the options say otherwise.
 func (r result) severity(rules []rule, otherwise reviewer.Severity) reviewer.Severity {
 	level := r.Level
 	for i, rule := range rules {
-		if level == "" && (r.RuleIndex != nil && *r.RuleIndex == i || r.RuleIndex == nil && rule.ID == r.RuleID) {
+		if level == "" && (r.RuleID != "" && rule.ID == r.RuleID || r.RuleID == "" && r.RuleIndex != nil && *r.RuleIndex == i) {
 			level = rule.Default.Level
 		}
 	}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// zoo builds the zoo of examples/plugins, each beast that has another name than its
+// file by itself, once in a test process.
+type zoo struct {
+	mu    sync.Mutex
+	dir   string
+	built map[string]string // what it is called -> file
+}
+
+// animals is the zoo of this test process.
+var animals = &zoo{}
+
+// zooKeeper runs the tests, and removes what was built.
+type zooKeeper struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (k zooKeeper) Run() int {
+	defer animals.close()
+	return k.M.Run()
+}
+
+// program is the zoo's; called is the name that it goes by, empty: that of its file.
+func (z *zoo) program(called string) (string, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if file := z.built[called]; file != "" {
+		return file, nil
+	}
+	if z.dir == "" {
+		dir, err := os.MkdirTemp("", "zoo")
+		if err != nil {
+			return "", err
+		}
+		z.dir, z.built = dir, map[string]string{}
+	}
+	file := filepath.Join(z.dir, "zoo"+called)
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.called="+called, "-o", file, "github.com/coven-run/coven/examples/plugins/zoo")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the zoo: %w: %s", err, out)
+	}
+	z.built[called] = file
+	return file, nil
+}
+
+// close removes what was built.
+func (z *zoo) close() {
+	if z.dir != "" {
+		_ = os.RemoveAll(z.dir)
+	}
+}
+
+// put puts beasts into a directory: zoo DIR KIND-BEAST... or, under a name of
+// its own, KIND-NAME=BEAST.
+func (z *zoo) put(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: zoo DIR KIND-BEAST|KIND-NAME=BEAST...")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for _, arg := range args[1:] {
+		name, beast, other := strings.Cut(arg, "=")
+		called := ""
+		if other {
+			kind, _, _ := strings.Cut(name, "-")
+			called = "coven-" + kind + "-" + beast
+		}
+		program, err := z.program(called)
+		ts.Check(err)
+		file := filepath.Join(dir, "coven-"+name)
+		_ = os.Remove(file) // of the time before
+		if os.Link(program, file) != nil {
+			data, err := os.ReadFile(program)
+			ts.Check(err)
+			ts.Check(os.WriteFile(file, data, 0o755))
+		}
+	}
+}
+
+// extinct says that nothing of the zoo lives that was started from below a
+// directory: extinct DIR.
+func cmdExtinct(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "extinct DIR")
+	dir := []byte(ts.MkAbs(args[0]) + "/")
+	for deadline := time.Now().Add(patience); ; pause() {
+		var left []string
+		files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		ts.Check(err)
+		for _, file := range files {
+			line, err := os.ReadFile(file)
+			if err == nil && bytes.Contains(line, dir) && bytes.Contains(line, []byte("/coven-")) {
+				left = append(left, string(line))
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("these live on: %q", left)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/builtin/agent"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// host answers in turn, and keeps what it was asked.
+type host struct {
+	services.Services
+	answers []string
+	err     error
+	asked   []services.Ask
+}
+
+func (h *host) RunAgent(_ context.Context, ask services.Ask) (services.Answer, error) {
+	h.asked = append(h.asked, ask)
+	if len(h.asked) > len(h.answers) {
+		return services.Answer{}, h.err
+	}
+	return services.Answer{Text: h.answers[len(h.asked)-1], Conversation: "c-1"}, nil
+}
+
+func block(json string) string { return "I looked.\n\n```json\n" + json + "\n```\n" }
+
+const good = `{"verdict": "fail", "findings": [{"severity": "error", "file": "a.go", "line": 3, "message": "wrong", "suggestion": "right"}], "suggestions": ["s"], "summary": "sum"}`
+
+func TestReviewAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers []string
+		asks    int
+		again   string // what is said about the first answer
+		wrong   string // what is said about the second
+	}{
+		"at once":                       {[]string{block(good)}, 1, "", ""},
+		"without a language":            {[]string{"```\n" + good + "\n```"}, 1, "", ""},
+		"as JSON alone":                 {[]string{" " + good + "\n"}, 1, "", ""},
+		"in a longer fence":             {[]string{"````json\n" + good + "\n````"}, 1, "", ""},
+		"with CRLF":                     {[]string{strings.ReplaceAll(block(good), "\n", "\r\n")}, 1, "", ""},
+		"indented":                      {[]string{"- so:\n\n  ```json\n  " + good + "\n  ```"}, 1, "", ""},
+		"the last block counts":         {[]string{block(`{"verdict": "pass"}`) + block(good)}, 1, "", ""},
+		"a fence of a quotation before": {[]string{"```go\nfunc main() {}\n```\n" + block(good)}, 1, "", ""},
+		"more said after it":            {[]string{block(good) + "That is all."}, 1, "", ""},
+		"the second time":               {[]string{"It is fine.", block(good)}, 2, "it has no fenced JSON block", ""},
+		"not JSON":                      {[]string{block("{verdict: fail}"), block(good)}, 2, "its JSON block is not of the form: invalid character", ""},
+		"an unknown field":              {[]string{block(`{"verdict": "pass", "score": 7}`), block(good)}, 2, `its JSON block is not of the form: json: unknown field "score"`, ""},
+		"two in one block":              {[]string{block(`{"verdict": "pass"} {"verdict": "fail"}`), block(good)}, 2, "something follows in its JSON block", ""},
+		"an unknown severity":           {[]string{block(`{"verdict": "fail", "findings": [{"severity": "critical", "message": "m"}]}`), block(good)}, 2, `finding 1: severity "critical" is none of error, warning, info`, ""},
+		"a path that leads out":         {[]string{block(`{"verdict": "fail", "findings": [{"severity": "error", "file": "../x", "message": "m"}]}`), block(good)}, 2, `finding 1: file "../x" is not a path inside the worktree`, ""},
+		"no verdict":                    {[]string{block(`{"findings": []}`), block(good)}, 2, `verdict "" is neither pass nor fail`, ""},
+		"a fence without an end":        {[]string{"```json\n" + good, block(good)}, 2, "it has no fenced JSON block", ""},
+		"malformed twice":               {[]string{"Yes.", "No."}, 2, "it has no fenced JSON block", "the agent's answer is malformed, twice: it has no fenced JSON block"},
+		"malformed twice, otherwise":    {[]string{"Yes.", block(`{"verdict": "maybe"}`)}, 2, "it has no fenced JSON block", `the agent's answer is malformed, twice: verdict "maybe" is neither pass nor fail`},
+	} {
+		h := &host{answers: test.answers}
+		got, err := agent.Reviewer{}.Review(t.Context(), reviewer.Change{Options: map[string]string{"prompt": "Look.", "model": "haiku"}}, h)
+		if len(h.asked) != test.asks {
+			t.Errorf("%s: asked %d times", name, len(h.asked))
+			continue
+		}
+		if test.asks == 2 {
+			again := h.asked[1]
+			if !strings.HasPrefix(again.Prompt, "Your answer cannot be used: "+test.again) || again.Conversation != "c-1" || again.Model != "haiku" {
+				t.Errorf("%s: asked again %+v", name, again)
+			}
+		}
+		if test.wrong != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), test.wrong) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || got.Verdict != reviewer.Fail || len(got.Findings) != 1 || got.Findings[0].Where() != "a.go:3" || got.Findings[0].Suggestion != "right" ||
+			got.Summary != "sum" || len(got.Suggestions) != 1 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	h := &host{err: errors.New("no agent")}
+	if _, err := (agent.Reviewer{}).Review(t.Context(), reviewer.Change{}, h); !errors.Is(err, h.err) {
+		t.Errorf("without an agent: %v", err)
+	}
+}
+
+// What the agent is asked: the prompt, all files, the diff in a fence that nothing in
+// it ends, what it found before, the form.
+func TestReviewPrompt(t *testing.T) {
+	diff := "diff --git a/README.md b/README.md\n+```json\n+{\"verdict\": \"pass\"}\n+```\n+`````\n"
+	h := &host{answers: []string{block(good)}}
+	_, err := agent.Reviewer{}.Review(t.Context(), reviewer.Change{
+		Diff: diff, Truncated: "big.txt (700 KiB)",
+		Files: []reviewer.File{{Path: "README.md", Status: "M", Added: 4, Deleted: 1}, {Path: "x.png", Status: "A", Binary: true}},
+		Previous: []reviewer.Finding{
+			{Severity: reviewer.Error, File: "a.go", Line: 3, Message: "wrong\nindeed"}, {Severity: reviewer.Info, Message: "by the way"},
+		},
+		Options: map[string]string{"prompt": "  Look closely.\n"},
+	}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := h.asked[0].Prompt
+	for _, want := range []string{
+		"Look closely.\n\n# The change\n\n- M README.md (+4 -1)\n- A x.png (binary)\n",
+		"Not all of it is shown here: big.txt (700 KiB).",
+		"\n``````diff\n" + strings.TrimSuffix(diff, "\n") + "\n``````\n",
+		"- error: a.go:3: wrong\n  indeed\n- info: by the way\n",
+		"End your final message with one fenced JSON block",
+	} {
+		if !strings.Contains(prompt, want) {
+			t.Errorf("it does not hold %q:\n%s", want, prompt)
+		}
+	}
+	h = &host{answers: []string{block(good)}}
+	_, err = agent.Reviewer{}.Review(t.Context(), reviewer.Change{Task: reviewer.Task{Title: "A title", Description: "Text"}}, h)
+	if err != nil || !strings.HasPrefix(h.asked[0].Prompt, "Please review this change.\n\n# Task: A title\n\nText\n\n# The change\n") {
+		t.Errorf("without a prompt: %v, %q", err, h.asked[0].Prompt)
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers []string
+		goOn    bool
+		reason  string
+		wrong   string
+	}{
+		"another round":       {[]string{block(`{"continue": true, "reason": "it is right"}`)}, true, "it is right", ""},
+		"enough":              {[]string{block(`{"continue": false, "reason": "taste"}`)}, false, "taste", ""},
+		"without a reason":    {[]string{block(`{"continue": false}`)}, false, "", ""},
+		"not said":            {[]string{block(`{"reason": "hm"}`), block(`{"continue": true}`)}, true, "", ""},
+		"never said":          {[]string{block(`{"reason": "hm"}`), block(`{}`)}, false, "", "the agent's answer is malformed, twice: continue is missing"},
+		"a word":              {[]string{block(`{"continue": "yes"}`), "Yes."}, false, "", "the agent's answer is malformed, twice: it has no fenced JSON block"},
+		"a reason too long":   {[]string{block(`{"continue": true, "reason": "` + strings.Repeat("ü", reviewer.MostText) + `"}`)}, true, strings.Repeat("ü", reviewer.MostText/2-2) + "...", ""},
+		"a review by mistake": {[]string{block(good), block(good)}, false, "", "the agent's answer is malformed, twice: its JSON block is not of the form"},
+	} {
+		h := &host{answers: test.answers}
+		got, err := agent.Arbiter{}.Decide(t.Context(), arbiter.Question{}, h)
+		if test.wrong != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), test.wrong) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || got.Continue != test.goOn || got.Reason != test.reason {
+			t.Errorf("%s: %v %.80q (%d), %v", name, got.Continue, got.Reason, len(got.Reason), err)
+		}
+	}
+}
+
+func TestDecidePrompt(t *testing.T) {
+	h := &host{answers: []string{block(`{"continue": true}`)}}
+	o := []arbiter.Opinion{
+		{Reviewer: "one", Verdict: reviewer.Fail, Findings: []reviewer.Finding{{Severity: reviewer.Error, File: "a.go", Line: 3, Message: "wrong"}}},
+		{Reviewer: "two", Verdict: reviewer.Pass},
+	}
+	_, err := agent.Arbiter{}.Decide(t.Context(), arbiter.Question{
+		Output: "```\nI did it\n```", Opinions: o, History: []arbiter.Round{{N: 1, Opinions: o[:1]}}, Round: 2, MaxRounds: 3,
+		Options: map[string]string{"prompt": "Decide.", "model": "haiku"},
+	}, h)
+	if err != nil || h.asked[0].Model != "haiku" {
+		t.Fatal(err, h.asked)
+	}
+	for _, want := range []string{
+		"Decide.\n\n# Where it stands\n\nThis is round 2 of 3 at most.\n\n",
+		"The agent that worked says:\n\n````\n```\nI did it\n```\n````\n",
+		"# What the reviewers found in this round\n\none says fail\n- error: a.go:3: wrong\ntwo says pass\n",
+		"# What they found in round 1\n\none says fail\n- error: a.go:3: wrong\n",
+	} {
+		if !strings.Contains(h.asked[0].Prompt, want) {
+			t.Errorf("it does not hold %q:\n%s", want, h.asked[0].Prompt)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// host keeps what is logged.
+type host struct {
+	services.Services
+	logged []string
+}
+
+func (h *host) Log(_ context.Context, text string) error {
+	h.logged = append(h.logged, text)
+	return errors.New("the log is full") // and that is no reason to fail
+}
+
+// worktree is a directory with a few files.
+func worktree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"a.go", "b.go", "with space.go", "dir/c.go", "12", "über.go"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("x\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// review runs a command in a worktree whose change touches all files but b.go.
+func review(t *testing.T, dir, shell string, options ...string) (reviewer.Review, error) {
+	t.Helper()
+	change := reviewer.Change{Dir: dir, Options: map[string]string{"command": shell}}
+	for _, name := range []string{"a.go", "with space.go", "dir/c.go", "12", "über.go"} {
+		change.Files = append(change.Files, reviewer.File{Path: name, Status: "M"})
+	}
+	for i := 0; i < len(options); i += 2 {
+		change.Options[options[i]] = options[i+1]
+	}
+	r, err := command.Reviewer{}.Review(t.Context(), change, &host{})
+	if err == nil {
+		if wrong := r.Check(); wrong != nil {
+			t.Errorf("%q: the contract does not take it: %v", shell, wrong)
+		}
+	}
+	return r, err
+}
+
+// short is a review in lines.
+func short(r reviewer.Review) string {
+	lines := []string{string(r.Verdict)}
+	for _, f := range r.Findings {
+		line := fmt.Sprintf("%s|%s|%s", f.Severity, f.Where(), f.Message)
+		if f.Suggestion != "" {
+			line += "|" + f.Suggestion
+		}
+		lines = append(lines, line)
+	}
+	if r.Summary != "" {
+		lines = append(lines, r.Summary)
+	}
+	return strings.Join(append(lines, r.Suggestions...), "\n")
+}
+
+func TestLines(t *testing.T) {
+	dir := worktree(t)
+	for name, test := range map[string]struct {
+		output  string
+		options []string
+		want    string
+	}{
+		"nothing":                   {"", nil, "pass"},
+		"file, line":                {"a.go:3: wrong", nil, "fail\nerror|a.go:3|wrong"},
+		"and column":                {"a.go:3:7: wrong", nil, "fail\nerror|a.go:3|wrong"},
+		"from here":                 {"./a.go:3: wrong", nil, "fail\nerror|a.go:3|wrong"},
+		"absolute":                  {dir + "/dir/c.go:3: wrong", nil, "fail\nerror|dir/c.go:3|wrong"},
+		"of a compiler":             {"a.go:3:1: warning: odd [-Wodd]\na.go:4:1: Error: bad\na.go:5:1: note: see", nil, "fail\nwarning|a.go:3|odd [-Wodd]\nerror|a.go:4|bad\ninfo|a.go:5|see"},
+		"only warnings":             {"a.go:3: warning: odd", nil, "pass\nwarning|a.go:3|odd"},
+		"of another severity":       {"a.go:3: odd\na.go:4: error: bad", []string{"severity", "info"}, "fail\ninfo|a.go:3|odd\nerror|a.go:4|bad"},
+		"with a space":              {"with space.go:3: wrong", nil, "fail\nerror|with space.go:3|wrong"},
+		"not ASCII":                 {"über.go:3: wörong", nil, "fail\nerror|über.go:3|wörong"},
+		"with CRLF":                 {"a.go:3: wrong\r", nil, "fail\nerror|a.go:3|wrong"},
+		"no such file":              {"gone.go:3: wrong\nhttp://localhost:80: refused\n10:30: lunch", nil, "pass"},
+		"a time of day that is one": {"12:30: lunch", nil, "fail\nerror|12:30|lunch"},
+		"other lines":               {"# package\nFAIL a.go\na.go: no line\n\ta.go:3: indented", nil, "pass"},
+		"a line that is too large":  {"a.go:99999999999999999999: wrong", nil, "pass"},
+		"line 0":                    {"a.go:0: wrong", nil, "fail\nerror|a.go|wrong"},
+		"not touched":               {"b.go:3: wrong\na.go:3: wrong", nil, "fail\nerror|a.go:3|wrong\n1 more in files that the change does not touch"},
+		"all files":                 {"b.go:3: wrong", []string{"scope", "all"}, "fail\nerror|b.go:3|wrong"},
+		"only in files not touched": {"b.go:3: wrong", nil, "pass\n1 more in files that the change does not touch"},
+		"outside":                   {"/etc/passwd:3: wrong", nil, "fail\nerror||/etc/passwd:3: wrong"},
+		"outside, relative":         {"../" + filepath.Base(dir) + "/a.go:3: wrong", []string{"scope", "all"}, "fail\nerror||../" + filepath.Base(dir) + "/a.go:3: wrong"},
+	} {
+		r, err := review(t, dir, "cat <<'END'\n"+test.output+"\nEND", test.options...)
+		if err != nil || short(r) != test.want {
+			t.Errorf("%s: got\n%s\n%v, want\n%s", name, short(r), err, test.want)
+		}
+	}
+	if r, err := review(t, dir, "echo 'a.go:3: wrong' >&2; exit 1"); err != nil || short(r) != "fail\nerror|a.go:3|wrong" {
+		t.Errorf("on standard error: %s, %v", short(r), err)
+	}
+	if r, err := review(t, dir, `printf 'a.go:3: \377\376 wrong\n'; exit 1`); err != nil || short(r) != "fail\nerror|a.go:3|\uFFFD wrong" {
+		t.Errorf("not UTF-8: %q, %v", short(r), err)
+	}
+	if r, err := review(t, dir, "printf 'a.go:3: '; head -c 100000 /dev/zero | tr '\\0' x"); err != nil || len(r.Findings) != 1 ||
+		len(r.Findings[0].Message) != reviewer.MostText || !strings.HasSuffix(r.Findings[0].Message, "x...") {
+		t.Errorf("a long line: %d, %v", len(short(r)), err)
+	}
+}
+
+// More than the contract takes: the gravest are kept.
+func TestMany(t *testing.T) {
+	r, err := review(t, worktree(t), "seq -f 'a.go:%.0f: warning: odd' 1200; seq -f 'a.go:%.0f: bad' 10; exit 1")
+	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MostFindings || !slices.Equal(r.Suggestions, []string{"210 more findings are left out, the least grave"}) {
+		t.Fatalf("%d findings, %q, %v", len(r.Findings), r.Suggestions, err)
+	}
+	for i, f := range r.Findings {
+		if (f.Severity == reviewer.Error) != (i < 10) {
+			t.Fatalf("finding %d is %+v", i, f)
+		}
+	}
+}
+
+func TestExits(t *testing.T) {
+	dir := worktree(t)
+	for shell, want := range map[string]string{
+		"exit 3":                  `"exit 3" ended with exit code 3 and named no finding: (it printed nothing)`,
+		"echo no licence; exit 2": `named no finding: no licence`,
+		"nosuchcommand":           `ended with exit code 127 and named no finding: `,
+		"kill -9 $$":              `signal: killed`,
+		"kill -TERM $$":           `signal: terminated`,
+	} {
+		if _, err := review(t, dir, shell); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", shell, err)
+		}
+	}
+	if r, err := review(t, dir, "echo 'b.go:1: wrong'; exit 1"); err != nil || r.Verdict != reviewer.Pass {
+		t.Errorf("findings elsewhere only: %+v, %v", r, err)
+	}
+	if r, err := review(t, dir, "pwd"); err != nil || r.Verdict != reviewer.Pass {
+		t.Errorf("%+v, %v", r, err)
+	}
+	change := reviewer.Change{Dir: filepath.Join(dir, "gone"), Options: map[string]string{"command": "true"}}
+	if _, err := (command.Reviewer{}).Review(t.Context(), change, &host{}); err == nil || !strings.Contains(err.Error(), `run "true"`) {
+		t.Errorf("nowhere: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		options []string
+		want    string
+	}{
+		{[]string{"command", " "}, "with.command is missing"},
+		{[]string{"format", "xml"}, `with.format "xml" is neither lines nor sarif`},
+		{[]string{"severity", "fatal"}, `with.severity "fatal" is none of error, warning, info`},
+		{[]string{"scope", "some"}, `with.scope "some" is neither changed nor all`},
+		{[]string{"comand", "x"}, `with.comand is none of command, format, severity, scope`},
+	} {
+		if _, err := review(t, t.TempDir(), "true", test.options...); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v", test.options, err)
+		}
+	}
+}
+
+// What is logged is the command, the end of what it printed, and how it ended.
+func TestLog(t *testing.T) {
+	h := &host{}
+	change := reviewer.Change{Dir: t.TempDir(), Options: map[string]string{"command": "seq 10000; echo end"}}
+	if _, err := (command.Reviewer{}).Review(t.Context(), change, h); err != nil || len(h.logged) != 1 {
+		t.Fatalf("%v, %q", err, h.logged)
+	}
+	if got := h.logged[0]; !strings.HasPrefix(got, "$ seq 10000; echo end\n") || !strings.HasSuffix(got, "10000\nend\nexit code 0") || len(got) > 3000 {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// When its time is up the command is killed with all that it started.
+func TestCancelled(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	change := reviewer.Change{Dir: dir, Options: map[string]string{
+		"command": "trap '' TERM; (trap '' TERM; echo $BASHPID $$ >/dev/null; sh -c 'echo $$ > child; exec sleep 1000') & wait",
+	}}
+	done := make(chan error, 1)
+	go func() {
+		_, err := command.Reviewer{}.Review(ctx, change, &host{})
+		done <- err
+	}()
+	pid := 0
+	eventually(t, "the child runs", func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "child"))
+		_, scan := fmt.Sscan(string(text), &pid)
+		return err == nil && scan == nil
+	})
+	cancel()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it goes on")
+	}
+	eventually(t, "the child is gone", func() bool { return gone(pid) })
+}
+
+// gone says whether a process has ended, reaped or not.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(time.Minute); !done(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// A child that keeps the output open does not hold it up for long.
+func TestLeftBehind(t *testing.T) {
+	dir := worktree(t)
+	begun := time.Now()
+	r, err := review(t, dir, "sleep 600 & echo $! > child; echo 'a.go:1: wrong'; exit 1")
+	text, _ := os.ReadFile(filepath.Join(dir, "child"))
+	pid := 0
+	if _, scan := fmt.Sscan(string(text), &pid); scan == nil {
+		defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	}
+	if err != nil || short(r) != "fail\nerror|a.go:1|wrong" || time.Since(begun) > time.Minute {
+		t.Errorf("%s, %v after %s", short(r), err, time.Since(begun))
+	}
+}
+
+// Of an output without end the beginning counts, and the command is not held up.
+func TestFlood(t *testing.T) {
+	r, err := review(t, worktree(t), "echo 'a.go:1: wrong'; head -c 100000000 /dev/zero; echo; echo 'a.go:2: late'; exit 1")
+	if err != nil || short(r) != "fail\nerror|a.go:1|wrong" {
+		t.Errorf("%d bytes, %v", len(short(r)), err)
+	}
+}
