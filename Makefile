@@ -9,16 +9,28 @@ include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
 
-.PHONY: build test e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
+# Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
+CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
+
+.PHONY: build examples test stories e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
 
+examples: ## the example plugins, in bin (reviewer-python needs gRPC for Python)
+	@for m in examples/plugins/*/go.mod; do d=$$(dirname $$m); echo "$$d"; \
+		CGO_ENABLED=0 $(GO) -C $$d build -trimpath -o $(CURDIR)/$(BIN)/coven-$$(basename $$d) . || exit 1; done
+	@echo examples/plugins/reviewer-python; if /usr/bin/python3 -c 'import grpc, grpc_tools, cryptography' 2>/dev/null; then \
+		examples/plugins/reviewer-python/build $(BIN); else \
+		echo "  left out: apt-get install python3-grpcio python3-grpc-tools python3-cryptography"; fi
+
 test: ## every test, the real Claude Code and Qwen Code CLIs included where npm can bring them
 	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
 	@.ci/qwen $(TOOLS) || echo "The real Qwen Code CLI is not here (no npm, or no registry): its tests are skipped."
-	COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen \
-		$(GO) test -timeout 20m $(TESTFLAGS) ./...
+	$(CLIS) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+stories: ## those that make test leaves out with TESTFLAGS=-race: the real CLIs, and the original's scenarios
+	$(CLIS) $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal)$$' ./cmd/coven
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
@@ -33,12 +45,14 @@ soak: ## 32 covens race for one task, SOAK_ROUNDS times (200)
 
 lint: $(TOOLS)/bin/golangci-lint ## what CI lints
 	golangci-lint run --allow-parallel-runners ./...
+	@for m in examples/plugins/*/go.mod; do (cd $$(dirname $$m) && golangci-lint run --allow-parallel-runners ./...) || exit 1; done
 
 fmt: $(TOOLS)/bin/gofumpt ## format all Go code
 	gofumpt -l -w $$(git ls-files -co --exclude-standard '*.go' | grep -v '\.pb\.go$$')
 
-tidy:
+tidy: ## the module and those of the example plugins, which follow it
 	$(GO) mod tidy
+	@for m in examples/plugins/*/go.mod; do $(GO) -C $$(dirname $$m) mod tidy || exit 1; done
 
 proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate the plugin wire from its .proto (needs protoc $(PROTOC_VERSION))
 	protoc -I plugins/internal/proto --go_out=. --go_opt=module=github.com/coven-run/coven \

@@ -24,7 +24,7 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission",
 		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
+		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
 	"runner": {
 		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/ledger",
@@ -42,6 +42,9 @@ var imports = map[string][]string{
 	"plugins/fault":    {},
 	"plugins/model":    {"plugins/provider"},
 	"plugins/provider": {},
+	"plugins/plugintest": {
+		"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services",
+	},
 	"plugins/reviewer": {"plugins/fault", "plugins/services"},
 	"plugins/services": {},
 	"plugins/internal/wire": {
@@ -85,6 +88,10 @@ var imports = map[string][]string{
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
 	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/model", "plugins/reviewer", "plugins/services"},
+	// Modules of their own, which see of coven what everybody sees.
+	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/provider-runbook": {"plugins", "plugins/fault", "plugins/provider"},
+	"examples/plugins/reviewer-govet":   {"plugins", "plugins/fault", "plugins/reviewer", "plugins/services"},
 }
 
 // vague are names that say nothing of what is inside.
@@ -112,11 +119,12 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Only package worktree runs git, and only through its own git package.
+// Only package worktree runs git, and only through its own git package. The demo
+// and plugintest make repositories to play with, of their own.
 func TestOnlyWorktreeRunsGit(t *testing.T) {
 	for dir, files := range packages(t) {
 		for file, used := range files {
-			if strings.HasPrefix(dir, "worktree") || dir == "examples/demo" || !slices.Contains(used, "os/exec") {
+			if strings.HasPrefix(dir, "worktree") || dir == "examples/demo" || dir == "plugins/plugintest" || !slices.Contains(used, "os/exec") {
 				continue
 			}
 			text, err := os.ReadFile(file)

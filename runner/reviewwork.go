@@ -152,9 +152,23 @@ func unjudged(ctx context.Context, err error, late string) (Result, error) {
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
 	case errors.As(err, new(*judgeError)):
-		return Result{Error: strings.ReplaceAll(err.Error(), "\n", "; "), ErrorType: "plugin"}, nil
+		return Result{Error: strings.Join(briefly(err), "; "), ErrorType: "plugin", Output: err.Error()}, nil
 	}
 	return Result{}, err
+}
+
+// briefly is the first line of each error that is joined in err: what a plugin has
+// printed comes in the lines after.
+func briefly(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []string
+		for _, e := range joined.Unwrap() {
+			all = append(all, briefly(e)...)
+		}
+		return all
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return []string{strings.TrimSuffix(first, ":")}
 }
 
 // result is what the review comes to.

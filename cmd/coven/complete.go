@@ -154,6 +154,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}{
 		{"run", "grimoire", (*visit).grimoireNames},
 		{"grimoires graph", "format", words(graphFormats...)},
+		{"plugins test", "kind", words(kindNames()...)},
 		{"run", "model", words("sonnet", "haiku", "opus")},
 		{"run", "provider", (*visit).providerNames},
 		{"run", "onto", (*visit).branches},

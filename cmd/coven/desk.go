@@ -228,9 +228,7 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 
 // work runs a session to its next end and shows it.
 func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
-	// It starts while the worktree is made; what is wrong with it is said when an
-	// agent needs it.
-	go func() { _ = d.engine.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: plan.Provider}) }()
+	d.warm(ctx, plan.Provider)
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
 		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
@@ -262,6 +260,12 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	d.tell(j, s, ending)
 	d.notify(ctx, j, s, ending)
 	return ending, nil
+}
+
+// warm lets a provider start while the worktree is made. What is wrong with it is
+// said when an agent needs it.
+func (d *desk) warm(ctx context.Context, name string) {
+	go func() { _ = d.engine.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
 }
 
 // sinceStart are the events from the session's last start or resumption on.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
@@ -61,4 +65,47 @@ func TestGrimoiresGuide(t *testing.T) {
 	if got := strings.Join(missing, ", "); got != "implement never fails, fix never fails, changelog never fails, land never fails" {
 		t.Errorf("branches that no test reaches: %s", got)
 	}
+}
+
+// step is a block of a guide: a file under a line with its name, or commands.
+var step = regexp.MustCompile("(?s)\n(?:`([^`\n]*)`\n\n)?```([a-z]+)\n(.*?)```")
+
+// guide FILE does what a guide says: it writes the files and runs the commands, in
+// their order, in one shell, with $COVEN_SOURCE and $REPOSITORY set. Go fetches
+// nothing. The guide's YAML is all files.
+func cmdGuide(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "guide FILE")
+	source, err := filepath.Abs(filepath.Join("..", ".."))
+	ts.Check(err)
+	text, err := os.ReadFile(filepath.Join(source, "docs", "guides", args[0]))
+	ts.Check(err)
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // the home is the script's
+		out, err := exec.Command("go", "env", name).Output()
+		ts.Check(err)
+		ts.Setenv(name, strings.TrimSpace(string(out)))
+	}
+	ts.Setenv("GOPROXY", "off")
+	ts.Setenv("GOSUMDB", "off")
+	ts.Setenv("GOFLAGS", "")
+	ts.Setenv("COVEN_SOURCE", source)
+	ts.Setenv("REPOSITORY", ts.MkAbs("."))
+	script := &strings.Builder{}
+	files, commands := 0, 0
+	for _, m := range step.FindAllStringSubmatch(string(text), -1) {
+		switch name, kind, content := m[1], m[2], m[3]; {
+		case name != "":
+			files++
+			fmt.Fprintf(script, "cat >%s <<'END OF FILE'\n%sEND OF FILE\n", name, content)
+		case kind == "bash":
+			commands++
+			script.WriteString(content)
+		case kind != "sh": // those are held to the program by TestDocs
+			ts.Fatalf("%s: a block of %s is neither a file nor commands", args[0], kind)
+		}
+	}
+	if files < 3 || commands < 5 {
+		ts.Fatalf("%s: %d files and %d blocks of commands", args[0], files, commands)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join(ts.Getenv("HOME"), "guide")), []byte(script.String()), 0o644))
+	ts.Check(ts.Exec("sh", "-eux", filepath.Join(ts.Getenv("HOME"), "guide")))
 }

@@ -43,10 +43,20 @@ func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
 // TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 
+// oncePlayed leaves out stories whose ways through coven others take, too, when the
+// test binary looks for races, which makes it slow.
+func oncePlayed(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("other stories take these ways with -race: make stories plays them without")
+	}
+}
+
 // play plays the stories in directories below testdata with a real agent CLI, whose
 // name they find in $PROVIDER.
 func play(t *testing.T, program string, dirs ...string) {
 	t.Helper()
+	oncePlayed(t)
 	variable := "REAL_" + strings.ToUpper(program)
 	cli := os.Getenv("COVEN_" + variable)
 	if _, err := os.Stat(cli); err != nil {

@@ -15,10 +15,10 @@ import (
 
 func newPlugins(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plugins", Short: "List plugins and say which may run; none is started",
+		Use: "plugins", Short: "List plugins, say which may run, and test one; only test starts any",
 		Args: noCommand, RunE: showHelp, SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a))
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a))
 	return cmd
 }
 

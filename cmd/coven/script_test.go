@@ -77,6 +77,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"outcome":   cmdOutcome,
 		"once":      cmdOnce,
 		"hasten":    cmdHasten,
+		"guide":     cmdGuide,
 		"zoo":       animals.put,
 		"extinct":   cmdExtinct,
 	}

@@ -1,0 +1,256 @@
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// driving are the cases of providers.
+func driving() []testcase {
+	return []testcase{
+		{"command", "it says how to start its CLI, and to whom what that uses is charged", startsCLI},
+		{"prompt", "no text of the task is in the arguments or the variables: other users can read those", hidesPrompt},
+		{"files", "files for the CLI are plain names, each given once", namesFiles},
+		{"resume", "a conversation is gone on with by its id, or it says that it cannot", resumes},
+		{"parse nothing", "no output gives no event, and no error", parsesNothing},
+		{"parse anything", "output that is not its CLI's gives no error and no crash", parsesAnything},
+		{"parse statelessly", "the same lines give the same events, together or line by line", parsesAlike},
+		{"message", "a person's words become bytes, or it says that it cannot", takesMessage},
+	}
+}
+
+// The words that must not be seen.
+const (
+	secretPrompt = "Paint the shed violet-4711"
+	secretSystem = "Be polite-4712"
+)
+
+// request asks for a simple run.
+func request() provider.Request {
+	return provider.Request{
+		Conversation: "0b8f9c52-6b0e-4a53-9d6e-0a4c5f0f6f11", Prompt: secretPrompt, System: secretSystem,
+		Tools:    []string{provider.ToolRead, provider.ToolWrite, provider.ToolEdit, provider.ToolBash},
+		FilesDir: "/tmp/coven-files", Gate: provider.Server{Name: "coven", Argv: []string{"/usr/bin/coven", "gate"}, Env: []string{"COVEN_GATE=1"}},
+		GateTool: "approve",
+	}
+}
+
+// asked has the plugin make the command of a request.
+func (s *suite) asked(ctx context.Context, req provider.Request) (cmd provider.Command, err error) {
+	if err := s.working(); err != nil {
+		return cmd, err
+	}
+	err = s.within(ctx, func(ctx context.Context) error {
+		cmd, err = s.command(ctx, req)
+		return err
+	})
+	return cmd, err
+}
+
+func startsCLI(ctx context.Context, s *suite) error {
+	cmd, err := s.asked(ctx, request())
+	switch {
+	case err != nil:
+		return err
+	case len(cmd.Argv) == 0 || cmd.Argv[0] == "":
+		return errors.New("its command has no program")
+	case cmd.Account == "":
+		return errors.New("its command names no account")
+	}
+	for _, kv := range cmd.Env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
+			return fmt.Errorf("%s among its variables is not KEY=VALUE", quoted(kv))
+		}
+	}
+	for _, name := range cmd.Pass {
+		if strings.Contains(name, "=") || strings.TrimSuffix(name, "*") == "" {
+			return fmt.Errorf("%s is not the name of a variable to be passed on", quoted(name))
+		}
+	}
+	return nil
+}
+
+func hidesPrompt(ctx context.Context, s *suite) error {
+	cmd, err := s.asked(ctx, request())
+	if err != nil {
+		return err
+	}
+	for _, text := range append(slices.Clone(cmd.Argv), cmd.Env...) {
+		for _, word := range []string{secretPrompt, secretSystem} {
+			if strings.Contains(text, word) {
+				return fmt.Errorf("%s has a text of the task", quoted(text))
+			}
+		}
+	}
+	given := slices.Clone(cmd.Input)
+	for _, f := range cmd.Files {
+		given = append(given, f.Content...)
+	}
+	if !bytes.Contains(given, []byte(secretPrompt)) {
+		return errors.New("neither its input nor its files have the prompt")
+	}
+	return nil
+}
+
+func namesFiles(ctx context.Context, s *suite) error {
+	cmd, err := s.asked(ctx, request())
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, f := range cmd.Files {
+		switch {
+		case f.Name == "" || f.Name == "." || f.Name == ".." || filepath.Base(f.Name) != f.Name || strings.ContainsAny(f.Name, "\\\x00"):
+			return fmt.Errorf("%s is not a plain file name", quoted(f.Name))
+		case seen[f.Name]:
+			return fmt.Errorf("two files are named %s", quoted(f.Name))
+		}
+		seen[f.Name] = true
+	}
+	return nil
+}
+
+func resumes(ctx context.Context, s *suite) error {
+	req := request()
+	req.Resume = true
+	cmd, err := s.asked(ctx, req)
+	switch {
+	case errors.Is(err, fault.ErrUnsupported):
+		return skipf("it says that it cannot: %v", err)
+	case err != nil:
+		return err
+	case len(cmd.Argv) == 0:
+		return errors.New("its command has no program")
+	}
+	all := strings.Join(slices.Concat(cmd.Argv, cmd.Env), "\n") + string(cmd.Input)
+	for _, f := range cmd.Files {
+		all += string(f.Content)
+	}
+	if !strings.Contains(all, req.Conversation) {
+		return errors.New("the id of the conversation is nowhere in its command")
+	}
+	return nil
+}
+
+// parse asks the plugin.
+func (s *suite) parse(ctx context.Context, lines []byte) (events []provider.Event, err error) {
+	if err := s.working(); err != nil {
+		return nil, err
+	}
+	err = s.within(ctx, func(ctx context.Context) error {
+		p, err := s.plugin().Provider(ctx)
+		if err != nil {
+			return err
+		}
+		events, err = p.Parse(ctx, lines)
+		return err
+	})
+	return events, err
+}
+
+func parsesNothing(ctx context.Context, s *suite) error {
+	events, err := s.parse(ctx, nil)
+	if err == nil && len(events) > 0 {
+		err = fmt.Errorf("nothing gives %d events", len(events))
+	}
+	return err
+}
+
+func parsesAnything(ctx context.Context, s *suite) error {
+	for _, text := range garbage() {
+		if _, err := s.parse(ctx, text); err != nil {
+			return fmt.Errorf("the output %s: %w", quoted(string(text[:min(len(text), mostQuoted)])), err)
+		}
+	}
+	return nil
+}
+
+// garbage are outputs that no CLI has.
+func garbage() [][]byte {
+	var all [][]byte
+	for _, text := range []string{
+		"\n", "\n\n\n", "hello\n", "{\n", "{}\n", "[]\n", "null\n", "0\n", `""` + "\n", "\x00\n", "\xff\xfe\xfd\n", "\x1b[31mred\x1b[0m\r\n", "no newline",
+		`{"type":null}` + "\n", `{"type":7,"message":[]}` + "\n", `{"type":"assistant","message":{"content":"x"}}` + "\n",
+		`{"type":"result","result":{"a":1},"usage":"much"}` + "\n", `{"type":"system","subtype":[]}` + "\n", `{"type":"item.completed","item":7}` + "\n",
+		`{"type":"user","message":{"content":[null,{"type":"tool_result","content":{}}]}}` + "\n",
+		strings.Repeat(`{"a":`, 20_000) + "\n", strings.Repeat("x", 4<<20) + "\n", strings.Repeat("\n", 10_000),
+	} {
+		all = append(all, []byte(text))
+	}
+	noise := make([]byte, 64<<10)
+	state := uint32(1)
+	for i := range noise {
+		state = state*1664525 + 1013904223
+		noise[i] = byte(state >> 24)
+	}
+	return append(all, append(noise, '\n'))
+}
+
+func parsesAlike(ctx context.Context, s *suite) error {
+	transcript := s.options.Transcript
+	if len(transcript) == 0 {
+		transcript = bytes.Join(slices.DeleteFunc(garbage(), func(text []byte) bool { return !bytes.HasSuffix(text, []byte("\n")) || len(text) > 1<<20 }), nil)
+	}
+	whole, err := s.parse(ctx, transcript)
+	if err != nil {
+		return err
+	}
+	again, err := s.parse(ctx, transcript)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(whole, again) {
+		return errors.New("the same lines gave other events the second time")
+	}
+	var each []provider.Event
+	for line := range bytes.Lines(transcript) {
+		if len(line) == 1 {
+			continue
+		}
+		events, err := s.parse(ctx, line)
+		if err != nil {
+			return err
+		}
+		each = append(each, events...)
+	}
+	if !reflect.DeepEqual(whole, each) {
+		return fmt.Errorf("the lines together gave %d events, line by line they gave %d, or others", len(whole), len(each))
+	}
+	if len(s.options.Transcript) > 0 && len(whole) == 0 {
+		return errors.New("the transcript gave no event")
+	}
+	return nil
+}
+
+func takesMessage(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	return s.within(ctx, func(ctx context.Context) error {
+		p, err := s.plugin().Provider(ctx)
+		if err != nil {
+			return err
+		}
+		for _, text := range []string{"use the existing parser", "/clear", "@/etc/passwd", "two\nlines", "файл 名 🦉", strings.Repeat("long ", 100_000)} {
+			input, err := p.Message(ctx, provider.Message{ID: "5f2a7a53-3a3f-4a87-a3a6-6f0f3f8f5a10", Text: text})
+			switch {
+			case errors.Is(err, fault.ErrUnsupported):
+				return nil
+			case err != nil:
+				return fmt.Errorf("the message %s: %w", quoted(text), err)
+			case len(input) == 0:
+				return fmt.Errorf("the message %s became nothing", quoted(text))
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,294 @@
+package plugintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// hosted are the cases of every kind in which coven's own host runs the plugin.
+func hosted() []testcase {
+	return []testcase{
+		{"ready", "coven's host starts it, and it answers a first call", answersFirst},
+		{"two at once", "calls at the same time do not wait for each other", answersTwo},
+		{"cancellation", "a call that was cancelled ends, and the next call is answered", heedsCancel},
+	}
+}
+
+// endurance are the last cases: the plugin has worked for a while then.
+func endurance() []testcase {
+	return []testcase{
+		{"many calls", "its memory, its files and its threads do not grow with each call", endures},
+		{"hang-up", "when coven's host ends it, nothing of it is left", hangsUp},
+	}
+}
+
+// call makes a simple call of the plugin's kind.
+func (s *suite) call(ctx context.Context, host services.Services) error {
+	return s.within(ctx, func(ctx context.Context) error {
+		switch s.kind {
+		case plugins.KindReviewer:
+			return s.review(ctx, s.simple(), host)
+		case plugins.KindArbiter:
+			return s.decide(ctx, question(), host)
+		case plugins.KindProvider:
+			_, err := s.command(ctx, request())
+			return err
+		}
+		return s.turn(ctx, turn(), func(model.Event) error { return nil })
+	})
+}
+
+// services are coven as a plugin of this kind finds it in the suite: with an agent
+// that is content.
+func (s *suite) services() *Services {
+	answer := "All is well.\n\n```json\n{\"verdict\": \"pass\", \"findings\": [], \"summary\": \"nothing to say\"}\n```\n"
+	if s.kind == plugins.KindArbiter {
+		answer = "Enough.\n\n```json\n{\"continue\": false, \"reason\": \"nothing is left to mend\"}\n```\n"
+	}
+	return &Services{Answers: []services.Answer{{Text: answer, Conversation: "c1"}}}
+}
+
+// working skips cases for which the plugin would have to work, and does not.
+func (s *suite) working() error {
+	if !s.passed("ready") {
+		return skipf("it does not answer")
+	}
+	return nil
+}
+
+func answersFirst(ctx context.Context, s *suite) error {
+	err := s.call(ctx, s.services())
+	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, fault.ErrGone) && !errors.Is(err, fault.ErrInvalid) {
+		return skipf("its model API could not be asked: %v", err)
+	}
+	return err
+}
+
+// answersTwo holds one call at its first request, if it makes any, and makes seven
+// others meanwhile.
+func answersTwo(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan struct{})
+	held := s.services()
+	held.Before = func(ctx context.Context, _ string) error {
+		select {
+		case <-free:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	first := make(chan error, 1)
+	go func() { first <- s.call(ctx, held) }()
+	const others = 7
+	done := make(chan error, others)
+	for range others {
+		go func() { done <- s.call(ctx, s.services()) }()
+	}
+	for range others {
+		if err := <-done; err != nil {
+			return fmt.Errorf("eight calls at the same time: %w", err)
+		}
+	}
+	close(free)
+	return <-first
+}
+
+// cancelled is how many calls are cancelled.
+const cancelled = 20
+
+func heedsCancel(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	var open atomic.Int64 // requests that wait
+	for i := range cancelled {
+		after := time.Duration(i) * 5 * time.Millisecond // at different places of its work
+		if !s.cancel(ctx, after, &open) {
+			return fmt.Errorf("a call has not ended %v after it was cancelled", s.options.end())
+		}
+	}
+	if !s.soon(ctx, func() bool { return open.Load() == 0 }) {
+		return fmt.Errorf("what it asked of coven in a call has not ended %v after the call was cancelled", s.options.end())
+	}
+	if err := s.call(ctx, s.services()); err != nil {
+		return fmt.Errorf("the call after %d that were cancelled: %w", cancelled, err)
+	}
+	return nil
+}
+
+// cancel makes a call and cancels it after a while, or as soon as it asks something
+// of coven; that is not answered. It reports whether the call ended then.
+func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.Int64) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked := make(chan struct{}, 1)
+	host := s.services()
+	host.Before = func(ctx context.Context, _ string) error {
+		open.Add(1)
+		defer open.Add(-1)
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.call(ctx, host) // that it was cancelled
+	}()
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-asked:
+	case <-timer.C:
+	case <-ended:
+	}
+	cancel()
+	return s.soon(context.WithoutCancel(ctx), func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// soon reports whether something comes to hold in the time that an end may take.
+func (s *suite) soon(ctx context.Context, holds func() bool) bool {
+	timer, ticker := time.NewTimer(s.options.end()), time.NewTicker(5*time.Millisecond)
+	defer timer.Stop()
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-timer.C:
+			return holds()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// Of many calls: how many are made unless they take too long, and what may have
+// come to be held after them.
+const (
+	warmUp      = 60
+	calls       = 300
+	fewCalls    = 40 // fewer say nothing
+	patience    = 20 * time.Second
+	moreBytes   = 48 << 20 // more would be 160 KiB for each call
+	moreFiles   = 30
+	moreThreads = 60
+)
+
+// repeat makes calls, for as long as it has patience, and counts them.
+func (s *suite) repeat(ctx context.Context, n int) (int, error) {
+	end := time.Now().Add(patience)
+	for i := range n {
+		if err := s.call(ctx, s.services()); err != nil {
+			return i, fmt.Errorf("call %d: %w", i+1, err)
+		}
+		if time.Now().After(end) {
+			return i + 1, nil
+		}
+	}
+	return n, nil
+}
+
+func endures(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	if _, err := s.repeat(ctx, warmUp); err != nil {
+		return err
+	}
+	before, unseen := usageOf(s.home.mark())
+	made, err := s.repeat(ctx, calls)
+	switch {
+	case err != nil:
+		return err
+	case unseen != nil:
+		return skipf("it answers; %v", unseen)
+	case made < fewCalls:
+		return skipf("it answers; in %v there is time for %d calls only", patience, made)
+	}
+	after, err := usageOf(s.home.mark())
+	switch {
+	case err != nil:
+		return err
+	case (after.bytes-before.bytes)/made > moreBytes/calls:
+		return fmt.Errorf("%d calls made it %d MiB larger: from %d to %d", made, (after.bytes-before.bytes)>>20, before.bytes>>20, after.bytes>>20)
+	case after.files-before.files > moreFiles:
+		return fmt.Errorf("%d calls left it with %d more open files", made, after.files-before.files)
+	case after.threads-before.threads > moreThreads:
+		return fmt.Errorf("%d calls left it with %d more threads", made, after.threads-before.threads)
+	}
+	return nil
+}
+
+func hangsUp(ctx context.Context, s *suite) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	defer s.restart()
+	s.plugin().Close()
+	return s.leaves(ctx)
+}
+
+// review asks the plugin. What it answers has been checked by the host.
+func (s *suite) review(ctx context.Context, change reviewer.Change, host services.Services) error {
+	r, err := s.plugin().Reviewer(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.Review(ctx, change, host)
+	return err
+}
+
+func (s *suite) decide(ctx context.Context, q arbiter.Question, host services.Services) error {
+	if q.Options == nil {
+		q.Options = s.options.With
+	}
+	a, err := s.plugin().Arbiter(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = a.Decide(ctx, q, host)
+	return err
+}
+
+func (s *suite) command(ctx context.Context, req provider.Request) (provider.Command, error) {
+	p, err := s.plugin().Provider(ctx)
+	if err != nil {
+		return provider.Command{}, err
+	}
+	return p.Command(ctx, req)
+}
+
+func (s *suite) turn(ctx context.Context, req model.Request, emit func(model.Event) error) error {
+	m, err := s.plugin().Model(ctx)
+	if err != nil {
+		return err
+	}
+	return m.Turn(ctx, req, emit)
+}

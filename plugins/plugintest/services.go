@@ -1,0 +1,126 @@
+package plugintest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// Services is a services.Services that answers from what it was given, and
+// remembers what it was asked. Its zero value has no agent, no file and an empty
+// diff. It may be used by several goroutines; its fields are set before.
+type Services struct {
+	// Answers are what agents answer, in turn; the last one stays. None: there is
+	// no agent, and RunAgent is fault.ErrUnsupported.
+	Answers []services.Answer
+	// Files are the files of the worktree, by their slashed paths.
+	Files map[string][]byte
+	// Patch is the whole diff, as git prints it.
+	Patch string
+	// Before is called first in each request; an error is the answer. It may wait
+	// until ctx ends.
+	Before func(ctx context.Context, request string) error
+
+	mu    sync.Mutex
+	asks  []services.Ask
+	reads []string
+	logs  []string
+}
+
+// Asks are what agents were asked so far.
+func (s *Services) Asks() []services.Ask { return copyOf(s, &s.asks) }
+
+// Reads are the files that were asked for so far, whether there or not.
+func (s *Services) Reads() []string { return copyOf(s, &s.reads) }
+
+// Logs are the lines for the log so far.
+func (s *Services) Logs() []string { return copyOf(s, &s.logs) }
+
+func copyOf[T any](s *Services, all *[]T) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(*all)
+}
+
+func (s *Services) before(ctx context.Context, request string) error {
+	if s.Before == nil {
+		return nil
+	}
+	return s.Before(ctx, request)
+}
+
+// RunAgent implements services.Services.
+func (s *Services) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+	if err := s.before(ctx, "run an agent"); err != nil {
+		return services.Answer{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks = append(s.asks, ask)
+	if len(s.Answers) == 0 {
+		return services.Answer{}, fmt.Errorf("there is no agent here: %w", fault.ErrUnsupported)
+	}
+	return s.Answers[min(len(s.asks), len(s.Answers))-1], nil
+}
+
+// Diff implements services.Services.
+func (s *Services) Diff(ctx context.Context, paths ...string) (string, error) {
+	if err := s.before(ctx, "diff"); err != nil || len(paths) == 0 {
+		return s.Patch, err
+	}
+	var b strings.Builder
+	for _, part := range parts(s.Patch) {
+		head, _, _ := strings.Cut(part, "\n")
+		if slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(head, " b/"+p) }) {
+			b.WriteString(part)
+		}
+	}
+	return b.String(), nil
+}
+
+// parts are the parts of a diff, one per file.
+func parts(diff string) []string {
+	var all []string
+	for i, part := range strings.Split("\n"+diff, "\ndiff --git ") {
+		if i > 0 {
+			all = append(all, strings.TrimSuffix("diff --git "+part, "\n")+"\n")
+		}
+	}
+	return all
+}
+
+// ReadFile implements services.Services.
+func (s *Services) ReadFile(ctx context.Context, file string) ([]byte, error) {
+	if err := s.before(ctx, "read "+file); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.reads = append(s.reads, file)
+	s.mu.Unlock()
+	if path.IsAbs(file) || path.Clean(file) == ".." || strings.HasPrefix(path.Clean(file), "../") {
+		return nil, fmt.Errorf("%s is not in the worktree: %w", file, fs.ErrPermission)
+	}
+	content, ok := s.Files[path.Clean(file)]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", file, fs.ErrNotExist)
+	}
+	return slices.Clone(content), nil
+}
+
+// Log implements services.Services.
+func (s *Services) Log(ctx context.Context, text string) error {
+	if err := s.before(ctx, "log"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logs = append(s.logs, text)
+	return nil
+}
