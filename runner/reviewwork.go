@@ -157,8 +157,11 @@ func unjudged(ctx context.Context, err error, late string) (Result, error) {
 	return Result{}, err
 }
 
-// briefly is the first line of each error that is joined in err: what a plugin has
-// printed comes in the lines after.
+// mostBrief bounds what is repeated of what a plugin printed, in bytes.
+const mostBrief = 200
+
+// briefly is the first line of each error that is joined in err, and the beginning of
+// what a plugin has printed, which comes in the lines after: it is the reason, often.
 func briefly(err error) []string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
@@ -167,8 +170,15 @@ func briefly(err error) []string {
 		}
 		return all
 	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return []string{strings.TrimSuffix(first, ":")}
+	first, rest, _ := strings.Cut(err.Error(), "\n")
+	printed, more, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	if !strings.HasSuffix(first, ":") || printed == "" {
+		return []string{first}
+	}
+	if len(printed) > mostBrief || more != "" {
+		printed = strings.ToValidUTF8(printed[:min(len(printed), mostBrief)], "") + " ..."
+	}
+	return []string{first + " " + printed}
 }
 
 // result is what the review comes to.
