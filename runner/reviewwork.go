@@ -290,8 +290,9 @@ func (w *Workshop) moved(ctx context.Context, path, tip string) (moved, err erro
 	if err != nil || now == tip {
 		return nil, err
 	}
-	if err := w.Branch.PutTip(ctx, tip, "moved in "+path); err != nil {
+	rescue, err := w.Branch.PutTip(ctx, tip, "moved in "+path)
+	if err != nil {
 		return nil, err
 	}
-	return &judgeError{"the branch was moved while it was judged", errors.New("it is where it was again, and what it held is a rescue: coven rescue list")}, nil
+	return &judgeError{"the branch was moved while it was judged", errors.New("it is where it was again, and what it held is stored as " + rescue)}, nil
 }
