@@ -233,14 +233,14 @@ func (s *spending) waits() *Wait {
 	return s.wait
 }
 
-// reached is the budget of which nothing is left for an agent, nil while there is:
-// a leaf whose judges ask agents begins all the same, for those that ask none.
+// reached is the budget of which nothing is left for another agent; nil: there is
+// something left of each.
 func (s *spending) reached() *Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.budgets {
-		if used := b.used.Add(s.now); b.Max.Reached(used) != "" {
-			return spent(b.Budget, b.Max.Reached(used), b.Max.Like(used))
+		if text := b.Max.Reached(b.used.Add(s.now)); text != "" {
+			return spent(b.Budget, text, b.Max.Like(b.used.Add(s.now)))
 		}
 	}
 	if text := s.workshop.Purse.Reached(); text != "" {
