@@ -146,7 +146,7 @@ func (r *rounds) judge(ctx context.Context, s *State, name string, c Call) (Outc
 // mend has an agent mend what a review found.
 func (r *rounds) mend(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
-		"findings": FindingsText(review.Result.Judged()), "reason": r.history[len(r.history)-1].Reason,
+		"findings": findingsForPrompt(review.Result.Judged()), "reason": r.history[len(r.history)-1].Reason,
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}

@@ -36,6 +36,19 @@ func FindingsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// mostFindings is how much of what was found goes into a prompt, in bytes.
+const mostFindings = 64 << 10
+
+// findingsForPrompt is FindingsText, cut to what an agent can use: the gravest stay.
+func findingsForPrompt(opinions []arbiter.Opinion) string {
+	text := FindingsText(opinions)
+	if len(text) <= mostFindings {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:mostFindings], '\n')
+	return fmt.Sprintf("%s\n(%d more lines are left out here: mend these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
+}
+
 func findingText(by string, f reviewer.Finding) string {
 	where := ""
 	if f.File != "" {
