@@ -149,8 +149,18 @@ func TestExits(t *testing.T) {
 			t.Errorf("%q: %v", shell, err)
 		}
 	}
-	if r, err := review(t, dir, "echo 'b.go:1: wrong'; exit 1"); err != nil || r.Verdict != reviewer.Pass {
-		t.Errorf("findings elsewhere only: %+v, %v", r, err)
+	const counts = "\nexit code 1, and no error in files that the change touches: those elsewhere count"
+	for shell, want := range map[string]string{
+		"echo 'b.go:1: wrong'; exit 1":                              "fail\nerror|b.go:1|wrong" + counts,
+		"echo 'a.go:1: warning: odd'; echo 'b.go:1: wrong'; exit 1": "fail\nwarning|a.go:1|odd\nerror|b.go:1|wrong" + counts,
+		"echo 'b.go:1: warning: odd'; exit 1":                       "pass\nwarning|b.go:1|odd" + counts,
+		"echo 'b.go:1: wrong'; echo 'a.go:1: wrong'; exit 1":        "fail\nerror|a.go:1|wrong\n1 more in files that the change does not touch",
+		"(echo 'b.go:1: wrong'; exit 1) || true":                    "pass\n1 more in files that the change does not touch",
+		"echo 'a.go:1: warning: odd'; exit 1":                       "pass\nwarning|a.go:1|odd",
+	} {
+		if r, err := review(t, dir, shell); err != nil || short(r) != want {
+			t.Errorf("%q: got\n%s\n%v, want\n%s", shell, short(r), err, want)
+		}
 	}
 	if r, err := review(t, dir, "pwd"); err != nil || r.Verdict != reviewer.Pass {
 		t.Errorf("%+v, %v", r, err)
