@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -47,10 +48,17 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 		if err != nil || over {
 			return out, err
 		}
-		if n == l.spec.MaxIterations || rounds.patience() {
+		why := ""
+		switch {
+		case n == l.spec.MaxIterations:
+			why = limitOfIterations
+		case rounds.patience():
+			why = fmt.Sprintf("found no less in %d rounds", l.spec.Patience)
+		}
+		if why != "" {
 			s.saw(l.name, WayExhausted)
 			out.Path = strings.Join(s.at, "/") + "/"
-			return exhausted(l.name, l.spec.OnMaxIterations, out), nil
+			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
 		if mended, err := rounds.mend(ctx, s, out); err != nil || mended.Verdict != Passed {
 			return mended, err
@@ -180,6 +188,9 @@ func (w weight) less(than weight) bool {
 func weightOf(r arbiter.Round) weight {
 	var w weight
 	for _, o := range r.Opinions {
+		if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
+			w.errors++ // of which it says nothing
+		}
 		for _, f := range o.Findings {
 			switch f.Severity {
 			case reviewer.Error:

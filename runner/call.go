@@ -24,6 +24,9 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 		return Outcome{Path: c.Path}, err
 	}
 	s.done(r)
+	if c.Review != nil {
+		s.judged(c.Step, r)
+	}
 	out := Outcome{Verdict: Passed, Result: r, Path: c.Path}
 	if !r.OK {
 		out.Verdict = Failed

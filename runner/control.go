@@ -59,11 +59,14 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 	s.saw(l.name, WayExhausted)
 	last.Path = strings.Join(outer.iteration(name, l.max), "/") + "/"
-	return exhausted(l.name, l.onMax, last), nil
+	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
 
+// limitOfIterations is why a loop ends that never exited.
+const limitOfIterations = "reached its limit of iterations"
+
 // exhausted is the outcome of a loop that never exited.
-func exhausted(name string, onMax grimoires.OnFail, last Outcome) Outcome {
+func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {
 	switch onMax {
 	case grimoires.Continue:
 		last.Verdict = Passed
@@ -73,7 +76,7 @@ func exhausted(name string, onMax grimoires.OnFail, last Outcome) Outcome {
 		last.Verdict, last.Status = Stopped, Blocked
 	}
 	if last.Verdict == Stopped {
-		why := "loop " + name + " reached its limit of iterations"
+		why := "loop " + name + " " + why
 		if last.Result.Error != "" {
 			why += ": " + last.Result.Error
 		}

@@ -26,8 +26,9 @@ type Desk struct {
 	model    string
 	account  *spending
 
-	asking sync.Mutex // one agent at a time
-	waits  *Wait      // what the run has to wait for before an agent can answer
+	asking        chan struct{}   // one agent at a time; this and what follows is whose token it holds
+	waits         *Wait           // what the run has to wait for before an agent can answer
+	conversations map[string]bool // that agents have answered in
 
 	logging sync.Mutex
 	log     io.WriteCloser
@@ -37,7 +38,10 @@ type Desk struct {
 // openDesk opens a desk for a judge of a leaf.
 func (w *Workshop) openDesk(ctx context.Context, c Call, b beginning, name, model string) *Desk {
 	ctx, end := context.WithCancel(ctx)
-	return &Desk{workshop: w, ctx: ctx, end: end, leaf: c.Path, name: name, model: model, account: b.spending}
+	return &Desk{
+		workshop: w, ctx: ctx, end: end, leaf: c.Path, name: name, model: model, account: b.spending,
+		asking: make(chan struct{}, 1), conversations: map[string]bool{},
+	}
 }
 
 // close ends what the judge has left at work. The error is a *Wait when the run
@@ -49,8 +53,7 @@ func (d *Desk) close() error {
 	if d.log != nil {
 		_ = d.log.Close() // the events are the record, the log is for people
 	}
-	d.asking.Lock()
-	defer d.asking.Unlock()
+	d.asking <- struct{}{} // and nobody asks any more
 	if d.waits == nil {
 		return nil
 	}
@@ -60,16 +63,28 @@ func (d *Desk) close() error {
 // Ask has an agent answer that can only read, and charges it to the leaf. It ends
 // with ctx and with the desk.
 func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
-	d.asking.Lock()
-	defer d.asking.Unlock()
-	if ask.Model == "" {
-		ask.Model = d.model
-	}
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	select {
+	case d.asking <- struct{}{}:
+		defer func() { <-d.asking }()
+	case <-within.Done():
+		return services.Answer{}, context.Cause(within)
+	}
+	if within.Err() != nil {
+		return services.Answer{}, context.Cause(within)
+	}
+	if ask.Conversation != "" && !d.conversations[ask.Conversation] {
+		return services.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, fault.ErrInvalid)
+	}
+	if ask.Model == "" {
+		ask.Model = d.model
+	}
 	answer, err := d.answer(within, ask)
-	errors.As(err, &d.waits)
+	if errors.As(err, &d.waits) {
+		d.end() // whatever else it asks has to wait, too
+	}
 	return answer, err
 }
 
@@ -102,6 +117,9 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 		start.Conversation = uuid.NewString()
 	}
 	for {
+		if wait := d.account.reached(); wait != nil {
+			return services.Answer{}, wait
+		}
 		report, err := d.run(ctx, start, ask.Model)
 		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
 			return services.Answer{}, wait
@@ -114,6 +132,10 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 		case report.Kind != agent.None:
 			return services.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
 		default:
+			if report.Conversation != "" {
+				start.Conversation = report.Conversation
+			}
+			d.conversations[start.Conversation] = true
 			return services.Answer{Text: report.Text, Conversation: start.Conversation}, nil
 		}
 	}

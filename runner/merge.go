@@ -18,7 +18,9 @@ type MergeInput struct {
 	Checks        []string        `json:"checks,omitempty"`
 	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
 	RequireReview bool            `json:"require_review"`
-	Reviewed      string          `json:"reviewed,omitempty"` // patch id that reviewers saw last; empty: there were none
+	// Reviewed are the trees that each step with reviewers that ran saw last; an
+	// empty one: its reviewers did not come to an end.
+	Reviewed []string `json:"reviewed,omitempty"`
 }
 
 // mostResolves is how often an agent may resolve conflicts of one landing.
@@ -105,6 +107,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewed,
+		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
 	}})
 }

@@ -33,8 +33,9 @@ type Candidate struct {
 	Target string // full ref
 	Old    string // the target's tip
 	Tip    string // the task branch with that tip brought in
+	From   string // tree of the worktree before that; the same when the target had not moved
 	Tree   string
-	Patch  string // patch id: what a review is bound to
+	Patch  string // patch id
 	Empty  bool   // nothing to land
 }
 
@@ -113,6 +114,11 @@ func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 	}
 	if candidate.Empty {
 		return event.Landing{}, Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
+	}
+	if candidate.From != candidate.Tree {
+		if err := w.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
+			return event.Landing{}, Result{}, err
+		}
 	}
 	if failed, err := w.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
@@ -204,23 +210,26 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	return true
 }
 
-// approval returns nil when the candidate's patch is approved, or does not need
-// to be; otherwise it asks and waits. What reviewers have not seen as it is always
-// needs a person. message is what the change lands with.
+// approval returns nil when the candidate is approved, or does not need to be;
+// otherwise it asks and waits. What reviewers have not seen as it is always needs a
+// person. message is what the change lands with.
 func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
-	unseen := c.Merge.Reviewed != "" && c.Merge.Reviewed != candidate.Patch
+	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !w.becomes(tree, candidate.Tree) })
 	if !c.Merge.RequireReview && !unseen {
 		return nil
 	}
-	asked, approved := w.askedAbout(c.Path, candidate.Patch)
+	asked, approved := w.askedAbout(c.Path, candidate)
 	if approved {
 		return nil
 	}
+	question := event.Review{Patch: candidate.Patch, Tree: candidate.Tree}
 	if w.Approve != "" && !unseen {
-		return w.emit(event.ReviewAnswered, c.Path, event.Review{Patch: candidate.Patch, Approved: true, By: w.Approve})
+		question.Approved, question.By = true, w.Approve
+		return w.emit(event.ReviewAnswered, c.Path, question)
 	}
 	if !asked {
-		if err := w.emit(event.ReviewAsked, c.Path, event.Review{Patch: candidate.Patch, Message: message}); err != nil {
+		question.Message = message
+		if err := w.emit(event.ReviewAsked, c.Path, question); err != nil {
 			return err
 		}
 	}
@@ -231,14 +240,39 @@ func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
 	return &Wait{Reason: "review", Detail: detail, Next: "approve"}
 }
 
-// askedAbout says whether a person was asked about a patch, and approved it.
-func (w *Workshop) askedAbout(path, patch string) (asked, approved bool) {
+// becomes says whether a tree is another one, but for what git alone has brought
+// into it from the target since.
+func (w *Workshop) becomes(tree, now string) bool {
+	if tree == "" {
+		return false
+	}
+	from := map[string]string{}
+	for _, e := range w.Journal.Events() {
+		var i event.Integrated
+		if e.Type == event.MergeDone && e.Decode(&i) == nil {
+			from[i.Tree] = i.From
+		}
+	}
+	for range len(from) + 1 { // a target can go back to what it was
+		if now == tree {
+			return true
+		}
+		now = from[now]
+	}
+	return false
+}
+
+// askedAbout says whether a person was asked about a candidate, and whether one
+// approved it, or what became it.
+func (w *Workshop) askedAbout(path string, candidate Candidate) (asked, approved bool) {
 	for _, e := range w.remembered() {
 		var r event.Review
-		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil || r.Patch != patch {
+		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {
 			continue
 		}
-		asked, approved = true, approved || e.Type == event.ReviewAnswered && r.Approved
+		same := r.Patch == candidate.Patch
+		asked = asked || same
+		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || w.becomes(r.Tree, candidate.Tree))
 	}
 	return asked, approved
 }

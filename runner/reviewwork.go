@@ -25,6 +25,9 @@ type judges interface {
 // review does a review leaf: all reviewers at once. What one has said before the
 // leaf was cut off stands as long as the worktree is the same.
 func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, error) {
+	if err := w.untouchedBefore(ctx, c, b); err != nil {
+		return Result{}, err
+	}
 	change, patch, err := w.Judges.Change(ctx)
 	if err != nil {
 		return Result{}, err
@@ -38,11 +41,19 @@ func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, err
 		}
 	}
 	change.Round = c.Review.Round
-	p := &panel{workshop: w, call: c, begun: b, change: change, opinions: make([]*event.Opinion, len(c.Review.Reviewers))}
+	p := &panel{workshop: w, call: c, begun: b, patch: patch, change: change, opinions: make([]*event.Opinion, len(c.Review.Reviewers))}
 	if err := w.untouched(ctx, c.Path, change.Tree, p.sit); err != nil {
 		return p.broken(ctx, err)
 	}
-	return p.result(patch), nil
+	return p.result(), nil
+}
+
+// untouchedBefore undoes what a judge did to the worktree whose coven was killed.
+func (w *Workshop) untouchedBefore(ctx context.Context, c Call, b beginning) error {
+	if !b.cutOff {
+		return nil
+	}
+	return w.putBack(ctx, c.Path, b.Snapshot)
 }
 
 // panel is the reviewers of one review leaf at work.
@@ -50,6 +61,7 @@ type panel struct {
 	workshop *Workshop
 	call     Call
 	begun    beginning
+	patch    string // patch id
 	change   reviewer.Change
 
 	mu       sync.Mutex
@@ -91,8 +103,11 @@ func (p *panel) given() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
 	for _, e := range p.workshop.remembered() {
 		var o event.Opinion
-		if p.begun.cutOff && e.Type == event.ReviewGiven && e.Path == p.call.Path && e.Seq > p.begun.since && e.Decode(&o) == nil &&
-			o.Tree == p.change.Tree {
+		switch {
+		case e.Path != p.call.Path:
+		case e.Type == event.StepCompleted: // and a person wants it again
+			clear(given)
+		case e.Type == event.ReviewGiven && e.Decode(&o) == nil && o.Tree == p.change.Tree:
 			given[o.Reviewer] = o
 		}
 	}
@@ -111,8 +126,8 @@ func (p *panel) hear(ctx context.Context, i int, j Judging) error {
 	w := p.workshop
 	desk := w.openDesk(ctx, p.call, p.begun, j.Name, p.call.Review.Model)
 	review, err := w.Judges.Review(ctx, j.Plugin, change, desk)
-	if waits := desk.close(); err != nil {
-		return errors.Join(waits, err)
+	if err := errors.Join(desk.close(), err); err != nil {
+		return err
 	}
 	review, flagged := review.Counted()
 	opinion := &event.Opinion{
@@ -136,7 +151,11 @@ func (p *panel) broken(ctx context.Context, err error) (Result, error) {
 			missing = append(missing, j.Name)
 		}
 	}
-	return unjudged(ctx, err, "no answer from "+strings.Join(missing, " and "))
+	result, err := unjudged(ctx, err, "no answer from "+strings.Join(missing, " and "))
+	if err == nil {
+		result.Opinions = p.so()
+	}
+	return result, err
 }
 
 // unjudged is the result of a leaf whose plugins did not judge. What the run has
@@ -170,11 +189,21 @@ func briefly(err error) []string {
 	return []string{strings.TrimSuffix(first, ":")}
 }
 
-// result is what the review comes to.
-func (p *panel) result(patch string) Result {
-	r := Result{OK: true, Tree: p.change.Tree, Patch: patch}
+// so are the opinions that there are so far.
+func (p *panel) so() []event.Opinion {
+	var all []event.Opinion
 	for _, o := range p.opinions {
-		r.Opinions = append(r.Opinions, *o)
+		if o != nil {
+			all = append(all, *o)
+		}
+	}
+	return all
+}
+
+// result is what the review comes to.
+func (p *panel) result() Result {
+	r := Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.so()}
+	for _, o := range r.Opinions {
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
 	r.Output = FindingsText(r.Judged())
@@ -195,6 +224,9 @@ func (r Result) Judged() []arbiter.Opinion {
 
 // arbiter does an arbiter leaf.
 func (w *Workshop) arbiter(ctx context.Context, c Call, b beginning) (Result, error) {
+	if err := w.untouchedBefore(ctx, c, b); err != nil {
+		return Result{}, err
+	}
 	tree, err := w.Branch.Tree(ctx)
 	if err != nil {
 		return Result{}, err
@@ -204,8 +236,8 @@ func (w *Workshop) arbiter(ctx context.Context, c Call, b beginning) (Result, er
 	err = w.untouched(ctx, c.Path, tree, func(ctx context.Context) error {
 		desk := w.openDesk(ctx, c, b, judge.Name, c.Arbiter.Model)
 		answer, err := w.Judges.Decide(ctx, judge.Plugin, c.Arbiter.Question, desk)
-		if waits := desk.close(); err != nil {
-			return &judgeError{"arbiter " + judge.Name, errors.Join(waits, err)}
+		if err := errors.Join(desk.close(), err); err != nil {
+			return &judgeError{"arbiter " + judge.Name, err}
 		}
 		decision = answer
 		return nil
@@ -216,18 +248,26 @@ func (w *Workshop) arbiter(ctx context.Context, c Call, b beginning) (Result, er
 	return Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
 }
 
-// untouched lets plugins judge, and sees that the worktree is the same afterwards.
-// What they changed is undone, and what they said then does not count.
+// untouched lets plugins judge, and sees that worktree and branch are the same
+// afterwards. What they changed is undone, and what they said then does not count.
 func (w *Workshop) untouched(ctx context.Context, path, tree string, judge func(ctx context.Context) error) error {
 	before, err := w.Stage.Snapshot(ctx, "before "+path)
 	if err != nil {
 		return err
 	}
+	tip, err := w.Branch.Tip(ctx)
+	if err != nil {
+		return err
+	}
 	judged := judge(ctx)
 	ctx = context.WithoutCancel(ctx)
+	moved, err := w.moved(ctx, path, tip)
+	if err != nil {
+		return errors.Join(judged, err)
+	}
 	now, err := w.Branch.Tree(ctx)
 	if err != nil || now == tree {
-		return errors.Join(judged, err)
+		return errors.Join(judged, moved, err)
 	}
 	after, err := w.Stage.Snapshot(ctx, "changed in "+path)
 	if err != nil {
@@ -240,6 +280,18 @@ func (w *Workshop) untouched(ctx context.Context, path, tree string, judge func(
 	if err != nil {
 		return errors.Join(judged, err)
 	}
-	return errors.Join(judged, &judgeError{"the worktree changed while it was judged", fmt.Errorf(
+	return errors.Join(judged, moved, &judgeError{"the worktree changed while it was judged", fmt.Errorf(
 		"%s; it is as it was again, and what came is snapshot %d", strings.Join(slices.Sorted(slices.Values(files)), " "), after.N)})
+}
+
+// moved says that a judge moved the branch, when one did; it is put back.
+func (w *Workshop) moved(ctx context.Context, path, tip string) (moved, err error) {
+	now, err := w.Branch.Tip(ctx)
+	if err != nil || now == tip {
+		return nil, err
+	}
+	if err := w.Branch.PutTip(ctx, tip, "moved in "+path); err != nil {
+		return nil, err
+	}
+	return &judgeError{"the branch was moved while it was judged", errors.New("it is where it was again, and what it held is a rescue: coven rescue list")}, nil
 }

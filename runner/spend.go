@@ -233,6 +233,22 @@ func (s *spending) waits() *Wait {
 	return s.wait
 }
 
+// reached is the budget of which nothing is left for another agent; nil: there is
+// something left of each.
+func (s *spending) reached() *Wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.budgets {
+		if text := b.Max.Reached(b.used.Add(s.now)); text != "" {
+			return spent(b.Budget, text, b.Max.Like(b.used.Add(s.now)))
+		}
+	}
+	if text := s.workshop.Purse.Reached(); text != "" {
+		return purseSpent(text)
+	}
+	return nil
+}
+
 // total is what the leaf has used, its time in this process left out.
 func (s *spending) total() budget.Amount {
 	s.mu.Lock()

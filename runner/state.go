@@ -34,11 +34,11 @@ type State struct {
 
 	files    []string
 	commits  []string
-	receipts []event.Receipt // of scripts and checks
-	tree     string          // the worktree after the last leaf
-	summary  string          // of the first agent: what the change is about
-	said     string          // by the last agent that worked
-	reviewed string          // patch id of the last review
+	receipts []event.Receipt   // of scripts and checks
+	tree     string            // the worktree after the last leaf
+	summary  string            // of the first agent: what the change is about
+	said     string            // by the last agent that worked
+	reviewed map[string]string // by step: the tree that its reviewers saw last; empty: they came to no end
 }
 
 type loopState struct {
@@ -52,7 +52,7 @@ func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 	s := &State{
 		leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(), attempt: 1,
-		secrets: map[string]any{},
+		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
 	for _, name := range plan.Grimoire.Secrets() {
 		s.secrets[name] = tmpl.Secret{Name: name}
@@ -125,9 +125,23 @@ func (s *State) done(r Result) {
 	if r.Agent != "" {
 		s.said = r.Output
 	}
-	if r.Patch != "" {
-		s.reviewed = r.Patch
+}
+
+// judged takes in what the reviewers of a step have seen.
+func (s *State) judged(step string, r Result) {
+	s.reviewed[step] = ""
+	if r.ErrorType == "" || r.ErrorType == FindingsType {
+		s.reviewed[step] = r.Tree
 	}
+}
+
+// seen are the trees that reviewers have seen, one for each step that has some.
+func (s *State) seen() []string {
+	var trees []string
+	for _, step := range slices.Sorted(maps.Keys(s.reviewed)) {
+		trees = append(trees, s.reviewed[step])
+	}
+	return trees
 }
 
 // proofs are the receipts of what ran on the tree as it is now.

@@ -55,6 +55,10 @@ type branch interface {
 	// Commit commits what is uncommitted. merges is the commit of the target
 	// that the worktree holds merged, or empty.
 	Commit(ctx context.Context, message, merges string) (Commit, error)
+	// Tip is the commit that the branch is at.
+	Tip(ctx context.Context) (string, error)
+	// PutTip makes the branch what it was; what it holds is stored first.
+	PutTip(ctx context.Context, tip, note string) error
 }
 
 // Commit is the task branch after branch.Commit.
@@ -167,6 +171,8 @@ func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
 // the leaf when it goes on, find what they can use.
 func (w *Workshop) cutShort(ctx context.Context, c Call, b beginning, why error) error {
 	switch {
+	case (c.Review != nil || c.Arbiter != nil) && why != nil:
+		return w.emit(event.StepParked, c.Path, nil) // it was put back when the judges had ended
 	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
 		return nil
 	case c.Script != nil:

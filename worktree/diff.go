@@ -2,6 +2,8 @@ package worktree
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,8 +27,9 @@ type Diff struct {
 	From, To string // trees or commits compared
 	Patch    string // as `git diff`; of binary files only that they differ
 	Files    []FileChange
-	// PatchID stays the same when the same change is made to another commit.
-	// Any change of content, white space or mode gives another one.
+	// PatchID stays the same when the same files get the same content and mode in
+	// place of the same ones, whatever else the commits hold. (That of `git
+	// patch-id` leaves out names beside binary files, bytes after a NUL, and places.)
 	PatchID string // empty for an empty diff
 }
 
@@ -93,16 +96,25 @@ func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 	if d.Files, err = parseFiles(list); err != nil || len(d.Files) == 0 {
 		return d, err
 	}
+	if d.PatchID, err = r.patchID(ctx, from, to); err != nil {
+		return d, err
+	}
 	patch, err := r.git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
 	if err != nil {
 		return d, err
 	}
 	d.Patch = string(patch)
-	// Not --stable: that one ignores white space, and an approved change
-	// must not be re-indented.
-	id, err := r.git().Feed(ctx, patch, "patch-id", "--verbatim")
-	d.PatchID, _, _ = strings.Cut(string(id), " ")
-	return d, err
+	return d, nil
+}
+
+// patchID is the fingerprint of which content and mode each path had and has.
+func (r *Repo) patchID(ctx context.Context, from, to string) (string, error) {
+	entries, err := r.git().Fields(ctx, "diff-tree", "-r", "--no-renames", "--raw", "--full-index", "-z", from, to)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(entries, "\x00")))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // parseFiles reads `--raw --numstat -z`: first all raw items, then all

@@ -238,6 +238,9 @@ func roundLine(r session.Round) string {
 		}
 		parts = append(parts, part)
 	}
+	if r.Error != "" {
+		parts = append(parts, "it came to no end: "+oneLine(r.Error))
+	}
 	if r.Decided {
 		decision := screen.Decision(r.Continue, r.Reason)
 		if !r.Continue {

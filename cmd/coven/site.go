@@ -173,6 +173,14 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 // Tree is the tree that a commit of the worktree would have now.
 func (s *site) Tree(ctx context.Context) (string, error) { return s.tree.Tree(ctx) }
 
+// Tip is the commit of the task's branch.
+func (s *site) Tip(ctx context.Context) (string, error) { return s.tree.Tip(ctx) }
+
+// PutTip makes the branch what it was.
+func (s *site) PutTip(ctx context.Context, tip, note string) error {
+	return s.tree.PutTip(ctx, tip, note)
+}
+
 // Snapshot stores the worktree as it is.
 func (s *site) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
 	snapshot, err := s.tree.Snapshot(ctx, s.session.ID, note)
@@ -280,6 +288,10 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 	if err != nil {
 		return runner.Candidate{}, err
 	}
+	from, err := s.tree.Tree(ctx)
+	if err != nil {
+		return runner.Candidate{}, err
+	}
 	c, err := s.tree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
@@ -299,7 +311,7 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 		return runner.Candidate{}, err
 	}
 	return runner.Candidate{
-		Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID, Empty: len(diff.Files) == 0,
+		Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, From: from, Tree: c.Tree, Patch: diff.PatchID, Empty: len(diff.Files) == 0,
 	}, nil
 }
 

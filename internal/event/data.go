@@ -189,6 +189,7 @@ type Merging struct {
 // patch: an answer to another patch does not count.
 type Review struct {
 	Patch    string `json:"patch"`             // patch id of what is to land
+	Tree     string `json:"tree,omitempty"`    // what is to land, or what the person saw
 	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
@@ -203,6 +204,13 @@ type Opinion struct {
 	Summary     string   `json:"summary,omitempty"`
 	Flagged     bool     `json:"flagged,omitempty"`   // it said pass beside an error: that counts as fail
 	Truncated   string   `json:"truncated,omitempty"` // what of the change it was not shown
+}
+
+// Integrated is the data of MergeDone: the target's tip was brought into a tree
+// without a conflict.
+type Integrated struct {
+	From string `json:"from"` // tree of the task's worktree before
+	Tree string `json:"tree"` // and after
 }
 
 // Claim is the data of TaskClaimed.

@@ -84,6 +84,7 @@ type Round struct {
 	Path     string          `json:"path"`
 	Patch    string          `json:"patch,omitempty"` // patch id of what was reviewed
 	Opinions []event.Opinion `json:"opinions"`
+	Error    string          `json:"error,omitempty"`    // why it came to no end
 	Decided  bool            `json:"decided,omitempty"`  // an arbiter was asked
 	Continue bool            `json:"continue,omitempty"` // what it said: the findings are actionable
 	Reason   string          `json:"reason,omitempty"`   // why
@@ -324,8 +325,8 @@ func (v *View) stepCompleted(e event.Event) error {
 	if v.Summary == "" {
 		v.Summary = r.Summary
 	}
-	v.judged(e.Path, r)
 	step := v.step(e.Path)
+	v.judged(e.Path, step != nil && step.Kind == "review", r)
 	if step == nil {
 		return nil
 	}
@@ -337,10 +338,14 @@ func (v *View) stepCompleted(e event.Event) error {
 }
 
 // judged takes in a review, or what an arbiter said about the last one.
-func (v *View) judged(path string, r result) {
+func (v *View) judged(path string, isReview bool, r result) {
 	switch n := len(v.Rounds); {
-	case len(r.Opinions) > 0:
-		v.Rounds = append(v.Rounds, Round{Path: path, Patch: r.Patch, Opinions: r.Opinions})
+	case isReview && (len(r.Opinions) > 0 || r.Error != ""):
+		round := Round{Path: path, Patch: r.Patch, Opinions: r.Opinions}
+		if r.Patch == "" {
+			round.Error = r.Error
+		}
+		v.Rounds = append(v.Rounds, round)
 	case r.Decided && n > 0:
 		last := &v.Rounds[n-1]
 		last.Decided, last.Continue, last.Reason = true, r.Continue, r.Output

@@ -174,6 +174,9 @@ func (r Round) story() string {
 			fmt.Fprintf(&b, "  - %s:%s %s\n", f.Severity, where, strings.ReplaceAll(f.Message, "\n", "\n    "))
 		}
 	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, "\nIt came to no end: %s\n", r.Error)
+	}
 	if r.Decided {
 		fmt.Fprintf(&b, "\nArbiter: continue %t. %s\n", r.Continue, r.Reason)
 	}
