@@ -15,7 +15,9 @@
 // wrong before needs its own option to end with 0 in spite of findings.
 //
 // What the command writes into the worktree fails its review: give it a directory
-// elsewhere ($TMPDIR).
+// elsewhere ($TMPDIR). What it leaves running is killed when it ends: its process
+// group, and on Linux what left that, too, unless it also emptied its environment.
+// That much ends with the plugin's process.
 package command
 
 import (
@@ -23,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -161,15 +164,20 @@ const (
 	mostTail   = 2 << 10
 )
 
-// run runs a command to its end; with ctx its whole process group is killed.
+// run runs a command to its end, or to that of ctx. Nothing of it goes on after that.
 func run(ctx context.Context, command, dir string) (ran, error) {
 	stdout, stderr := &bounded{}, &bounded{}
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // it is what the grimoire says
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	mark := newMark()
+	cmd.Env = append(os.Environ(), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = endTime
 	err := cmd.Run()
+	if cmd.Process != nil {
+		endLeft(cmd.Process.Pid, mark)
+	}
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:
