@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/internal/schema"
 )
 
-// Schema is the JSON Schema of a grimoire. It is looser than the reader where a step
-// depends on others: no two have one name, nor two reviewers that are written
-// differently.
+// Schema is the JSON Schema of a grimoire. It is looser than the reader where what is
+// right depends on something else: no two steps have one name, nor two reviewers that
+// are written differently, and a plugin that is built in has options of its own.
 func Schema() *schema.Schema {
 	s := schema.Of(grimoireKeys{})
 	s.Definitions = map[string]*schema.Schema{"step": stepSchema()}
