@@ -8,8 +8,12 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// FindingsType is the ErrorType of a review that found what must not land.
-const FindingsType = "findings"
+// The ErrorTypes of a review that found what must not land, and of plugins that
+// could not judge.
+const (
+	FindingsType = "findings"
+	PluginType   = "plugin"
+)
 
 // FindingsText is what reviewers found, for people and agents: the gravest first,
 // with file and line. Reviewers who are not content and found nothing are named.

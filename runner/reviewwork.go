@@ -170,7 +170,7 @@ func unjudged(ctx context.Context, err error, late string) (Result, error) {
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
 	case errors.As(err, new(*judgeError)):
-		return Result{Error: strings.Join(briefly(err), "; "), ErrorType: "plugin", Output: err.Error()}, nil
+		return Result{Error: strings.Join(briefly(err), "; "), ErrorType: PluginType, Output: err.Error()}, nil
 	}
 	return Result{}, err
 }
@@ -186,7 +186,7 @@ func briefly(err error) []string {
 		return all
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return []string{strings.TrimSuffix(first, ":")}
+	return []string{strings.TrimSuffix(first, "; it printed last:")}
 }
 
 // so are the opinions that there are so far.
@@ -290,8 +290,9 @@ func (w *Workshop) moved(ctx context.Context, path, tip string) (moved, err erro
 	if err != nil || now == tip {
 		return nil, err
 	}
-	if err := w.Branch.PutTip(ctx, tip, "moved in "+path); err != nil {
+	rescue, err := w.Branch.PutTip(ctx, tip, "moved in "+path)
+	if err != nil {
 		return nil, err
 	}
-	return &judgeError{"the branch was moved while it was judged", errors.New("it is where it was again, and what it held is a rescue: coven rescue list")}, nil
+	return &judgeError{"the branch was moved while it was judged", errors.New("it is where it was again, and what it held is stored as " + rescue)}, nil
 }

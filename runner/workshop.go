@@ -57,8 +57,8 @@ type branch interface {
 	Commit(ctx context.Context, message, merges string) (Commit, error)
 	// Tip is the commit that the branch is at.
 	Tip(ctx context.Context) (string, error)
-	// PutTip makes the branch what it was; what it holds is stored first.
-	PutTip(ctx context.Context, tip, note string) error
+	// PutTip makes the branch what it was; what it holds is stored first, under a ref.
+	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
 }
 
 // Commit is the task branch after branch.Commit.

@@ -108,20 +108,20 @@ func (w *Worktree) Tip(ctx context.Context) (string, error) {
 	return tip, nil
 }
 
-// PutTip makes the task's branch what it was. What it holds meanwhile is stored as
-// a rescue first; W's files stay.
-func (w *Worktree) PutTip(ctx context.Context, tip, note string) error {
+// PutTip makes the task's branch what it was. What it holds meanwhile is stored
+// first, under the ref that is returned; W's files stay.
+func (w *Worktree) PutTip(ctx context.Context, tip, note string) (rescue string, err error) {
 	now, err := w.Tip(ctx)
 	if err != nil || now == tip {
-		return err
+		return "", err
 	}
-	if _, err := w.Rescue(ctx, note, true); err != nil {
-		return err
+	if rescue, err = w.Rescue(ctx, note, true); err != nil {
+		return "", err
 	}
 	if err := w.repo.git().Run(ctx, "update-ref", "-m", note, headsPrefix+w.Branch, tip, now); err != nil {
-		return fmt.Errorf("put the branch of %s back: %w", w.TaskID, err)
+		return "", fmt.Errorf("put the branch of %s back: %w", w.TaskID, err)
 	}
-	return nil
+	return rescue, nil
 }
 
 // MergeBase is the newest commit that the task's branch and another commit

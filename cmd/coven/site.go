@@ -177,7 +177,7 @@ func (s *site) Tree(ctx context.Context) (string, error) { return s.tree.Tree(ct
 func (s *site) Tip(ctx context.Context) (string, error) { return s.tree.Tip(ctx) }
 
 // PutTip makes the branch what it was.
-func (s *site) PutTip(ctx context.Context, tip, note string) error {
+func (s *site) PutTip(ctx context.Context, tip, note string) (string, error) {
 	return s.tree.PutTip(ctx, tip, note)
 }
 

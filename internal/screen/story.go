@@ -162,7 +162,7 @@ func Receipt(r event.Receipt) string {
 func stepEnd(e event.Event) string {
 	r := Decoded[runner.Result](e)
 	switch {
-	case len(r.Opinions) > 0:
+	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == runner.FindingsType):
 		return reviewEnd(StepName(e.Path), r)
 	case r.Decided:
 		return StepName(e.Path) + ": " + Decision(r.Continue, r.Output)
@@ -178,7 +178,11 @@ func stepEnd(e event.Event) string {
 		return StepName(e.Path) + ": done"
 	}
 	text := StepName(e.Path) + ": failed: " + r.Error
-	if e.Path != "" && r.Output != "" && len(r.Receipts) > 0 {
+	switch {
+	case e.Path == "" || r.Output == "" || r.Output == r.Error:
+	case r.ErrorType == runner.PluginType:
+		text = indent(firstLines(r.Output), "    | ") + "\n" + text
+	case len(r.Receipts) > 0:
 		text = indent(LastLines(r.Output), "    | ") + "\n" + text
 	}
 	return text
@@ -224,6 +228,13 @@ const fewLines = 10
 func LastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-fewLines):], "\n")
+}
+
+// firstLines is the beginning of a long text: of what a plugin printed when it
+// crashed, say.
+func firstLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:min(fewLines, len(lines))], "\n")
 }
 
 // StepName is a step's path without the number of a first attempt.

@@ -148,7 +148,7 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
 	r.Commit = ""
 	if a.Error != "" {
-		r.ErrorType = "plugin"
+		r.ErrorType = runner.PluginType
 		return r
 	}
 	for i, j := range call.Review.Reviewers {
