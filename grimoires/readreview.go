@@ -137,5 +137,6 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 		}
 		j.With[key] = value.Value
 	}
+	r.options(n, kind, j.Plugin, k.With)
 	return j
 }

@@ -1,12 +1,39 @@
 package grimoires
 
-import "github.com/coven-run/coven/internal/schema"
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
 
-// Schema is the JSON Schema of a grimoire.
+	"github.com/coven-run/coven/internal/schema"
+)
+
+// Schema is the JSON Schema of a grimoire. It is looser than the reader where what is
+// right depends on something else: no two steps have one name, nor two reviewers that
+// are written differently, and a plugin that is built in has options of its own.
 func Schema() *schema.Schema {
 	s := schema.Of(grimoireKeys{})
 	s.Definitions = map[string]*schema.Schema{"step": stepSchema()}
-	set(s, "steps", listOf("#/$defs/step"))
+	set(s, "steps", listOf(outsideLoop()))
+	return s
+}
+
+func anyStep() *schema.Schema { return &schema.Schema{Ref: "#/$defs/step"} }
+
+// outsideLoop is a step that has no loop around it to leave.
+func outsideLoop() *schema.Schema {
+	return &schema.Schema{AllOf: []*schema.Schema{anyStep(), {Not: &schema.Schema{Required: []string{"on_success"}}}}}
+}
+
+// ofRound is a step of an agent-loop: only its reviewers end that, and the names of
+// their part of a round are theirs.
+func ofRound() *schema.Schema {
+	s, taken := outsideLoop(), schema.Of(struct {
+		Name text `yaml:"name" need:"true"`
+	}{})
+	set(taken, "name", schema.Words(roundLeaves()...))
+	taken.AdditionalProperties = nil
+	s.AllOf = append(s.AllOf, &schema.Schema{Not: taken})
 	return s
 }
 
@@ -26,6 +53,7 @@ func stepSchema() *schema.Schema {
 		{agentLoopType, agentLoopSchema()},
 		{mergeType, schema.Of(mergeKeys{})},
 	} {
+		bound(kind.of, "retries", maxRetries)
 		is := schema.Of(struct {
 			Type text `yaml:"type" need:"true"`
 		}{})
@@ -39,6 +67,7 @@ func stepSchema() *schema.Schema {
 func agentSchema() *schema.Schema {
 	s := schema.Of(agentKeys{})
 	set(s, "agent", schema.Words(Agents()...))
+	set(s, "provider", nameSchema(pluginRE))
 	s.AnyOf = []*schema.Schema{{Required: []string{"prompt"}}, {Required: []string{"spell"}}}
 	return s
 }
@@ -51,7 +80,8 @@ func scriptSchema() *schema.Schema {
 
 func loopSchema() *schema.Schema {
 	s := schema.Of(loopKeys{})
-	set(s, "steps", listOf("#/$defs/step"))
+	set(s, "steps", listOf(anyStep()))
+	bound(s, "max_iterations", maxIterations)
 	return s
 }
 
@@ -63,20 +93,47 @@ func reviewSchema() *schema.Schema {
 
 func agentLoopSchema() *schema.Schema {
 	s := schema.Of(agentLoopKeys{})
-	set(s, "steps", listOf("#/$defs/step"))
+	set(s, "steps", listOf(ofRound()))
 	set(s, "reviewers", judgesSchema())
 	set(s, "arbiter", judgeSchema())
+	bound(s, "max_iterations", maxIterations)
+	bound(s, "patience", maxIterations)
 	return s
 }
 
 // judgeSchema is the schema of a plugin that judges: its name, or a map.
 func judgeSchema() *schema.Schema {
-	return &schema.Schema{AnyOf: []*schema.Schema{schema.Text(), schema.Of(judgeKeys{})}}
+	s := schema.Of(judgeKeys{})
+	set(s, "plugin", nameSchema(pluginRE))
+	set(s, "name", nameSchema(nameRE))
+	if with, ok := s.Properties.Get("with"); ok {
+		with.PropertyNames = &schema.Schema{Not: &schema.Schema{Const: "prompt"}}
+	}
+	return &schema.Schema{AnyOf: []*schema.Schema{nameSchema(pluginRE), s}}
 }
 
 func judgesSchema() *schema.Schema {
-	one := uint64(1)
-	return &schema.Schema{Type: "array", Items: judgeSchema(), MinItems: &one}
+	s := listOf(judgeSchema())
+	s.UniqueItems = true
+	return s
+}
+
+// nameSchema is the schema of a name: a text of which the reader knows the form.
+func nameSchema(form *regexp.Regexp) *schema.Schema {
+	s := schema.Text()
+	for _, kind := range s.AnyOf {
+		if kind.Type == "string" {
+			kind.Pattern = form.String()
+		}
+	}
+	return s
+}
+
+// bound says of a number that it is 1 to most.
+func bound(s *schema.Schema, key string, most int) {
+	if number, ok := s.Properties.Get(key); ok {
+		number.Minimum, number.Maximum = "1", json.Number(strconv.Itoa(most))
+	}
 }
 
 // MatchersSchema is the JSON Schema of the rules that choose grimoires.
@@ -90,7 +147,7 @@ func set(s *schema.Schema, key string, with *schema.Schema) {
 	s.Properties.Set(key, with)
 }
 
-func listOf(of string) *schema.Schema {
+func listOf(of *schema.Schema) *schema.Schema {
 	one := uint64(1)
-	return &schema.Schema{Type: "array", Items: &schema.Schema{Ref: of}, MinItems: &one}
+	return &schema.Schema{Type: "array", Items: of, MinItems: &one}
 }

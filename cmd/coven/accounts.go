@@ -56,28 +56,36 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 }
 
 // waits is how long a session waited for limits since its account's API last
-// gave an answer.
+// gave an answer. Agents of it that wait at the same time wait once.
 type waits struct {
 	mu     sync.Mutex
 	waited time.Duration
+	until  time.Time // up to here it is in waited
 }
 
-func (w *waits) add(d time.Duration) {
+// add counts a wait, as far as it is not counted yet, unless that makes more than
+// most: false.
+func (w *waits) add(from, to time.Time, most time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waited += d
+	if from.Before(w.until) {
+		from = w.until
+	}
+	sum := w.waited + max(to.Sub(from), 0)
+	if sum > most {
+		return false
+	}
+	w.waited = sum
+	if to.After(w.until) {
+		w.until = to
+	}
+	return true
 }
 
 func (w *waits) renew() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waited = 0
-}
-
-func (w *waits) spent() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.waited
+	w.waited, w.until = 0, time.Time{}
 }
 
 // Await implements runner's agents. It waits in this process: the session's lock
@@ -112,14 +120,12 @@ func (c agents) sitOut(ctx context.Context, path, name string, limit account.Lim
 	if limit.Told {
 		met.Until = limit.Until
 	}
-	wait := met.At.Sub(now)
-	if c.waits.spent()+wait > c.limits.MaxWait {
+	if !c.waits.add(now, met.At, c.limits.MaxWait) {
 		return tooLong(met, now, c.limits.MaxWait)
 	}
 	if err := c.session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
 		return err
 	}
-	c.waits.add(wait)
 	return sleepUntil(ctx, met.At)
 }
 

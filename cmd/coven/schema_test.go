@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/schema"
 )
 
@@ -175,6 +176,60 @@ func TestSchemas(t *testing.T) {
 	} {
 		if err := checkYAML(t, compiled(t, tt.kind), tt.text); (err == nil) != tt.ok {
 			t.Errorf("%s: %s\n%v", tt.kind, tt.text, err)
+		}
+	}
+}
+
+// What the reader says of a step is what its schema says.
+func TestGrimoireSchemaAgrees(t *testing.T) {
+	s := compiled(t, "grimoire")
+	for step, ok := range map[string]bool{
+		"type: review, reviewers: [agent]":                                                                          true,
+		"type: review, reviewers: [80]":                                                                             true,
+		"type: review, reviewers: [Agent]":                                                                          false,
+		"type: review, reviewers: [" + strings.Repeat("a", 64) + "]":                                                true,
+		"type: review, reviewers: [" + strings.Repeat("a", 65) + "]":                                                false,
+		"type: review, reviewers: [agent, agent]":                                                                   false,
+		"type: review, reviewers: []":                                                                               false,
+		"type: review, reviewers: [null]":                                                                           false,
+		"type: review, reviewers: agent":                                                                            false,
+		"type: review, reviewers: [{name: x}]":                                                                      false,
+		"type: review, reviewers: [{plugin: x.y}]":                                                                  false,
+		"type: review, reviewers: [{plugin: style, name: A_b-1}]":                                                   true,
+		"type: review, reviewers: [{plugin: style, name: 8}]":                                                       true,
+		"type: review, reviewers: [{plugin: style, name: a b}]":                                                     false,
+		"type: review, reviewers: [{plugin: style, prompt: x, with: {a: 1, b: no}}]":                                true,
+		"type: review, reviewers: [{plugin: style, with: {a: [x]}}]":                                                false,
+		"type: review, reviewers: [{plugin: style, with: {prompt: x}}]":                                             false,
+		"type: agent-loop, reviewers: [agent], arbiter: rules":                                                      true,
+		"type: agent-loop, reviewers: [agent], arbiter: Rules":                                                      false,
+		"type: agent-loop, reviewers: [agent], arbiter: {plugin: agent, prompt: x}":                                 true,
+		"type: agent-loop, reviewers: [agent], arbiter: [agent]":                                                    false,
+		"type: agent-loop, reviewers: [agent], patience: 1, max_iterations: 100":                                    true,
+		"type: agent-loop, reviewers: [agent], patience: 100, max_iterations: 1":                                    true,
+		"type: agent-loop, reviewers: [agent], patience: 0":                                                         false,
+		"type: agent-loop, reviewers: [agent], patience: 101":                                                       false,
+		"type: agent-loop, reviewers: [agent], max_iterations: 0":                                                   false,
+		"type: agent-loop, reviewers: [agent], max_iterations: 101":                                                 false,
+		"type: loop, max_iterations: 101, steps: [{name: a, type: agent, prompt: x}]":                               false,
+		"type: agent, prompt: x, retries: 10":                                                                       true,
+		"type: agent, prompt: x, retries: 0":                                                                        false,
+		"type: agent, prompt: x, retries: 11":                                                                       false,
+		"type: agent, prompt: x, provider: Claude":                                                                  false,
+		"type: agent, prompt: x, on_success: exit_loop":                                                             false,
+		"type: agent-loop, reviewers: [agent], on_success: exit_loop":                                               false,
+		"type: agent-loop, reviewers: [agent], steps: [{name: a, type: script, command: x}]":                        true,
+		"type: agent-loop, reviewers: [agent], steps: [{name: fix, type: script, command: x}]":                      false,
+		"type: agent-loop, reviewers: [agent], steps: [{name: a, type: script, command: x, on_success: exit_loop}]": false,
+		"type: agent-loop, reviewers: [agent], steps: [{name: l, type: loop, steps: [{name: fix, type: script, command: x, on_success: exit_loop}]}]": true,
+		"type: loop, steps: [{name: a, type: agent-loop, reviewers: [agent], on_success: exit_loop}]":                                                 true,
+	} {
+		text := "name: g\nsteps: [{name: q, " + step + "}]\n"
+		if _, err := grimoires.Parse("g.yaml", []byte(text)); (err == nil) != ok {
+			t.Errorf("the reader: %s\n%v", step, err)
+		}
+		if err := checkYAML(t, s, text); (err == nil) != ok {
+			t.Errorf("the schema: %s\n%v", step, err)
 		}
 	}
 }

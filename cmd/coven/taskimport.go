@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,12 +25,18 @@ type proposal struct {
 	Acceptance  []string `json:"acceptance"`
 	Priority    *int     `json:"priority"` // 2 unless given
 	Labels      []string `json:"labels"`
-	Type        string   `json:"type"`
+	Type        string   `json:"type"`  // task unless given
 	After       []int    `json:"after"` // numbers of earlier ones in the list, from 1
 }
 
 // proposedBy is the label of tasks that were proposed for another one.
 const proposedBy = "from:"
+
+// mostProposed is how many tasks a list may have.
+const mostProposed = 100
+
+// proposedTypes are the types that a task may be given.
+func proposedTypes() []string { return []string{"task", "bug", "feature", "chore", "epic"} }
 
 func newTaskImport(a *app) *cobra.Command {
 	var dry bool
@@ -39,7 +46,9 @@ func newTaskImport(a *app) *cobra.Command {
 		Long: `Add the tasks that an agent proposed in its last session for TASK: those of the
 list "tasks" among the outputs of its result, as the grimoire spec-to-tasks has them
 made. Each gets the label from:TASK; one that is there already with its title is not
-added again. Prints the ids, a line each, in the order of the list.`,
+added again. Labels that begin with grimoire: or from: are yours to give, not an
+agent's: a list that has one is refused. Prints the ids, a line each, in the order
+of the list.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTasks(recorded),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importTasks(cmd.Context(), args[0], dry) },
 	}
@@ -101,16 +110,20 @@ func imported(known []task.Task, n task.New) string {
 // task is the proposal as a tracker takes it; ids are those of the ones before.
 func (p proposal) task(from string, ids []string) task.New {
 	n := task.New{
-		Title: p.Title, Description: p.Description, Acceptance: p.Acceptance, Priority: 2, Type: p.Type,
+		Title: p.Title, Description: p.Description, Acceptance: p.Acceptance, Priority: p.priority(), Type: p.Type,
 		Labels: append([]string{proposedBy + from}, p.Labels...),
-	}
-	if p.Priority != nil {
-		n.Priority = *p.Priority
 	}
 	for _, number := range p.After {
 		n.After = append(n.After, ids[number-1])
 	}
 	return n
+}
+
+func (p proposal) priority() int {
+	if p.Priority == nil {
+		return 2
+	}
+	return *p.Priority
 }
 
 // proposals are those of the last step of a session that made some, all of them
@@ -144,17 +157,54 @@ func readProposals(value any) ([]proposal, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("the agent's outputs.tasks is empty")
 	}
-	for i, p := range all {
-		switch {
-		case strings.TrimSpace(p.Title) == "":
+	if len(all) > mostProposed {
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are taken: have it propose fewer", len(all), mostProposed)
+	}
+	numbers := map[string]int{} // by title
+	for i := range all {
+		p := &all[i]
+		if p.Title = strings.TrimSpace(p.Title); p.Title == "" {
 			return nil, fmt.Errorf("task %d of outputs.tasks has no title", i+1)
-		case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
-			return nil, fmt.Errorf("task %d of outputs.tasks, %q: priority %d is not 0 to 4", i+1, p.Title, *p.Priority)
-		case slices.ContainsFunc(p.After, func(n int) bool { return n < 1 || n > i }):
-			return nil, fmt.Errorf("task %d of outputs.tasks, %q: after must name earlier tasks by their numbers, from 1", i+1, p.Title)
 		}
+		wrong := p.check(i)
+		if other := numbers[p.Title]; wrong == "" && other > 0 {
+			wrong = fmt.Sprintf("task %d has the same title", other)
+		}
+		if wrong != "" {
+			return nil, fmt.Errorf("task %d of outputs.tasks, %q: %s", i+1, p.Title, wrong)
+		}
+		numbers[p.Title] = i + 1
 	}
 	return all, nil
+}
+
+// check says what is wrong about a proposal after earlier ones; empty: nothing.
+func (p proposal) check(earlier int) string {
+	switch {
+	case printable(p.Title) != p.Title:
+		return "the title has control characters"
+	case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
+		return fmt.Sprintf("priority %d is not 0 to 4", *p.Priority)
+	case p.Type != "" && !slices.Contains(proposedTypes(), p.Type):
+		return fmt.Sprintf("type %q is none of %s", p.Type, strings.Join(proposedTypes(), ", "))
+	case slices.ContainsFunc(p.After, func(n int) bool { return n < 1 || n > earlier }):
+		return "after must name earlier tasks by their numbers, from 1"
+	}
+	for _, label := range p.Labels {
+		switch {
+		case strings.TrimSpace(label) != label || label == "" || strings.Contains(label, ",") || printable(label) != label:
+			return fmt.Sprintf("label %q is empty, or has control characters, a comma, or spaces around it", label)
+		case reserved(label):
+			return fmt.Sprintf("label %q: labels that begin with %s or %s are given by people", label, grimoireLabel, proposedBy)
+		}
+	}
+	return ""
+}
+
+// reserved says whether a label is one that coven acts upon.
+func reserved(label string) bool {
+	label = strings.ToLower(label)
+	return strings.HasPrefix(label, grimoireLabel) || strings.HasPrefix(label, proposedBy)
 }
 
 func (a *app) sayProposals(all []proposal) error {
@@ -163,6 +213,10 @@ func (a *app) sayProposals(all []proposal) error {
 		fmt.Fprintf(&b, "%d. %s", i+1, printable(oneLine(p.Title)))
 		if len(p.After) > 0 {
 			fmt.Fprintf(&b, " (after %s)", strings.Trim(fmt.Sprint(p.After), "[]"))
+		}
+		fmt.Fprintf(&b, "\n   P%d %s", p.priority(), cmp.Or(p.Type, "task"))
+		if len(p.Labels) > 0 {
+			fmt.Fprintf(&b, ", %s", strings.Join(p.Labels, ", "))
 		}
 		b.WriteString("\n")
 		if p.Description != "" {

@@ -125,6 +125,32 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// What others said is in session.md with nothing that a terminal obeys.
+func TestStoryIsReadable(t *testing.T) {
+	const sly, shown = "a\x1b[31m\a\rb\u009b\u202ec\u2069\r\n\td\xff é", "a\uFFFD[31m\uFFFD\uFFFDb\uFFFD\uFFFDc\uFFFD\n\td\uFFFD é"
+	root := t.TempDir()
+	s, err := session.Create(root, "t", "Q "+sly, day)
+	must(t, err)
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "Q " + sly}))
+	must(t, s.Append(event.Event{Type: event.StepStarted, Path: "a#1"}, event.StepStart{Kind: "review"}))
+	finding := map[string]any{"severity": "error", "file": "f\x1b", "message": "M " + sly}
+	must(t, s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, map[string]any{
+		"summary": "S " + sly, "error": "E " + sly, "opinions": []any{map[string]any{"reviewer": "R", "verdict": "fail", "findings": []any{finding}}},
+	}))
+	must(t, s.Append(event.Event{Type: event.SessionFailed}, event.Ended{Reason: "O " + sly}))
+	must(t, s.Close())
+	story, err := os.ReadFile(filepath.Join(s.Dir, "session.md"))
+	must(t, err)
+	for _, want := range []string{"Q " + shown, "S " + shown, "E " + shown, "f\uFFFD: M a\uFFFD[31m", "O " + shown} {
+		if !strings.Contains(string(story), want) {
+			t.Errorf("it does not hold %q:\n%q", want, story)
+		}
+	}
+	if i := strings.IndexAny(string(story), "\x1b\a\r\u009b\u202e\u2069"); i >= 0 {
+		t.Errorf("at %d of %q", i, story)
+	}
+}
+
 // The time that a session waits is not time that it worked.
 func TestActive(t *testing.T) {
 	at := day()

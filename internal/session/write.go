@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
@@ -115,7 +116,8 @@ type front struct {
 	Commit       string `yaml:"commit,omitempty"`
 }
 
-// story is the session for people: session.md.
+// story is the session for people: session.md. What agents, plugins and commands
+// said is in it with nothing that a terminal obeys.
 func (v View) story() (string, error) {
 	head, err := yaml.Marshal(front{
 		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: primaryAgent, Model: v.Info.Model,
@@ -142,7 +144,20 @@ func (v View) story() (string, error) {
 		fmt.Fprintf(&b, "\n# Review %s\n\n%s", r.Path, r.story())
 	}
 	fmt.Fprintf(&b, "\n# Outcome\n\n%s\n", v.outcome())
-	return b.String(), nil
+	return readable(b.String()), nil
+}
+
+// readable has U+FFFD for control characters, but those that end and indent lines,
+// and for characters that turn the order of others round.
+func readable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
 // story is a round for people: who said what, what was found, what the arbiter

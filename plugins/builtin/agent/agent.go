@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -46,7 +47,7 @@ func (Reviewer) Review(ctx context.Context, change reviewer.Change, host service
 	}
 	parts := []string{prompt, changeText(change)}
 	if len(change.Previous) > 0 {
-		parts = append(parts, previousText(change.Previous))
+		parts = append(parts, cut(previousText(change.Previous), mostOpinions))
 	}
 	return ask(ctx, host, change.Options[modelOption], strings.Join(append(parts, reviewForm), "\n\n"), func(r *reviewer.Review) error {
 		return r.Check()
@@ -118,15 +119,13 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Ser
 	if prompt == "" {
 		prompt = "Reviewers are not content with this change. Are their findings worth another round?\n\n# Task: " + q.Task.Title + "\n\n" + q.Task.Description
 	}
-	parts := []string{prompt, fmt.Sprintf("# Where it stands\n\nThis is round %d of %d at most.", q.Round, q.MaxRounds)}
+	parts := []string{cut(prompt, mostOwn), fmt.Sprintf("# Where it stands\n\nThis is round %d of %d at most.", q.Round, q.MaxRounds)}
 	if said := strings.TrimSpace(q.Output); said != "" {
-		parts = append(parts, "The agent that worked says:\n\n"+fenced("", said))
+		parts = append(parts, "The agent that worked says:\n\n"+fenced("", end(said, mostOutput)))
 	}
-	parts = append(parts, "# What the reviewers found in this round\n\n"+opinionsText(q.Opinions))
-	for _, r := range q.History {
-		parts = append(parts, fmt.Sprintf("# What they found in round %d\n\n%s", r.N, opinionsText(r.Opinions)))
-	}
-	given, err := ask(ctx, host, q.Options[modelOption], strings.Join(append(parts, decisionForm), "\n\n"), func(d *decision) error {
+	parts = append(parts, "# What the reviewers found in this round\n\n"+cut(opinionsText(q.Opinions), mostOpinions), decisionForm)
+	parts = slices.Insert(parts, len(parts)-1, historyTexts(q.History, mostPrompt-len(strings.Join(parts, "\n\n")))...)
+	given, err := ask(ctx, host, q.Options[modelOption], strings.Join(parts, "\n\n"), func(d *decision) error {
 		if d.Continue == nil {
 			return errors.New("continue is missing: true or false")
 		}
@@ -136,6 +135,67 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Ser
 		return arbiter.Decision{}, err
 	}
 	return arbiter.Decision{Continue: *given.Continue, Reason: clip(given.Reason)}, nil
+}
+
+// The bounds of what an arbiter is asked, in bytes.
+const (
+	mostPrompt   = 200 << 10 // all of it
+	mostOwn      = 64 << 10  // the prompt of the grimoire, with the task
+	mostOpinions = 64 << 10  // what was found in one round
+	mostOutput   = 16 << 10  // the end of what the agent says that worked
+	mostEarlier  = 2 << 10   // of it and of a reason, of an earlier round
+)
+
+// historyTexts are the earlier rounds, the oldest first, as many of the last ones as
+// have room. That some have not is said.
+func historyTexts(history []arbiter.Round, room int) []string {
+	const note = "(Round %d and those before it are not shown here: it would be too long.)"
+	room -= len(note) + 20
+	var texts []string
+	for _, r := range slices.Backward(history) {
+		text := roundText(r)
+		if room -= len(text) + len("\n\n"); room < 0 {
+			texts = append(texts, fmt.Sprintf(note, r.N))
+			break
+		}
+		texts = append(texts, text)
+	}
+	slices.Reverse(texts)
+	return texts
+}
+
+// roundText is an earlier round: what was found, what the agent had said that worked,
+// why it went on.
+func roundText(r arbiter.Round) string {
+	text := fmt.Sprintf("# What they found in round %d\n\n%s", r.N, cut(opinionsText(r.Opinions), mostOpinions/2))
+	if said := strings.TrimSpace(r.Output); said != "" {
+		text += "\n\nThe agent that had worked said:\n\n" + fenced("", end(said, mostEarlier))
+	}
+	if reason := strings.TrimSpace(r.Reason); reason != "" {
+		text += "\n\nThe loop went on because:\n\n" + fenced("", cut(reason, mostEarlier))
+	}
+	return text
+}
+
+// cut is the beginning of a text that is too long, in whole lines if it has some, and
+// says so.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	kept := text[:most]
+	if i := strings.LastIndexByte(kept, '\n'); i > 0 {
+		kept = kept[:i]
+	}
+	return strings.ToValidUTF8(kept, "") + fmt.Sprintf("\n(%d more bytes are not shown here: it would be too long.)", len(text)-len(kept))
+}
+
+// end is the end of a text that is too long.
+func end(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return "..." + strings.ToValidUTF8(text[len(text)-most:], "")
 }
 
 func opinionsText(opinions []arbiter.Opinion) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/builtin/agent"
@@ -175,5 +176,66 @@ func TestDecidePrompt(t *testing.T) {
 		if !strings.Contains(h.asked[0].Prompt, want) {
 			t.Errorf("it does not hold %q:\n%s", want, h.asked[0].Prompt)
 		}
+	}
+}
+
+// Of earlier rounds an arbiter is told what was found, the end of what the agent had
+// said, and why the loop went on.
+func TestDecideHistory(t *testing.T) {
+	h := &host{answers: []string{block(`{"continue": true}`)}}
+	found := func(message string) []arbiter.Opinion {
+		return []arbiter.Opinion{{Reviewer: "one", Verdict: reviewer.Fail, Findings: []reviewer.Finding{{Severity: reviewer.Error, Message: message}}}}
+	}
+	_, err := agent.Arbiter{}.Decide(t.Context(), arbiter.Question{Opinions: found("F3"), Round: 3, MaxRounds: 4, History: []arbiter.Round{
+		{N: 1, Output: "BEGIN" + strings.Repeat("ü", 2000) + "END1", Opinions: found("F1"), Reason: "R1"},
+		{N: 2, Output: " \n", Opinions: found("F2"), Reason: "```\nR2"},
+	}}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(h.asked[0].Prompt, "# What the reviewers found in this round\n\n")
+	rest, _, _ = strings.Cut(rest, "\n\n# Your answer")
+	want := "one says fail\n- error: F3\n\n" +
+		"# What they found in round 1\n\none says fail\n- error: F1\n\nThe agent that had worked said:\n\n```\n..." + strings.Repeat("ü", 1022) + "END1\n```\n\n" +
+		"The loop went on because:\n\n```\nR1\n```\n\n" +
+		"# What they found in round 2\n\none says fail\n- error: F2\n\nThe loop went on because:\n\n````\n```\nR2\n````"
+	if rest != want {
+		t.Errorf("got\n%s\nwant\n%s", rest, want)
+	}
+}
+
+// However much was found and said, what an arbiter is asked has an end, and says what
+// it does not show: the oldest rounds first.
+func TestDecideMuch(t *testing.T) {
+	const most = 200 << 10
+	var many []reviewer.Finding
+	for range reviewer.MostFindings {
+		many = append(many, reviewer.Finding{Severity: reviewer.Error, Message: strings.Repeat("ü", 100)})
+	}
+	long := strings.Repeat("word ", 100_000)
+	round := func(n int) arbiter.Round {
+		return arbiter.Round{N: n, Output: long, Reason: long[:reviewer.MostText], Opinions: []arbiter.Opinion{{Reviewer: "one", Verdict: reviewer.Fail, Findings: many}}}
+	}
+	for name, q := range map[string]arbiter.Question{
+		"in one round":   {Output: long, Opinions: round(1).Opinions},
+		"in the prompt":  {Options: map[string]string{"prompt": long}, Output: long, Opinions: round(1).Opinions, History: []arbiter.Round{round(1)}},
+		"in many rounds": {Output: long, Opinions: round(1).Opinions, History: []arbiter.Round{round(1), round(2), round(3), round(4), round(5)}},
+		"in backticks":   {Output: strings.Repeat("`", most), Opinions: round(1).Opinions, History: []arbiter.Round{round(1), round(2)}},
+	} {
+		h := &host{answers: []string{block(`{"continue": true}`)}}
+		if _, err := (agent.Arbiter{}).Decide(t.Context(), q, h); err != nil {
+			t.Fatal(err)
+		}
+		prompt := h.asked[0].Prompt
+		if len(prompt) > most || !utf8.ValidString(prompt) || !strings.Contains(prompt, " more bytes are not shown here: it would be too long.)\n") || !strings.Contains(prompt, "\n\n# Your answer\n\n") {
+			t.Errorf("%s: %d bytes, ending in %q", name, len(prompt), prompt[len(prompt)-300:])
+		}
+		if gone := strings.Contains(prompt, "(Round 2 and those before it are not shown here: it would be too long.)\n\n# What they found in round 3\n"); gone != (name == "in many rounds") {
+			t.Errorf("%s: rounds left out: %v", name, gone)
+		}
+	}
+	h := &host{answers: []string{block(good)}}
+	if _, err := (agent.Reviewer{}).Review(t.Context(), reviewer.Change{Previous: many}, h); err != nil || len(h.asked[0].Prompt) > most {
+		t.Errorf("what was found the last time: %d bytes, %v", len(h.asked[0].Prompt), err)
 	}
 }

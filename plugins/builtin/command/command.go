@@ -9,8 +9,15 @@
 //	scope     changed (the default): findings in files that the change touches; all
 //
 // A command that ends with an exit code other than 0 and names no finding could not
-// judge, and is an error. What it writes into the worktree fails its review: give it
-// a directory elsewhere ($TMPDIR).
+// judge, and is an error. One that ends so and names no error in a file that the
+// change touches was broken by the change elsewhere, in a caller perhaps: what it
+// found there counts with scope changed, too. A linter that ends so for what was
+// wrong before needs its own option to end with 0 in spite of findings.
+//
+// What the command writes into the worktree fails its review: give it a directory
+// elsewhere ($TMPDIR). What it leaves running is killed when it ends: its process
+// group, and on Linux what left that, too, unless it also emptied its environment.
+// That much ends with the plugin's process.
 package command
 
 import (
@@ -18,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -63,7 +71,7 @@ func (Reviewer) Review(ctx context.Context, change reviewer.Change, host service
 	case ran.code != 0 && len(found) == 0:
 		return reviewer.Review{}, fmt.Errorf("%q ended with exit code %d and named no finding: %s", s.command, ran.code, tail(ran.all()))
 	}
-	return s.review(change, found), nil
+	return s.review(change, found, ran.code), nil
 }
 
 // read reads the options.
@@ -101,22 +109,27 @@ func read(options map[string]string) (settings, error) {
 	return s, nil
 }
 
-// review makes a review of what was found.
-func (s settings) review(change reviewer.Change, found []reviewer.Finding) reviewer.Review {
+// review makes a review of what was found by a command that ended with code.
+func (s settings) review(change reviewer.Change, found []reviewer.Finding, code int) reviewer.Review {
 	r := reviewer.Review{Verdict: reviewer.Pass}
-	elsewhere := 0
+	var elsewhere []reviewer.Finding
 	for _, f := range found {
 		if !s.all && f.File != "" && !touched(change.Files, f.File) {
-			elsewhere++
-			continue
+			elsewhere = append(elsewhere, f)
+		} else {
+			r.Findings = append(r.Findings, f)
 		}
-		if f.Severity == reviewer.Error {
-			r.Verdict = reviewer.Fail
-		}
-		r.Findings = append(r.Findings, f)
 	}
-	if elsewhere > 0 {
-		r.Summary = fmt.Sprintf("%d more in files that the change does not touch", elsewhere)
+	switch {
+	case len(elsewhere) == 0:
+	case code != 0 && !slices.ContainsFunc(r.Findings, isError):
+		r.Findings = append(r.Findings, elsewhere...)
+		r.Summary = fmt.Sprintf("exit code %d, and no error in files that the change touches: those elsewhere count", code)
+	default:
+		r.Summary = fmt.Sprintf("%d more in files that the change does not touch", len(elsewhere))
+	}
+	if slices.ContainsFunc(r.Findings, isError) {
+		r.Verdict = reviewer.Fail
 	}
 	if more := len(r.Findings) - reviewer.MostFindings; more > 0 {
 		slices.SortStableFunc(r.Findings, func(a, b reviewer.Finding) int { return weight(a) - weight(b) })
@@ -125,6 +138,8 @@ func (s settings) review(change reviewer.Change, found []reviewer.Finding) revie
 	}
 	return r
 }
+
+func isError(f reviewer.Finding) bool { return f.Severity == reviewer.Error }
 
 func weight(f reviewer.Finding) int {
 	return slices.Index([]reviewer.Severity{reviewer.Error, reviewer.Warning, reviewer.Info}, f.Severity)
@@ -149,15 +164,20 @@ const (
 	mostTail   = 2 << 10
 )
 
-// run runs a command to its end; with ctx its whole process group is killed.
+// run runs a command to its end, or to that of ctx. Nothing of it goes on after that.
 func run(ctx context.Context, command, dir string) (ran, error) {
 	stdout, stderr := &bounded{}, &bounded{}
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // it is what the grimoire says
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	mark := newMark()
+	cmd.Env = append(os.Environ(), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = endTime
 	err := cmd.Run()
+	if cmd.Process != nil {
+		endLeft(cmd.Process.Pid, mark)
+	}
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:

@@ -149,8 +149,18 @@ func TestExits(t *testing.T) {
 			t.Errorf("%q: %v", shell, err)
 		}
 	}
-	if r, err := review(t, dir, "echo 'b.go:1: wrong'; exit 1"); err != nil || r.Verdict != reviewer.Pass {
-		t.Errorf("findings elsewhere only: %+v, %v", r, err)
+	const counts = "\nexit code 1, and no error in files that the change touches: those elsewhere count"
+	for shell, want := range map[string]string{
+		"echo 'b.go:1: wrong'; exit 1":                              "fail\nerror|b.go:1|wrong" + counts,
+		"echo 'a.go:1: warning: odd'; echo 'b.go:1: wrong'; exit 1": "fail\nwarning|a.go:1|odd\nerror|b.go:1|wrong" + counts,
+		"echo 'b.go:1: warning: odd'; exit 1":                       "pass\nwarning|b.go:1|odd" + counts,
+		"echo 'b.go:1: wrong'; echo 'a.go:1: wrong'; exit 1":        "fail\nerror|a.go:1|wrong\n1 more in files that the change does not touch",
+		"(echo 'b.go:1: wrong'; exit 1) || true":                    "pass\n1 more in files that the change does not touch",
+		"echo 'a.go:1: warning: odd'; exit 1":                       "pass\nwarning|a.go:1|odd",
+	} {
+		if r, err := review(t, dir, shell); err != nil || short(r) != want {
+			t.Errorf("%q: got\n%s\n%v, want\n%s", shell, short(r), err, want)
+		}
 	}
 	if r, err := review(t, dir, "pwd"); err != nil || r.Verdict != reviewer.Pass {
 		t.Errorf("%+v, %v", r, err)
@@ -192,32 +202,35 @@ func TestLog(t *testing.T) {
 
 // When its time is up the command is killed with all that it started.
 func TestCancelled(t *testing.T) {
-	dir := t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	change := reviewer.Change{Dir: dir, Options: map[string]string{
-		"command": "trap '' TERM; (trap '' TERM; echo $BASHPID $$ >/dev/null; sh -c 'echo $$ > child; exec sleep 1000') & wait",
-	}}
-	done := make(chan error, 1)
-	go func() {
-		_, err := command.Reviewer{}.Review(ctx, change, &host{})
-		done <- err
-	}()
-	pid := 0
-	eventually(t, "the child runs", func() bool {
-		text, err := os.ReadFile(filepath.Join(dir, "child"))
-		_, scan := fmt.Sscan(string(text), &pid)
-		return err == nil && scan == nil
-	})
-	cancel()
-	select {
-	case err := <-done:
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+	for _, start := range []string{"", "setsid "} {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		change := reviewer.Change{Dir: dir, Options: map[string]string{
+			"command": "trap '' TERM; (trap '' TERM; " + start + "sh -c 'echo $$ > child; exec sleep 1000') & wait",
+		}}
+		done := make(chan error, 1)
+		go func() {
+			_, err := command.Reviewer{}.Review(ctx, change, &host{})
+			done <- err
+		}()
+		pid := 0
+		eventually(t, "the child runs", func() bool {
+			text, err := os.ReadFile(filepath.Join(dir, "child"))
+			_, scan := fmt.Sscan(string(text), &pid)
+			return err == nil && scan == nil
+		})
+		cancel()
+		select {
+		case err := <-done:
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it goes on")
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("it goes on")
+		eventually(t, "the child is gone", func() bool { return gone(pid) })
 	}
-	eventually(t, "the child is gone", func() bool { return gone(pid) })
 }
 
 // gone says whether a process has ended, reaped or not.
@@ -240,18 +253,54 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A child that keeps the output open does not hold it up for long.
+// A child that keeps the output open does not hold it up for long, and ends with the
+// command, in whatever group and session it is; so does one without the output.
 func TestLeftBehind(t *testing.T) {
-	dir := worktree(t)
-	begun := time.Now()
-	r, err := review(t, dir, "sleep 600 & echo $! > child; echo 'a.go:1: wrong'; exit 1")
-	text, _ := os.ReadFile(filepath.Join(dir, "child"))
-	pid := 0
-	if _, scan := fmt.Sscan(string(text), &pid); scan == nil {
-		defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	for name, child := range map[string]string{
+		"in its group":         "sh -c 'echo $$ > child; exec sleep 1000' &",
+		"in one of its own":    "setsid sh -c 'echo $$ > child; exec sleep 1000' &",
+		"an orphan":            "(setsid sh -c 'echo $$ > child; exec sleep 1000' >/dev/null 2>&1 &) &",
+		"that starts another":  "setsid sh -c 'echo $$ > child; while :; do sleep 0.01; done' >/dev/null 2>&1 &",
+		"deaf to all but KILL": "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ > child; sleep 1000; sleep 1000' &",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := worktree(t)
+			begun := time.Now()
+			r, err := review(t, dir, child+"\nuntil test -s child; do sleep 0.01; done; echo 'a.go:1: wrong'; exit 1")
+			if err != nil || short(r) != "fail\nerror|a.go:1|wrong" || time.Since(begun) > time.Minute {
+				t.Errorf("%s, %v after %s", short(r), err, time.Since(begun))
+			}
+			pid := 0
+			text, err := os.ReadFile(filepath.Join(dir, "child"))
+			if _, scan := fmt.Sscan(string(text), &pid); err != nil || scan != nil {
+				t.Fatalf("%q, %v, %v", text, err, scan)
+			}
+			eventually(t, "the child is gone", func() bool { return gone(pid) })
+		})
 	}
-	if err != nil || short(r) != "fail\nerror|a.go:1|wrong" || time.Since(begun) > time.Minute {
-		t.Errorf("%s, %v after %s", short(r), err, time.Since(begun))
+}
+
+// What is left of one review is killed, and nothing of another.
+func TestLeftOfAnother(t *testing.T) {
+	dir := worktree(t)
+	done := make(chan error, 1)
+	go func() {
+		r, err := review(t, dir, "setsid sh -c 'touch up; until test -e enough; do sleep 0.01; done; echo a.go:1: wrong'")
+		if err == nil && short(r) != "fail\nerror|a.go:1|wrong" {
+			err = errors.New(short(r))
+		}
+		done <- err
+	}()
+	eventually(t, "the other one runs", func() bool { _, err := os.Stat(filepath.Join(dir, "up")); return err == nil })
+	if r, err := review(t, worktree(t), "setsid sleep 1000 & exit 0"); err != nil || short(r) != "pass" {
+		t.Errorf("%s, %v", short(r), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
