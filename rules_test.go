@@ -41,7 +41,7 @@ var imports = map[string][]string{
 	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
 	"plugins/fault":    {},
 	"plugins/model":    {"plugins/provider"},
-	"plugins/provider": {},
+	"plugins/provider": {"plugins/fault"},
 	"plugins/plugintest": {
 		"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services",
 	},

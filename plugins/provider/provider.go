@@ -11,7 +11,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"time"
+
+	"github.com/coven-run/coven/plugins/fault"
 )
 
 // ErrNoMessages is what Message returns when the CLI cannot be told anything while
@@ -47,6 +51,17 @@ type Request struct {
 	FilesDir     string   // absolute: where Command.Files will be written
 	Gate         Server   // coven's MCP server
 	GateTool     string   // the tool of that server which decides about a call
+}
+
+var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// CheckConversation is a fault.ErrInvalid unless the id of the conversation is a
+// UUID, which no CLI takes for a flag.
+func (r Request) CheckConversation() error {
+	if !uuidRE.MatchString(r.Conversation) {
+		return fmt.Errorf("%q is not the id of a conversation, which is a UUID: %w", r.Conversation, fault.ErrInvalid)
+	}
+	return nil
 }
 
 // The ids of the tools that an agent can be granted.

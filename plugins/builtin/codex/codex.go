@@ -18,7 +18,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -32,6 +31,9 @@ type Provider struct {
 // Command implements provider.Provider. Granted tools and the gate are of no
 // interest to the CLI: it has its own tools and asks nobody.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if err := req.CheckConversation(); err != nil {
+		return provider.Command{}, fmt.Errorf("codex: %w", err)
+	}
 	argv := []string{
 		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
 		"--ignore-user-config", "--ignore-rules",
@@ -49,9 +51,6 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 		argv = append(argv, "-m", req.Model)
 	}
 	if req.Resume {
-		if !threadRE.MatchString(req.Conversation) {
-			return provider.Command{}, fmt.Errorf("codex: %q is not the id of a conversation", req.Conversation)
-		}
 		argv = append(argv, "resume", req.Conversation)
 	}
 	return provider.Command{
@@ -67,8 +66,6 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
 	return nil, provider.ErrNoMessages
 }
-
-var threadRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // server is another server in the CLI's configuration. JSON's strings are TOML's.
 func server(base string) (string, error) {

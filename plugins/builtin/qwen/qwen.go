@@ -29,6 +29,9 @@ type Provider struct {
 // Command implements provider.Provider. Granted tools and the gate are of no
 // interest to the CLI: it has its own tools and asks nobody.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if err := req.CheckConversation(); err != nil {
+		return provider.Command{}, fmt.Errorf("qwen: %w", err)
+	}
 	input, err := json.Marshal(map[string]any{
 		"type": "user", "session_id": req.Conversation, "parent_tool_use_id": nil,
 		"message": map[string]any{"role": "user", "content": string(provider.WithSystem(req))},
