@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/plugins/fault"
@@ -71,6 +72,12 @@ const (
 	ToolEdit  = "fs_edit"
 	ToolBash  = "exec_bash"
 )
+
+// ReadOnly reports whether the agent may read, and nothing else: no other tool is
+// granted.
+func (r Request) ReadOnly() bool {
+	return !slices.ContainsFunc(r.Tools, func(id string) bool { return id != ToolRead })
+}
 
 // Server is an MCP server that the CLI starts and speaks to over its standard
 // input and output.

@@ -36,7 +36,7 @@ func command(t *testing.T, base string, req provider.Request) provider.Command {
 // The task and the system text come by the standard input, the configuration of
 // the user and of the repository are left out, and nothing claims to be gated.
 func TestCommand(t *testing.T) {
-	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files"}
+	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd := command(t, "", req)
 	want := []string{
 		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
@@ -53,6 +53,27 @@ func TestCommand(t *testing.T) {
 	}
 	if !slices.Contains(cmd.Pass, "CODEX_HOME") || !slices.Contains(cmd.Pass, "CODEX_API_KEY") {
 		t.Errorf("the CLI's login is not handed on: %q", cmd.Pass)
+	}
+}
+
+// An agent that may only read can write nothing.
+func TestReadOnly(t *testing.T) {
+	for _, test := range []struct {
+		tools   []string
+		sandbox string
+	}{
+		{nil, "read-only"},
+		{[]string{provider.ToolRead}, "read-only"},
+		{[]string{provider.ToolRead, provider.ToolWrite}, "danger-full-access"},
+		{[]string{provider.ToolEdit}, "danger-full-access"},
+		{[]string{provider.ToolBash}, "danger-full-access"},
+	} {
+		for _, resume := range []bool{false, true} {
+			cmd := command(t, "", provider.Request{Conversation: thread, Resume: resume, Prompt: "x", Tools: test.tools})
+			if i := slices.Index(cmd.Argv, "-s"); i < 0 || cmd.Argv[i+1] != test.sandbox {
+				t.Errorf("%q: %q", test.tools, cmd.Argv)
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ var driver = qwen.Provider{Getenv: func(string) string { return "" }}
 // The task and the system text come by the standard input, no settings are read,
 // and nothing claims to be gated.
 func TestCommand(t *testing.T) {
-	req := provider.Request{Conversation: conversation, Prompt: "/clear", System: "be good", Model: "m-1", FilesDir: "/files"}
+	req := provider.Request{Conversation: conversation, Prompt: "/clear", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd, err := driver.Command(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +60,25 @@ func TestConversation(t *testing.T) {
 			if cmd, err := driver.Command(t.Context(), provider.Request{Conversation: id, Resume: resume}); !errors.Is(err, fault.ErrInvalid) {
 				t.Errorf("%q: %v, %q", id, err, cmd.Argv)
 			}
+		}
+	}
+}
+
+// An agent that may only read has no tool that writes.
+func TestReadOnly(t *testing.T) {
+	for _, test := range []struct {
+		tools []string
+		want  bool
+	}{
+		{nil, true},
+		{[]string{provider.ToolRead}, true},
+		{[]string{provider.ToolRead, provider.ToolWrite}, false},
+		{[]string{provider.ToolEdit}, false},
+		{[]string{provider.ToolBash}, false},
+	} {
+		cmd, err := driver.Command(t.Context(), provider.Request{Conversation: conversation, Tools: test.tools})
+		if got := slices.Contains(cmd.Argv, "--exclude-tools=edit,run_shell_command,write_file"); err != nil || got != test.want {
+			t.Errorf("%q: %q, %v", test.tools, cmd.Argv, err)
 		}
 	}
 }
