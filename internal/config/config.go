@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -156,9 +157,9 @@ func (f file) read() ([]byte, error) {
 
 func (f file) open() (*os.File, error) {
 	if f.inside {
-		return os.OpenInRoot(f.dir, f.name)
+		return plain.OpenIn(f.dir, f.name)
 	}
-	return os.Open(filepath.Join(f.dir, f.name))
+	return plain.Open(filepath.Join(f.dir, f.name))
 }
 
 // keys are the settings as a file has them.

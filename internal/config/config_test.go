@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,6 +148,13 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	}
 	if c, err := Load(root, getenv); err == nil {
 		t.Errorf("a link that leads out of the repository was followed: %+v", c)
+	}
+	root, getenv = project(t, map[string]string{"repo/.coven/x": ""})
+	if err := syscall.Mkfifo(filepath.Join(root, ".coven", fileName), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(root, getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+		t.Errorf("got %v", err)
 	}
 	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
 	if _, err := Load(root, getenv); err == nil || !strings.Contains(err.Error(), "larger") {
