@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"internal/account":    {"internal/clock", "plugins/provider"},
 	"internal/budget":     {"internal/yamldoc"},
 	"internal/clock":      {},
-	"internal/config":     {"internal/budget", "internal/plain", "internal/schema", "internal/yamldoc", "internal/suggest"},
+	"internal/config":     {"internal/budget", "internal/plain", "internal/schema", "internal/trust", "internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},
 	"internal/event":      {"internal/budget", "internal/crash", "plugins/arbiter"},
 	"internal/fakeapi":    {},
