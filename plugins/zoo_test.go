@@ -143,6 +143,33 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// An answered call between two deaths makes the second the first again.
+func TestPardon(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	ask := func(title string) error {
+		_, err := c.ask(t, "quits", titled(title), nil)
+		return err
+	}
+	for range 3 {
+		says(t, ask("quit"), fault.ErrGone, "it ended with exit code 7")
+		must(t, ask("well"))
+	}
+	says(t, ask("quit"), fault.ErrGone)
+	says(t, ask("quit"), fault.ErrGone)
+	says(t, ask("well"), plugins.ErrCrashed)
+	m, err := c.host.Model(t.Context(), "quits")
+	must(t, err)
+	for range 3 {
+		for _, name := range []string{"quit", "go on"} {
+			err := m.Turn(t.Context(), model.Request{Model: name}, func(model.Event) error { return nil })
+			if errors.Is(err, fault.ErrGone) != (name == "quit") || errors.Is(err, plugins.ErrCrashed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 // A plugin that dies in the middle of a stream says so, too.
 func TestDeathInStream(t *testing.T) {
 	t.Parallel()
@@ -173,7 +200,7 @@ func TestSick(t *testing.T) {
 	c.host.Hurry(limit, 100*time.Millisecond, time.Second)
 	var err error
 	eventually(t, "it is given up", func() bool {
-		if _, err = c.ask(t, "sick", titled(""), nil); err != nil && !errors.Is(err, fault.ErrGone) {
+		if _, err = c.host.Reviewer(t.Context(), "sick"); err != nil && !errors.Is(err, fault.ErrGone) {
 			t.Error(err)
 		}
 		return errors.Is(err, plugins.ErrCrashed)
