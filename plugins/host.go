@@ -51,6 +51,9 @@ type HostOptions struct {
 	// Resolve finds the program of a plugin; ErrUnknown when there is none. What
 	// may not be run is an error, too.
 	Resolve func(kind Kind, name string) (Binary, error)
+	// Dir is where plugins start: a private directory, so that no name in them that is
+	// relative is one of the repository. Empty: coven's own.
+	Dir string
 	// Sockets is the directory of the plugins' sockets: a short path.
 	Sockets string
 }

@@ -39,6 +39,7 @@ func (h *Host) hire(m *member, binary Binary) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	cmd.Dir = h.options.Dir
 	w := &worker{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(m.need.Kind)}
 	config := h.config(w.process)
 	if !binary.BuiltIn {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -320,10 +321,13 @@ func TestEnvironment(t *testing.T) {
 	c := newCage(t)
 	got, err := c.ask(t, "environment", titled(""), nil)
 	must(t, err)
+	if where, err := filepath.EvalSymlinks(c.sockets); err != nil || !strings.Contains(got.Summary, "DIR="+where+"\n") {
+		t.Errorf("it does not start in %s: %v\n%s", where, err, got.Summary)
+	}
 	if strings.Contains(got.Summary, "s3cr3t") || !strings.Contains(got.Summary, "LANG=C.UTF-8") {
 		t.Errorf("its environment:\n%s", got.Summary)
 	}
-	known := []string{"STDIN=/dev/null\n", "PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
+	known := []string{"STDIN=/dev/null\n", "DIR=", "PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
 	certificate := false
 	for line := range strings.Lines(got.Summary) {
 		fits := certificate

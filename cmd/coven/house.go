@@ -134,7 +134,7 @@ func (h *house) start() (*engine, error) {
 		return nil, err
 	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Sockets: private.Path(), Resolve: known.Resolve,
+		Start: launcher.Command, Dir: private.Path(), Sockets: private.Path(), Resolve: known.Resolve,
 		Env: func() []string {
 			return agent.Environment(h.app.environ(), append(slices.Clone(h.config.Env.Pass), providerVariables()...))
 		},
