@@ -2,7 +2,9 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -35,6 +37,7 @@ func (m *member) Invoke(ctx context.Context, method string, args, reply any, opt
 	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
 		return m.explain(ctx, w, err)
 	}
+	w.answered.Store(true)
 	return nil
 }
 
@@ -68,7 +71,11 @@ func (s *explained) SendMsg(message any) error {
 
 // RecvMsg implements grpc.ClientStream.
 func (s *explained) RecvMsg(message any) error {
-	return s.member.explain(s.call, s.worker, s.ClientStream.RecvMsg(message))
+	err := s.ClientStream.RecvMsg(message)
+	if errors.Is(err, io.EOF) {
+		s.worker.answered.Store(true)
+	}
+	return s.member.explain(s.call, s.worker, err)
 }
 
 // explain says what err of a call means; an error that is the plugin's own, or

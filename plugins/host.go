@@ -21,8 +21,8 @@ var (
 	ErrUnknown = errors.New("unknown plugin")
 	// ErrChecksum says that a plugin's program is not the one that was trusted.
 	ErrChecksum = errors.New("not the program that was trusted")
-	// ErrCrashed says that a plugin has crashed, hung or failed to start twice: it
-	// is not started again by this Host.
+	// ErrCrashed says that a plugin has crashed, hung or failed to start twice, and
+	// answered no call in between: it is not started again by this Host.
 	ErrCrashed = errors.New("crashed twice")
 	// ErrClosed says that the Host is closed.
 	ErrClosed = errors.New("the plugins of this run have been ended")
@@ -51,6 +51,9 @@ type HostOptions struct {
 	// Resolve finds the program of a plugin; ErrUnknown when there is none. What
 	// may not be run is an error, too.
 	Resolve func(kind Kind, name string) (Binary, error)
+	// Dir is where plugins start: a private directory, so that no name in them that is
+	// relative is one of the repository. Empty: coven's own.
+	Dir string
 	// Sockets is the directory of the plugins' sockets: a short path.
 	Sockets string
 }
@@ -65,9 +68,9 @@ type Need struct {
 // and shared by all tasks of the run. It is safe for concurrent use.
 //
 // A plugin that dies fails the calls under way with a fault.ErrGone that says how
-// it ended and what it printed last. The next call starts it again, once: after
-// the second failure every use is an ErrCrashed. Calls of other plugins do not
-// wait for any of that.
+// it ended and what it printed last. The next call starts it again, once: after a
+// second failure every use is an ErrCrashed, unless it answered a call since the first.
+// Calls of other plugins do not wait for any of that.
 type Host struct {
 	options HostOptions
 	pace    pace

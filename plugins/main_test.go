@@ -90,8 +90,8 @@ func newCage(t testing.TB) *cage {
 			c.starts.Add(1)
 			return launcher.Command(argv...)
 		},
-		Sockets: c.sockets,
-		Env:     func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
+		Sockets: c.sockets, Dir: c.sockets,
+		Env: func() []string { return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"} },
 		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
 			switch {
 			case kind == plugins.KindProvider && name == "claude":

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/plugins/internal/wire"
 )
 
-// mostFailures is after how many crashes and failed starts a plugin is not
-// started any more.
+// mostFailures is after how many crashes and failed starts in a row a plugin is not
+// started any more: an answered call between them ends the row.
 const mostFailures = 2
 
 // member is one plugin of a Host, through all its processes. Its methods are in
@@ -25,8 +25,8 @@ type member struct {
 
 	mu       sync.Mutex
 	current  *start // nil: none yet, or the last one is over
-	failures int
-	last     error // the last failure
+	failures int    // in a row
+	last     error  // the last failure
 }
 
 // start is one start of a plugin and what came of it.
@@ -108,6 +108,9 @@ func (m *member) settled() bool {
 	case s.worker != nil && !s.worker.process.gone():
 		return false
 	case s.worker != nil:
+		if s.worker.answered.Load() {
+			m.failures = 0
+		}
 		m.failures, m.last = m.failures+1, s.worker.process.obituary()
 	}
 	m.current = nil

@@ -15,7 +15,8 @@
 //     why it died. What it answers has a bound.
 //   - Whatever it does, a call of it ends with the call's context, and other
 //     plugins are not held up. What it goes on doing after that is not seen.
-//   - One that dies, or hangs, is started again once. Close leaves nothing of it.
+//   - One that dies, or hangs, is started again once; and once more when it has
+//     answered a call meanwhile. Close leaves nothing of it.
 package plugins
 
 import (

@@ -24,12 +24,13 @@ import (
 
 // worker is a plugin's process and the connection with it.
 type worker struct {
-	client  *goplugin.Client
-	process *process
-	conn    *grpc.ClientConn
-	link    *link
-	service string       // the gRPC service of its contract
-	calls   atomic.Int64 // under way
+	client   *goplugin.Client
+	process  *process
+	conn     *grpc.ClientConn
+	link     *link
+	service  string       // the gRPC service of its contract
+	calls    atomic.Int64 // under way
+	answered atomic.Bool  // a call, as its contract has it
 }
 
 // hire starts a process of a plugin and returns when it can be asked.
@@ -38,6 +39,7 @@ func (h *Host) hire(m *member, binary Binary) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	cmd.Dir = h.options.Dir
 	w := &worker{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(m.need.Kind)}
 	config := h.config(w.process)
 	if !binary.BuiltIn {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,6 +144,33 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// An answered call between two deaths makes the second the first again.
+func TestPardon(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	ask := func(title string) error {
+		_, err := c.ask(t, "quits", titled(title), nil)
+		return err
+	}
+	for range 3 {
+		says(t, ask("quit"), fault.ErrGone, "it ended with exit code 7")
+		must(t, ask("well"))
+	}
+	says(t, ask("quit"), fault.ErrGone)
+	says(t, ask("quit"), fault.ErrGone)
+	says(t, ask("well"), plugins.ErrCrashed)
+	m, err := c.host.Model(t.Context(), "quits")
+	must(t, err)
+	for range 3 {
+		for _, name := range []string{"quit", "go on"} {
+			err := m.Turn(t.Context(), model.Request{Model: name}, func(model.Event) error { return nil })
+			if errors.Is(err, fault.ErrGone) != (name == "quit") || errors.Is(err, plugins.ErrCrashed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 // A plugin that dies in the middle of a stream says so, too.
 func TestDeathInStream(t *testing.T) {
 	t.Parallel()
@@ -173,7 +201,7 @@ func TestSick(t *testing.T) {
 	c.host.Hurry(limit, 100*time.Millisecond, time.Second)
 	var err error
 	eventually(t, "it is given up", func() bool {
-		if _, err = c.ask(t, "sick", titled(""), nil); err != nil && !errors.Is(err, fault.ErrGone) {
+		if _, err = c.host.Reviewer(t.Context(), "sick"); err != nil && !errors.Is(err, fault.ErrGone) {
 			t.Error(err)
 		}
 		return errors.Is(err, plugins.ErrCrashed)
@@ -293,10 +321,13 @@ func TestEnvironment(t *testing.T) {
 	c := newCage(t)
 	got, err := c.ask(t, "environment", titled(""), nil)
 	must(t, err)
+	if where, err := filepath.EvalSymlinks(c.sockets); err != nil || !strings.Contains(got.Summary, "DIR="+where+"\n") {
+		t.Errorf("it does not start in %s: %v\n%s", where, err, got.Summary)
+	}
 	if strings.Contains(got.Summary, "s3cr3t") || !strings.Contains(got.Summary, "LANG=C.UTF-8") {
 		t.Errorf("its environment:\n%s", got.Summary)
 	}
-	known := []string{"STDIN=/dev/null\n", "PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
+	known := []string{"STDIN=/dev/null\n", "DIR=", "PATH=", "LANG=", "COVEN_PLUGIN=", "PLUGIN_"}
 	certificate := false
 	for line := range strings.Lines(got.Summary) {
 		fits := certificate

@@ -37,11 +37,13 @@ func newAccounts(root string) *accounts {
 	return &accounts{book: account.Open(root), known: map[string]drives{}}
 }
 
-// of is what a provider's agents are like: what it would start says so.
+// of is what a provider's agents are like: what it would start says so. Nobody waits
+// for the answer of another's provider.
 func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (drives, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if known, ok := a.known[name]; ok {
+	known, ok := a.known[name]
+	a.mu.Unlock()
+	if ok {
 		return known, nil
 	}
 	command, err := driver.Command(ctx, provider.Request{
@@ -51,8 +53,11 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 	if err != nil {
 		return drives{}, err
 	}
-	a.known[name] = drives{account: command.Account, gated: command.Gated}
-	return a.known[name], nil
+	known = drives{account: command.Account, gated: command.Gated}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known[name] = known
+	return known, nil
 }
 
 // waits is how long a session waited for limits since its account's API last

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
 )
 
 // cacheDir is where coven keeps what can be made again; empty when nobody says
@@ -29,19 +30,19 @@ func (a *app) cacheDir() string {
 }
 
 // territory is where the word of those who write the repository is.
-func (h *house) territory() (trust.Territory, error) {
-	checkouts, err := h.repo.Checkouts()
+func territory(repo *worktree.Repo) (trust.Territory, error) {
+	checkouts, err := repo.Checkouts()
 	if err != nil {
 		return trust.Territory{}, err
 	}
-	coven := filepath.Join(h.repo.Root, ".coven")
-	dirs := append(checkouts, h.repo.Checkout, h.repo.GitDir, coven, filepath.Join(coven, "worktrees"))
+	coven := filepath.Join(repo.Root, ".coven")
+	dirs := append(checkouts, repo.Checkout, repo.GitDir, coven, filepath.Join(coven, "worktrees"))
 	return trust.NewTerritory(dirs...), nil
 }
 
 // trustStore is what the user trusts of this repository.
 func (h *house) trustStore() (*trust.Store, error) {
-	where, err := h.territory()
+	where, err := territory(h.repo)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (h *house) registry() (*registry.Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
 	}
-	where, err := h.territory()
+	where, err := territory(h.repo)
 	if err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func (c *crew) systemText(ctx context.Context, root string, readOnly bool) (stri
 	if err != nil {
 		return "", fmt.Errorf("open the worktree: %w", err)
 	}
-	defer dir.Close() //nolint:errcheck // read only
+	defer dir.Close()            //nolint:errcheck // read only
 	touched := map[string]bool{} // by the change that is judged: it has no say about that
 	if readOnly {
 		diff, err := judges{crew: c}.diff(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/trust"
 )
 
 // TestDocs holds the documents to the program: every command in a shell block
@@ -162,7 +163,7 @@ func settings(t *testing.T, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, "coven", "config.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := config.Load(t.TempDir(), func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
+	_, err := config.Load(t.TempDir(), trust.Territory{}, func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
 	return err
 }
 

@@ -49,7 +49,7 @@ func (a *app) visit(ctx context.Context) *visit {
 		v.houseErr = err
 		return v
 	}
-	settings, err := config.Load(repo.Root, a.getenv)
+	settings, err := a.settings(repo)
 	if err != nil {
 		v.configErr, settings = err, config.Default()
 	}

@@ -42,13 +42,22 @@ func (a *app) open(ctx context.Context) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config.Load(repo.Root, a.getenv)
+	cfg, err := a.settings(repo)
 	if err != nil {
 		return nil, err
 	}
 	h := &house{app: a, repo: repo, finder: session.NewFinder(repo.Root), config: cfg, library: grimoires.NewLibrary(repo.Root, a.userDir())}
 	h.findTracker(dir)
 	return h, nil
+}
+
+// settings reads coven's settings for a repository.
+func (a *app) settings(repo *worktree.Repo) (config.Config, error) {
+	where, err := territory(repo)
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Load(repo.Root, where, a.getenv)
 }
 
 func (h *house) findTracker(dir string) {
@@ -125,7 +134,7 @@ func (h *house) start() (*engine, error) {
 		return nil, err
 	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Sockets: private.Path(), Resolve: known.Resolve,
+		Start: launcher.Command, Dir: private.Path(), Sockets: private.Path(), Resolve: known.Resolve,
 		Env: func() []string {
 			return agent.Environment(h.app.environ(), append(slices.Clone(h.config.Env.Pass), providerVariables()...))
 		},

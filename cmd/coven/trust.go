@@ -99,18 +99,25 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 	return err
 }
 
-// meant are the plugins of these names, those left out that are hidden.
+// meant are the plugins of these names, those left out that are hidden. A name that
+// several plugins have means none of them; one that is built in needs no trust.
 func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
 	var found []registry.Plugin
 	for _, name := range names {
-		before := len(found)
+		before, ids := len(found), []string(nil)
 		for _, p := range all {
 			if p.State != registry.Hidden && called(p, name) {
 				found = append(found, p)
+				if p.State != registry.BuiltIn {
+					ids = append(ids, p.ID())
+				}
 			}
 		}
-		if len(found) == before {
+		switch {
+		case len(found) == before:
 			return nil, missing("coven plugins list", "there is no plugin %q", name)
+		case len(ids) > 1:
+			return nil, usage("coven trust "+shellWord(ids[0]), "%q is the name of %d plugins: %s", name, len(ids), strings.Join(ids, ", "))
 		}
 	}
 	return found, nil

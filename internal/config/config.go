@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -85,12 +87,14 @@ const (
 	maxFile  = 1 << 20
 )
 
-// Load reads the settings of a repository. root is its main checkout; getenv
-// gives XDG_CONFIG_HOME and HOME. The error is an Errors when a file is wrong.
-func Load(root string, getenv func(string) string) (Config, error) {
+// Load reads the settings of a repository. root is its main checkout, where is what
+// those who write the repository decide about; getenv gives XDG_CONFIG_HOME and HOME.
+// The error is an Errors when a file is wrong.
+func Load(root string, where trust.Territory, getenv func(string) string) (Config, error) {
 	c := Default()
 	var all Errors
 	for _, f := range files(root, getenv) {
+		f.theirs = f.inside || where.Holds(filepath.Join(f.dir, f.name))
 		all = append(all, f.misnamed()...)
 		data, err := f.read()
 		switch {
@@ -115,6 +119,7 @@ type file struct {
 	dir, name string
 	label     string // in errors
 	inside    bool   // a link may not lead out of dir
+	theirs    bool   // those who write the repository decide what is in it
 }
 
 // files are the places, the weakest first.
@@ -124,10 +129,10 @@ func files(root string, getenv func(string) string) []file {
 		dir = filepath.Join(home, ".config")
 	}
 	project := path.Join(".coven", fileName)
-	all := []file{{root, project, project, true}}
+	all := []file{{dir: root, name: project, label: project, inside: true}}
 	if filepath.IsAbs(dir) {
 		dir = filepath.Join(dir, "coven")
-		all = slices.Insert(all, 0, file{dir, fileName, filepath.Join(dir, fileName), false})
+		all = slices.Insert(all, 0, file{dir: dir, name: fileName, label: filepath.Join(dir, fileName)})
 	}
 	return all
 }
@@ -156,9 +161,9 @@ func (f file) read() ([]byte, error) {
 
 func (f file) open() (*os.File, error) {
 	if f.inside {
-		return os.OpenInRoot(f.dir, f.name)
+		return plain.OpenIn(f.dir, f.name)
 	}
-	return os.Open(filepath.Join(f.dir, f.name))
+	return plain.Open(filepath.Join(f.dir, f.name))
 }
 
 // keys are the settings as a file has them.
@@ -212,10 +217,8 @@ func (c *Config) apply(f file, data []byte) error {
 	c.Run.Budget = amount(doc, k.Run.Budget, c.Run.Budget)
 	c.Prices = prices(doc, k.Prices, c.Prices)
 	c.Limits = k.Limits.over(doc, c.Limits)
-	c.Notify = notices(doc, k.Notify, c.Notify, f.inside)
-	if k.AllowUngated.Set() && f.inside {
-		usersOnly(doc, k.AllowUngated, "allow_ungated")
-	} else {
+	c.Notify = notices(doc, f, k.Notify, c.Notify)
+	if usersOnly(doc, f, k.AllowUngated, "allow_ungated") {
 		c.AllowUngated = k.AllowUngated.Or(c.AllowUngated)
 	}
 	return doc.Err()

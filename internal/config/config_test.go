@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/trust"
 )
 
 // project is a repository and a user, each with settings unless empty.
@@ -42,7 +44,7 @@ const (
 func TestLoadDefaults(t *testing.T) {
 	for _, files := range []map[string]string{{"repo/x": ""}, {ofRepo: "# nothing\n", user: ""}} {
 		root, getenv := project(t, files)
-		c, err := Load(root, getenv)
+		c, err := Load(root, trust.NewTerritory(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
@@ -63,7 +65,7 @@ func TestLoadPrecedence(t *testing.T) {
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
 	})
-	c, err := Load(root, getenv)
+	c, err := Load(root, trust.NewTerritory(root), getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
@@ -85,7 +87,7 @@ func TestLoadWhere(t *testing.T) {
 	root, _ := project(t, map[string]string{"repo/x": "", "xdg/coven/config.yaml": "grimoire: there"})
 	dir := filepath.Dir(root)
 	for xdg, want := range map[string]string{filepath.Join(dir, "xdg"): "there", "xdg": "implement", "": "implement"} {
-		c, err := Load(root, func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
+		c, err := Load(root, trust.NewTerritory(root), func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
 		if err != nil || c.Grimoire != want {
 			t.Errorf("%q: %s, %v", xdg, c.Grimoire, err)
 		}
@@ -113,7 +115,7 @@ allow_ungated: true
 `,
 		"repo/.coven/config.yml": "",
 	})
-	_, err := Load(root, getenv)
+	_, err := Load(root, trust.NewTerritory(root), getenv)
 	var all Errors
 	if !errors.As(err, new(Errors)) || !errors.As(err, &all) {
 		t.Fatalf("got %T %v", err, err)
@@ -145,12 +147,63 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	if err := os.Symlink("../../outside", filepath.Join(root, ".coven", fileName)); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Load(root, getenv); err == nil {
+	if c, err := Load(root, trust.NewTerritory(root), getenv); err == nil {
 		t.Errorf("a link that leads out of the repository was followed: %+v", c)
 	}
-	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
-	if _, err := Load(root, getenv); err == nil || !strings.Contains(err.Error(), "larger") {
+	root, getenv = project(t, map[string]string{"repo/.coven/x": ""})
+	if err := syscall.Mkfifo(filepath.Join(root, ".coven", fileName), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(root, trust.NewTerritory(root), getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
 		t.Errorf("got %v", err)
+	}
+	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
+	if _, err := Load(root, trust.NewTerritory(root), getenv); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A user's file that the repository brings, or leads to, allows nothing.
+func TestUsersFileInside(t *testing.T) {
+	const text = "default_model: opus\nallow_ungated: true\nnotify: [{command: x}]\n"
+	for name, where := range map[string]func(t *testing.T, root, home string){
+		"inside": func(t *testing.T, root, home string) { // HOME is the repository
+			write(t, filepath.Join(root, ".config/coven/config.yaml"), text)
+			symlink(t, root, home)
+		},
+		"led to": func(t *testing.T, root, home string) {
+			write(t, filepath.Join(root, "theirs"), text)
+			symlink(t, filepath.Join(root, "theirs"), filepath.Join(home, ".config/coven/config.yaml"))
+		},
+		"led through": func(t *testing.T, root, home string) {
+			write(t, filepath.Join(filepath.Dir(root), "elsewhere/config.yaml"), text)
+			symlink(t, "../elsewhere", filepath.Join(root, "out"))
+			symlink(t, filepath.Join(root, "out"), filepath.Join(home, ".config/coven"))
+		},
+	} {
+		root, getenv := project(t, map[string]string{"repo/x": ""})
+		where(t, root, getenv("HOME"))
+		_, err := Load(root, trust.NewTerritory(root), getenv)
+		for _, key := range []string{"2:16: allow_ungated", "3:9: notify"} {
+			want := key + " is taken from the user's file only (this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
+			if found := Errors(nil); !errors.As(err, &found) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+	}
+	root, getenv := project(t, map[string]string{"repo/x": "", user: text})
+	if c, err := Load(root, trust.NewTerritory(root), getenv); err != nil || !c.AllowUngated || len(c.Notify) != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func symlink(t *testing.T, to, link string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
 	}
 }
 

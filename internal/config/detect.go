@@ -3,9 +3,10 @@ package config
 import (
 	"encoding/json"
 	"io"
-	"os"
 	"regexp"
 	"strings"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // DetectChecks looks for how a repository is tested. checks are commands, in
@@ -38,7 +39,7 @@ type detector struct{ root string }
 
 // read returns the text of a file of the repository.
 func (d detector) read(name string) (string, bool) {
-	f, err := os.OpenInRoot(d.root, name)
+	f, err := plain.OpenIn(d.root, name)
 	if err != nil {
 		return "", false
 	}

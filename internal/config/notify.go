@@ -20,20 +20,25 @@ type notice struct {
 	On      yamldoc.At[[]text] `yaml:"on" about:"the states; all but interrupted"`
 }
 
-// usersOnly says that a project's file has a key which a repository is not asked
-// about.
-func usersOnly[T any](doc *yamldoc.Document, given yamldoc.At[T], key string) {
-	doc.Fail(given, key+" is taken from the user's file only", "move it to $XDG_CONFIG_HOME/coven/config.yaml")
+// usersOnly reports whether a file may have a key which a repository is not asked
+// about, and says so when it does and may not. What a repository brings as the user's
+// file is its own.
+func usersOnly[T any](doc *yamldoc.Document, f file, given yamldoc.At[T], key string) bool {
+	if !given.Set() || !f.theirs {
+		return true
+	}
+	hint := "move it to $XDG_CONFIG_HOME/coven/config.yaml"
+	if !f.inside {
+		hint = "this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it"
+	}
+	doc.Fail(given, key+" is taken from the user's file only", hint)
+	return false
 }
 
 // notices reads the notices. A project's file has none: they run outside every
 // fence, and a repository is not asked what to run there.
-func notices(doc *yamldoc.Document, given yamldoc.At[[]notice], before []Notice, project bool) []Notice {
-	if !given.Set() {
-		return before
-	}
-	if project {
-		usersOnly(doc, given, "notify")
+func notices(doc *yamldoc.Document, f file, given yamldoc.At[[]notice], before []Notice) []Notice {
+	if !usersOnly(doc, f, given, "notify") || !given.Set() {
 		return before
 	}
 	var list []Notice

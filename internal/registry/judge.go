@@ -39,6 +39,10 @@ func (r *Registry) judge(p *Plugin, lock Lock) {
 		p.State, p.Detail = Broken, err.Error()
 		return
 	}
+	if p.Detail = r.unpinned(p.runner); p.Detail != "" {
+		p.State = Broken
+		return
+	}
 	switch {
 	case p.Locked && !lock.Allows(p.ID(), p.SHA256):
 		if p.Project {

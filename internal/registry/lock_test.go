@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -81,6 +82,17 @@ func TestLockIsALink(t *testing.T) {
 	}
 	if err := (Lock{}).Write(root); err == nil {
 		t.Error("wrote through a link")
+	}
+}
+
+// Nobody waits for a pipe to be written to.
+func TestLockIsAPipe(t *testing.T) {
+	root, file := lockOf(t, "")
+	if err := syscall.Mkfifo(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadLock(root); err == nil || !strings.Contains(err.Error(), "read .coven/plugins.lock: it is not a file") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *Plugin) read() error {
 	if err != nil {
 		return fmt.Errorf("it cannot be read: %w", err)
 	}
-	p.Size, p.SHA256 = c.size, c.hash
+	p.Size, p.SHA256, p.runner = c.size, c.hash, runnerOf(c.head)
 	if bytes.HasPrefix(c.head, []byte("#!")) && bytes.IndexByte(c.head, 0) < 0 {
 		p.Lines, p.Head = c.lines, readable(c.head)
 	}

@@ -74,6 +74,7 @@ type Plugin struct {
 	Before trust.Item // what was trusted, if these are other bytes
 	Lines  int        // of a script; 0: it is none
 	Head   string     // how a script begins
+	runner []string   // of a script: the words of its first line
 }
 
 // ID is the name of a plugin's file.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/internal/suggest"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -95,7 +96,7 @@ func Exists(root string) bool {
 }
 
 func read(root string) ([]byte, error) {
-	f, err := os.OpenInRoot(root, File)
+	f, err := plain.OpenIn(root, File)
 	if err != nil {
 		return nil, err
 	}

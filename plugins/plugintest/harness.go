@@ -55,7 +55,7 @@ const name = "tested"
 
 func start(binary string, kind plugins.Kind, home *home, o Options) *Plugin {
 	return &Plugin{kind: kind, host: plugins.NewHost(plugins.HostOptions{
-		Start: home.starter(o), Sockets: home.sockets, Env: home.environment,
+		Start: home.starter(o), Dir: home.tmp, Sockets: home.sockets, Env: home.environment,
 		Resolve: func(asked plugins.Kind, n string) (plugins.Binary, error) {
 			if asked != kind || n != name {
 				return plugins.Binary{}, fmt.Errorf("this is a %s: %w", kind, plugins.ErrUnknown)

@@ -11,7 +11,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
 	"time"
+
+	"github.com/coven-run/coven/plugins/fault"
 )
 
 // ErrNoMessages is what Message returns when the CLI cannot be told anything while
@@ -49,6 +54,17 @@ type Request struct {
 	GateTool     string   // the tool of that server which decides about a call
 }
 
+var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// CheckConversation is a fault.ErrInvalid unless the id of the conversation is a
+// UUID, which no CLI takes for a flag.
+func (r Request) CheckConversation() error {
+	if !uuidRE.MatchString(r.Conversation) {
+		return fmt.Errorf("%q is not the id of a conversation, which is a UUID: %w", r.Conversation, fault.ErrInvalid)
+	}
+	return nil
+}
+
 // The ids of the tools that an agent can be granted.
 const (
 	ToolRead  = "fs_read"
@@ -56,6 +72,12 @@ const (
 	ToolEdit  = "fs_edit"
 	ToolBash  = "exec_bash"
 )
+
+// ReadOnly reports whether the agent may read, and nothing else: no other tool is
+// granted.
+func (r Request) ReadOnly() bool {
+	return !slices.ContainsFunc(r.Tools, func(id string) bool { return id != ToolRead })
+}
 
 // Server is an MCP server that the CLI starts and speaks to over its standard
 // input and output.

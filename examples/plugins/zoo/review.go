@@ -76,7 +76,8 @@ func environment(context.Context, reviewer.Change, services.Services) (reviewer.
 	if err != nil {
 		return reviewer.Review{}, err
 	}
-	return passed("STDIN=" + stdin + "\n" + strings.Join(os.Environ(), "\n"))
+	dir, _ := os.Getwd()
+	return passed("STDIN=" + stdin + "\nDIR=" + dir + "\n" + strings.Join(os.Environ(), "\n"))
 }
 
 func stubborn(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {

@@ -41,6 +41,9 @@ type Provider struct{}
 
 // Command implements provider.Provider.
 func (Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if err := req.CheckConversation(); err != nil {
+		return provider.Command{}, fmt.Errorf("claude: %w", err)
+	}
 	tools, err := cliTools(req.Tools)
 	if err != nil {
 		return provider.Command{}, err

@@ -2,6 +2,7 @@ package claude_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,12 +10,15 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
+const conversation = "0b8f9c52-6b0e-4a53-9d6e-0a4c5f0f6f11"
+
 func request() provider.Request {
 	return provider.Request{
-		Conversation: "c-1", Prompt: "/evil @.env", System: "be good", Model: "haiku", FilesDir: "/files",
+		Conversation: conversation, Prompt: "/evil @.env", System: "be good", Model: "haiku", FilesDir: "/files",
 		Tools:    []string{provider.ToolBash, provider.ToolRead, provider.ToolWrite, provider.ToolEdit},
 		Gate:     provider.Server{Name: "coven", Argv: []string{"/bin/coven", "gate"}, Env: []string{"K=a=b"}},
 		GateTool: "approve",
@@ -33,7 +37,7 @@ func TestCommand(t *testing.T) {
 		"--tools Bash,Edit,NotebookEdit,Read,Write",
 		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write"]}}`,
 		"--permission-prompt-tool mcp__coven__approve", "--permission-mode default",
-		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id c-1", "--model haiku",
+		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id " + conversation, "--model haiku",
 		"--append-system-prompt-file /files/system.md", "--replay-user-messages", "--include-partial-messages",
 	} {
 		if !strings.Contains(line, want) {
@@ -50,6 +54,19 @@ func TestCommand(t *testing.T) {
 	}
 	if !cmd.Gated || cmd.Account != "anthropic" {
 		t.Errorf("gated %v, account %q", cmd.Gated, cmd.Account)
+	}
+}
+
+// What could be a flag is no conversation.
+func TestConversation(t *testing.T) {
+	for _, id := range []string{"", "--dangerously-skip-permissions", "-c", "c-1", conversation + "\n", "-" + conversation} {
+		for _, resume := range []bool{false, true} {
+			req := request()
+			req.Conversation, req.Resume = id, resume
+			if cmd, err := (claude.Provider{}).Command(t.Context(), req); !errors.Is(err, fault.ErrInvalid) {
+				t.Errorf("%q: %v, %q", id, err, cmd.Argv)
+			}
+		}
 	}
 }
 

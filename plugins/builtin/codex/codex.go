@@ -1,8 +1,9 @@
 // Package codex is the provider plugin for the Codex CLI.
 //
 // Its calls do not pass coven's gate: the CLI is told to ask nobody and to let
-// its commands do anything, so what it may do is what the process may do. The
-// user's and the repository's configuration of the CLI are kept out; its home
+// its commands do anything, so what it may do is what the process may do. Those of an
+// agent that may only read run in the CLI's own sandbox, in which nothing can be
+// written. The user's and the repository's configuration of the CLI are kept out; its home
 // stays the user's, for the login and for the conversations that are gone on with,
 // and with it the AGENTS.md and the skills that the user has there.
 //
@@ -18,7 +19,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -29,11 +29,19 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. Granted tools and the gate are of no
-// interest to the CLI: it has its own tools and asks nobody.
+// Command implements provider.Provider. The gate is of no interest to the CLI:
+// it has its own tools and asks nobody. Of the granted tools it matters whether any
+// of them is more than reading.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if err := req.CheckConversation(); err != nil {
+		return provider.Command{}, fmt.Errorf("codex: %w", err)
+	}
+	sandbox := "danger-full-access"
+	if req.ReadOnly() {
+		sandbox = "read-only"
+	}
 	argv := []string{
-		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
+		"codex", "exec", "--json", "--skip-git-repo-check", "-s", sandbox,
 		"--ignore-user-config", "--ignore-rules",
 		"-c", "project_doc_max_bytes=0", // the repository's AGENTS.md is in the system text
 	}
@@ -49,9 +57,6 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 		argv = append(argv, "-m", req.Model)
 	}
 	if req.Resume {
-		if !threadRE.MatchString(req.Conversation) {
-			return provider.Command{}, fmt.Errorf("codex: %q is not the id of a conversation", req.Conversation)
-		}
 		argv = append(argv, "resume", req.Conversation)
 	}
 	return provider.Command{
@@ -67,8 +72,6 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
 	return nil, provider.ErrNoMessages
 }
-
-var threadRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // server is another server in the CLI's configuration. JSON's strings are TOML's.
 func server(base string) (string, error) {

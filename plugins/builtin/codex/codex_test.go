@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/plugins/builtin/codex"
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
+
+const thread = "01a2005f-b017-7da3-8cd9-7722bbc15704"
 
 // driver is the provider for a user whose OPENAI_BASE_URL is base.
 func driver(base string) codex.Provider {
@@ -33,7 +36,7 @@ func command(t *testing.T, base string, req provider.Request) provider.Command {
 // The task and the system text come by the standard input, the configuration of
 // the user and of the repository are left out, and nothing claims to be gated.
 func TestCommand(t *testing.T) {
-	req := provider.Request{Conversation: "c-1", Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files"}
+	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd := command(t, "", req)
 	want := []string{
 		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
@@ -53,8 +56,29 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// An agent that may only read can write nothing.
+func TestReadOnly(t *testing.T) {
+	for _, test := range []struct {
+		tools   []string
+		sandbox string
+	}{
+		{nil, "read-only"},
+		{[]string{provider.ToolRead}, "read-only"},
+		{[]string{provider.ToolRead, provider.ToolWrite}, "danger-full-access"},
+		{[]string{provider.ToolEdit}, "danger-full-access"},
+		{[]string{provider.ToolBash}, "danger-full-access"},
+	} {
+		for _, resume := range []bool{false, true} {
+			cmd := command(t, "", provider.Request{Conversation: thread, Resume: resume, Prompt: "x", Tools: test.tools})
+			if i := slices.Index(cmd.Argv, "-s"); i < 0 || cmd.Argv[i+1] != test.sandbox {
+				t.Errorf("%q: %q", test.tools, cmd.Argv)
+			}
+		}
+	}
+}
+
 func TestOtherServer(t *testing.T) {
-	cmd := command(t, `http://127.0.0.1:8080/v1?a="b"`, provider.Request{Prompt: "x"})
+	cmd := command(t, `http://127.0.0.1:8080/v1?a="b"`, provider.Request{Conversation: thread, Prompt: "x"})
 	line := strings.Join(cmd.Argv, " ")
 	if !strings.Contains(line, `-c model_provider=coven -c model_providers.coven={`) || !strings.Contains(line, `base_url="http://127.0.0.1:8080/v1?a=\"b\""`) {
 		t.Errorf("%s", line)
@@ -62,7 +86,7 @@ func TestOtherServer(t *testing.T) {
 	if cmd.Account != "local" {
 		t.Errorf("account %q", cmd.Account)
 	}
-	if cmd := command(t, "https://gateway.example/v1", provider.Request{Prompt: "x"}); cmd.Account != "openai" {
+	if cmd := command(t, "https://gateway.example/v1", provider.Request{Conversation: thread, Prompt: "x"}); cmd.Account != "openai" {
 		t.Errorf("account %q", cmd.Account)
 	}
 }
@@ -70,7 +94,6 @@ func TestOtherServer(t *testing.T) {
 // A conversation is gone on with under an id that can be no flag; the system text
 // is in it.
 func TestResume(t *testing.T) {
-	thread := "01a2005f-b017-7da3-8cd9-7722bbc15704"
 	cmd := command(t, "", provider.Request{Conversation: thread, Resume: true, Prompt: "go on", System: "be good"})
 	if got := cmd.Argv[len(cmd.Argv)-3:]; !slices.Equal(got, []string{"resume", thread, "-"}) {
 		t.Errorf("%q", got)
@@ -79,8 +102,8 @@ func TestResume(t *testing.T) {
 		t.Errorf("input %q", got)
 	}
 	for _, id := range []string{"--last", "", thread + "x"} {
-		if _, err := driver("").Command(t.Context(), provider.Request{Conversation: id, Resume: true}); err == nil {
-			t.Errorf("%q was taken for a conversation", id)
+		if _, err := driver("").Command(t.Context(), provider.Request{Conversation: id, Resume: true}); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%q: %v", id, err)
 		}
 	}
 }

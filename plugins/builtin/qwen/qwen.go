@@ -3,7 +3,9 @@
 // Its calls do not pass coven's gate: the CLI is told to accept every one itself,
 // so what it may do is what the process may do. It runs in its bare mode: no
 // settings, hooks, servers, extensions, memory or .env files of the user or the
-// repository are read, and its tools are read_file, edit and run_shell_command.
+// repository are read, and its tools are read_file, edit and run_shell_command. An agent that may
+// only read has read_file alone: in the CLI's plan mode commands that it takes for
+// harmless are run, sort -o FILE among them.
 // Its login is the environment's: OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.
 //
 // No text of a task is an argument. The CLI reads a /command at the start of a
@@ -26,9 +28,13 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. Granted tools and the gate are of no
-// interest to the CLI: it has its own tools and asks nobody.
+// Command implements provider.Provider. The gate is of no interest to the CLI:
+// it has its own tools and asks nobody. Of the granted tools it matters whether any
+// of them is more than reading.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if err := req.CheckConversation(); err != nil {
+		return provider.Command{}, fmt.Errorf("qwen: %w", err)
+	}
 	input, err := json.Marshal(map[string]any{
 		"type": "user", "session_id": req.Conversation, "parent_tool_use_id": nil,
 		"message": map[string]any{"role": "user", "content": string(provider.WithSystem(req))},
@@ -37,6 +43,9 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 		return provider.Command{}, fmt.Errorf("encode message: %w", err)
 	}
 	argv := []string{"qwen", "--auth-type", "openai", "--yolo", "--bare", "--input-format", "stream-json", "--output-format", "stream-json"}
+	if req.ReadOnly() {
+		argv = append(argv, "--exclude-tools=edit,run_shell_command,write_file")
+	}
 	conversation := "--session-id"
 	if req.Resume {
 		conversation = "--resume"

@@ -12,22 +12,25 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/qwen"
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
+
+const conversation = "0b8f9c52-6b0e-4a53-9d6e-0a4c5f0f6f11"
 
 var driver = qwen.Provider{Getenv: func(string) string { return "" }}
 
 // The task and the system text come by the standard input, no settings are read,
 // and nothing claims to be gated.
 func TestCommand(t *testing.T) {
-	req := provider.Request{Conversation: "c-1", Prompt: "/clear", System: "be good", Model: "m-1", FilesDir: "/files"}
+	req := provider.Request{Conversation: conversation, Prompt: "/clear", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd, err := driver.Command(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"qwen", "--auth-type", "openai", "--yolo", "--bare", "--input-format", "stream-json", "--output-format", "stream-json",
-		"--session-id", "c-1", "--model", "m-1",
+		"--session-id", conversation, "--model", "m-1",
 	}
 	if !slices.Equal(cmd.Argv, want) {
 		t.Errorf("got  %q\nwant %q", cmd.Argv, want)
@@ -42,11 +45,41 @@ func TestCommand(t *testing.T) {
 	if cmd, err = driver.Command(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	if got := cmd.Argv[len(cmd.Argv)-2:]; !slices.Equal(got, []string{"--resume", "c-1"}) {
+	if got := cmd.Argv[len(cmd.Argv)-2:]; !slices.Equal(got, []string{"--resume", conversation}) {
 		t.Errorf("%q", got)
 	}
 	if text := said(t, cmd); text != "# Your task\n\n/clear" { // never a / at the start
 		t.Errorf("input %q", text)
+	}
+}
+
+// What could be a flag is no conversation.
+func TestConversation(t *testing.T) {
+	for _, id := range []string{"", "--allowed-tools", "-y", "c-1", conversation + "\n", "-" + conversation} {
+		for _, resume := range []bool{false, true} {
+			if cmd, err := driver.Command(t.Context(), provider.Request{Conversation: id, Resume: resume}); !errors.Is(err, fault.ErrInvalid) {
+				t.Errorf("%q: %v, %q", id, err, cmd.Argv)
+			}
+		}
+	}
+}
+
+// An agent that may only read has no tool that writes.
+func TestReadOnly(t *testing.T) {
+	for _, test := range []struct {
+		tools []string
+		want  bool
+	}{
+		{nil, true},
+		{[]string{provider.ToolRead}, true},
+		{[]string{provider.ToolRead, provider.ToolWrite}, false},
+		{[]string{provider.ToolEdit}, false},
+		{[]string{provider.ToolBash}, false},
+	} {
+		cmd, err := driver.Command(t.Context(), provider.Request{Conversation: conversation, Tools: test.tools})
+		if got := slices.Contains(cmd.Argv, "--exclude-tools=edit,run_shell_command,write_file"); err != nil || got != test.want {
+			t.Errorf("%q: %q, %v", test.tools, cmd.Argv, err)
+		}
 	}
 }
 
@@ -69,7 +102,7 @@ func TestAccount(t *testing.T) {
 		"": "openai", "https://api.openai.com/v1": "openai", "http://127.0.0.1:11434/v1": "local", "http://localhost/v1": "local",
 		"http://[::1]:1/v1": "local", "https://localhost.example/v1": "openai", "::": "openai",
 	} {
-		cmd, err := qwen.Provider{Getenv: func(string) string { return base }}.Command(t.Context(), provider.Request{})
+		cmd, err := qwen.Provider{Getenv: func(string) string { return base }}.Command(t.Context(), provider.Request{Conversation: conversation})
 		if err != nil || cmd.Account != want {
 			t.Errorf("%s: %q, %v", base, cmd.Account, err)
 		}

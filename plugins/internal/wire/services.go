@@ -19,18 +19,20 @@ import (
 // BrokerID is where coven offers its services on a plugin's broker.
 const BrokerID = 1
 
-// Bounds of what a plugin may ask of its desk: how many requests are worked on at
-// the same time, the others wait, and how many bytes one may have.
+// Bounds of what a plugin may ask of its desk: how many requests of one call are
+// worked on at the same time, the others wait; how many of all calls are under way,
+// the others are not sent; how many bytes one may have. Agents do not count among the
+// first: they take long, and nothing else waits for them.
 const (
-	mostAtOnce  = 32
-	mostRequest = 16 << 20
+	mostAtOnce   = 32
+	mostUnderWay = 1000
+	mostRequest  = 16 << 20
 )
 
 // Desk is coven's side of the wire: it gives each call of a plugin the services
 // that are meant for it.
 type Desk struct {
 	pluginv1.UnimplementedServicesServer
-	places chan struct{} // one for each request that is worked on
 
 	mu    sync.Mutex
 	calls map[string]call
@@ -40,12 +42,13 @@ type Desk struct {
 type call struct {
 	services services.Services
 	over     context.Context // done when it is answered
-	requests *sync.WaitGroup // that are worked on
+	requests *sync.WaitGroup // that are under way
+	places   chan struct{}   // one for each that is worked on
 }
 
 // NewDesk returns a desk that serves nobody yet.
 func NewDesk() *Desk {
-	return &Desk{places: make(chan struct{}, mostAtOnce), calls: map[string]call{}}
+	return &Desk{calls: map[string]call{}}
 }
 
 // Serve offers the desk on the broker of a plugin's process until ctx is done;
@@ -55,9 +58,7 @@ func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity 
 	if err != nil {
 		return // the process is gone, or has no use for services
 	}
-	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(mostRequest), grpc.MaxConcurrentStreams(2 * mostAtOnce), grpc.UnaryInterceptor(d.queue),
-	}
+	options := []grpc.ServerOption{grpc.MaxRecvMsgSize(mostRequest), grpc.MaxConcurrentStreams(mostUnderWay)}
 	if identity != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(identity)))
 	}
@@ -65,17 +66,6 @@ func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity 
 	pluginv1.RegisterServicesServer(server, d)
 	defer context.AfterFunc(ctx, server.Stop)()
 	_ = server.Serve(listener) // ends with Stop
-}
-
-// queue gives a request a place.
-func (d *Desk) queue(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	select {
-	case d.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, toWire(ctx.Err())
-	}
-	defer func() { <-d.places }()
-	return handle(ctx, in)
 }
 
 // Open lets s serve whoever shows the token, until done is called. What it is doing
@@ -87,7 +77,7 @@ func (d *Desk) Open(s services.Services) (token string, done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	requests := &sync.WaitGroup{}
-	d.calls[token] = call{services: s, over: over, requests: requests}
+	d.calls[token] = call{services: s, over: over, requests: requests, places: make(chan struct{}, mostAtOnce)}
 	return token, func() {
 		d.mu.Lock()
 		delete(d.calls, token)
@@ -97,32 +87,47 @@ func (d *Desk) Open(s services.Services) (token string, done func()) {
 	}
 }
 
-// of finds the services of a call, and the time that they have: that of the
-// request ctx, and not longer than the call.
-func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, services.Services, error) {
+// begin begins a request of a call: it has the time of its own ctx, and no longer
+// than the call.
+func (d *Desk) begin(ctx context.Context, token string) (context.Context, context.CancelFunc, call, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, ok := d.calls[token]
 	if !ok {
-		return nil, nil, nil, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
+		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
 	}
 	if c.services == nil {
-		return nil, nil, nil, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
+		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
 	}
 	c.requests.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(c.over, cancel)
-	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c.services, nil
+	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c, nil
+}
+
+// of begins a request that has one of the places of its call.
+func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, services.Services, error) {
+	ctx, cancel, c, err := d.begin(ctx, token)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	select {
+	case c.places <- struct{}{}:
+		return ctx, func() { <-c.places; cancel() }, c.services, nil
+	case <-ctx.Done():
+		defer cancel()
+		return nil, nil, nil, toWire(ctx.Err())
+	}
 }
 
 // RunAgent implements the wire's server.
 func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*pluginv1.RunAgentResponse, error) {
-	ctx, cancel, s, err := d.of(ctx, in.GetCall())
+	ctx, cancel, c, err := d.begin(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	out, err := s.RunAgent(ctx, services.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
+	out, err := c.services.RunAgent(ctx, services.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
 	if err != nil {
 		return nil, toWire(err)
 	}

@@ -1,0 +1,64 @@
+package plain_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coven-run/coven/internal/plain"
+)
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.MkdirAll(at("in/dir"), 0o755), os.WriteFile(at("in/file"), []byte("text"), 0o644), os.WriteFile(at("out"), []byte("text"), 0o644),
+		syscall.Mkfifo(at("in/pipe"), 0o644), os.Symlink("file", at("in/link")), os.Symlink("pipe", at("in/topipe")), os.Symlink("../out", at("in/escape")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, open, openIn string }{
+		{"file", "", ""},
+		{"link", "", ""},
+		{"escape", "", "escapes"},
+		{"dir", "not a file", "not a file"},
+		{"pipe", "not a file", "not a file"},
+		{"topipe", "not a file", "not a file"},
+		{"none", "no such file", "no such file"},
+	} {
+		f, err := plain.Open(at("in/" + c.name))
+		reads(t, "open "+c.name, f, err, c.open)
+		f, err = plain.OpenIn(at("in"), c.name)
+		reads(t, "open in: "+c.name, f, err, c.openIn)
+	}
+	if _, err := plain.OpenIn(at("nowhere"), "x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// reads fails the test unless err says that word or, when there is none, f is the
+// file.
+func reads(t *testing.T, what string, f *os.File, err error, word string) {
+	t.Helper()
+	if word != "" {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v", what, err)
+		}
+		return
+	}
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	defer f.Close() //nolint:errcheck // read only
+	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
+		t.Errorf("%s: %q, %v", what, text, err)
+	}
+}

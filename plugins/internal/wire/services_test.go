@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
+	"github.com/coven-run/coven/plugins/services"
+)
+
+// held is services that hold what is asked of them until the call is over.
+type held struct {
+	services.Services
+	begun chan string
+}
+
+func (h held) RunAgent(ctx context.Context, _ services.Ask) (services.Answer, error) {
+	h.begun <- "agent"
+	<-ctx.Done()
+	return services.Answer{}, ctx.Err()
+}
+
+func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
+	h.begun <- "diff"
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// free is services that answer at once.
+type free struct{ services.Services }
+
+func (free) Log(context.Context, string) error { return nil }
+
+// next is what was begun next, or fails the test.
+func next(t *testing.T, begun <-chan string) string {
+	t.Helper()
+	select {
+	case what := <-begun:
+		return what
+	case <-time.After(2 * time.Minute):
+		t.Fatal("nothing more is begun")
+		return ""
+	}
+}
+
+// Each call has places of its own, and agents need none.
+func TestPlaces(t *testing.T) {
+	d, begun := NewDesk(), make(chan string, 4*mostAtOnce)
+	a, overA := d.Open(held{begun: begun})
+	b, overB := d.Open(free{})
+	defer overB()
+	ctx := t.Context()
+	var all sync.WaitGroup
+	for range 2 * mostAtOnce {
+		all.Go(func() { _, _ = d.RunAgent(ctx, &pluginv1.RunAgentRequest{Call: a}) })
+	}
+	for range 2 * mostAtOnce {
+		next(t, begun)
+	}
+	for range mostAtOnce + 1 {
+		all.Go(func() { _, _ = d.Diff(ctx, &pluginv1.DiffRequest{Call: a}) })
+	}
+	for range mostAtOnce {
+		if what := next(t, begun); what != "diff" {
+			t.Errorf("begun: %s", what)
+		}
+	}
+	logged := make(chan string, 1)
+	go func() {
+		if _, err := d.Log(ctx, &pluginv1.LogRequest{Call: b, Text: "x"}); err != nil {
+			t.Error(err)
+		}
+		logged <- "log"
+	}()
+	next(t, logged) // of another call
+	select {
+	case what := <-begun:
+		t.Errorf("%s has a place that there is not", what)
+	default:
+	}
+	overA()
+	all.Wait()
+	if _, err := d.Diff(ctx, &pluginv1.DiffRequest{Call: a}); err == nil {
+		t.Error("a call that is over is served")
+	}
+}
