@@ -49,10 +49,18 @@ func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, err
 	return p.result(), nil
 }
 
-// untouchedBefore undoes what a judge did to the worktree whose coven was killed.
+// untouchedBefore undoes what a judge did to worktree and branch whose coven was
+// killed.
 func (w *Workshop) untouchedBefore(ctx context.Context, c Call, b beginning) error {
 	if !b.cutOff {
 		return nil
+	}
+	if moved, err := w.moved(ctx, c.Path, b.Tip); err != nil {
+		return err
+	} else if moved != nil {
+		if err := w.warn(c.Path, moved.Error()); err != nil {
+			return err
+		}
 	}
 	return w.putBack(ctx, c.Path, b.Snapshot)
 }

@@ -258,6 +258,11 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 		return beginning{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
+	if c.Review != nil || c.Arbiter != nil {
+		if start.Tip, err = w.Branch.Tip(ctx); err != nil {
+			return beginning{}, err
+		}
+	}
 	if b.origin == "" {
 		b.origin = tree
 	}

@@ -66,6 +66,7 @@ type StepStart struct {
 	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
+	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; of judges only
 }
 
 // AgentStart is the data of AgentStarted.
