@@ -21,7 +21,7 @@ const module = "github.com/coven-run/coven/"
 var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
-		"internal/gate", "internal/mcp", "internal/permission",
+		"internal/gate", "internal/mcp", "internal/permission", "internal/plain",
 		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
 		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",

@@ -27,7 +27,7 @@ import (
 // small is a change of a few lines.
 func small() reviewer.Change {
 	change := titled("a small change")
-	change.Dir, change.Base, change.Tree = "/work/tree", strings.Repeat("a", 40), strings.Repeat("b", 40)
+	change.Dir, change.Base, change.Tree = "/repo/tree", strings.Repeat("a", 40), strings.Repeat("b", 40)
 	change.Diff = "--- a/main.go\n+++ b/main.go\n@@ -1,20 +1,20 @@\n" + strings.Repeat("-\told line of code\n+\tnew line of code\n", 20)
 	change.Files = []reviewer.File{{Path: "main.go", Status: "M", Added: 20, Deleted: 20}}
 	return change

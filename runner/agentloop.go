@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
@@ -33,17 +32,11 @@ const roundTime = 15 * time.Minute
 
 // Run implements Step.
 func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
-	outer, entry, attempt := s.at, s.entry, s.attempt
-	name := s.name(l.name)
-	s.entry, s.attempt = s.previous, 1
-	s.loops = append(s.loops, loopState{name: l.name, max: l.spec.MaxIterations})
-	defer func() {
-		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
-	}()
+	next, leave := s.enter(l.name, l.spec.MaxIterations)
+	defer leave()
 	rounds := rounds{loop: l}
 	for n := 1; ; n++ {
-		s.at = outer.iteration(name, n)
-		s.loops[len(s.loops)-1].iteration = n
+		next(n)
 		out, over, err := rounds.next(ctx, s)
 		if err != nil || over {
 			return out, err
@@ -57,7 +50,7 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		if why != "" {
 			s.saw(l.name, WayExhausted)
-			out.Path = strings.Join(s.at, "/") + "/"
+			out.Path = s.round()
 			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
 		if mended, err := rounds.mend(ctx, s, out); err != nil || mended.Verdict != Passed {
@@ -99,7 +92,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 		return out, true, nil
 	}
 	r.history = append(r.history, arbiter.Round{
-		N: len(r.history) + 1, Output: s.said, Opinions: out.Result.Judged(), Reason: decision.Result.Output,
+		N: len(r.history) + 1, Output: s.said, Opinions: Judged(out.Result.Opinions), Reason: decision.Result.Output,
 	})
 	return out, false, nil
 }
@@ -117,7 +110,7 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 	tolerant := s.tolerant
 	defer func() { s.tolerant = tolerant }()
 	s.tolerant = true
-	return r.judge(ctx, s, "review", Call{Review: input})
+	return unreserved{r.part("review", Call{Review: input})}.Run(ctx, s)
 }
 
 // decide asks the arbiter about a review.
@@ -126,38 +119,30 @@ func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	return r.judge(ctx, s, "arbiter", Call{Arbiter: &ArbiterInput{
+	return unreserved{r.part("arbiter", Call{Arbiter: &ArbiterInput{
 		Arbiter: given, Model: r.loop.plan.Model,
 		Question: arbiter.Question{
-			Output: s.said, Opinions: review.Judged(), History: r.history,
+			Output: s.said, Opinions: Judged(review.Opinions), History: r.history,
 			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
 		},
-	}})
-}
-
-// judge calls for a judgement, which may use what is kept for reviews.
-func (r *rounds) judge(ctx context.Context, s *State, name string, c Call) (Outcome, error) {
-	outer := s.budgets
-	defer func() { s.budgets = outer }()
-	s.budgets = unreserved(outer)
-	return r.part(ctx, s, name, c)
+	}})}.Run(ctx, s)
 }
 
 // mend has an agent mend what a review found.
 func (r *rounds) mend(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
-		"findings": findingsForPrompt(review.Result.Judged()), "reason": r.history[len(r.history)-1].Reason,
+		"findings": findingsForPrompt(Judged(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
-	return r.part(ctx, s, "fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}})
+	return r.part("fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}}).Run(ctx, s)
 }
 
 // part is one leaf of a round.
-func (r *rounds) part(ctx context.Context, s *State, name string, c Call) (Outcome, error) {
+func (r *rounds) part(name string, c Call) Step {
 	c.Step = r.loop.name + "/" + name
-	return timeout{called{name, c}, name, roundTime}.Run(ctx, s)
+	return timeout{called{name, c}, name, roundTime}
 }
 
 // patience says whether it is at its end: that many rounds in a row found no less

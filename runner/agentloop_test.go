@@ -23,7 +23,7 @@ func found(errors, warnings int) runner.Result {
 		o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Warning, Message: "odd"})
 	}
 	r := runner.Result{Opinions: []event.Opinion{o}, Patch: "p", Error: "the review found something", ErrorType: runner.FindingsType}
-	r.Output = runner.FindingsText(r.Judged())
+	r.Output = runner.FindingsText(runner.Judged(r.Opinions))
 	return r
 }
 
@@ -135,7 +135,7 @@ func TestAgentLoopHandoff(t *testing.T) {
 		inputs[c.Path] = c
 	}
 	first, second := found(2, 0), found(1, 0)
-	for n, want := range map[string][]arbiter.Opinion{"1": nil, "2": first.Judged(), "3": second.Judged()} {
+	for n, want := range map[string][]arbiter.Opinion{"1": nil, "2": runner.Judged(first.Opinions), "3": runner.Judged(second.Opinions)} {
 		r := inputs["q["+n+"]/review#1"].Review
 		if text(t, r.Previous) != text(t, want) || n != string(rune('0'+r.Round)) || r.Model != "sonnet" {
 			t.Errorf("review %s is given %+v", n, r)
@@ -146,12 +146,12 @@ func TestAgentLoopHandoff(t *testing.T) {
 		t.Errorf("the first review is %+v", r)
 	}
 	q := inputs["q[3]/arbiter#1"].Arbiter.Question
-	if q.Round != 3 || q.MaxRounds != 4 || q.Output != "said in q[2]/fix#1" || text(t, q.Opinions) != text(t, second.Judged()) || q.Options["model"] != "haiku" {
+	if q.Round != 3 || q.MaxRounds != 4 || q.Output != "said in q[2]/fix#1" || text(t, q.Opinions) != text(t, runner.Judged(second.Opinions)) || q.Options["model"] != "haiku" {
 		t.Errorf("the arbiter is asked %+v", q)
 	}
 	if text(t, q.History) != text(t, []arbiter.Round{
-		{N: 1, Output: "said in a#1", Opinions: first.Judged(), Reason: "because q[1]/arbiter#1"},
-		{N: 2, Output: "said in q[1]/fix#1", Opinions: second.Judged(), Reason: "because q[2]/arbiter#1"},
+		{N: 1, Output: "said in a#1", Opinions: runner.Judged(first.Opinions), Reason: "because q[1]/arbiter#1"},
+		{N: 2, Output: "said in q[1]/fix#1", Opinions: runner.Judged(second.Opinions), Reason: "because q[2]/arbiter#1"},
 	}) {
 		t.Errorf("its history is %+v", q.History)
 	}

@@ -226,26 +226,31 @@ func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Re
 	return w.speak(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
-// speak runs the agent once.
+// speak runs the agent of a leaf once.
 func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
-	if err := w.Agents.Await(ctx, c.Path, c.Agent.Provider); err != nil {
+	return w.runAgent(ctx, b.spending, start, AgentRun{
+		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
+	})
+}
+
+// runAgent runs an agent once, when its account has no limit, and charges it.
+func (w *Workshop) runAgent(ctx context.Context, account *spending, start event.AgentStart, run AgentRun) (agent.Report, error) {
+	if err := w.Agents.Await(ctx, run.Path, run.Provider); err != nil {
 		return agent.Report{}, err
 	}
-	transcript, at, err := w.Logs.Open(c.Path)
+	transcript, at, err := w.Logs.Open(run.Path)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	start.Log = at
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	if err := w.emit(event.AgentStarted, c.Path, start); err != nil {
+	if err := w.emit(event.AgentStarted, run.Path, start); err != nil {
 		return agent.Report{}, err
 	}
-	tally := b.spending.tally()
-	report, err := w.Agents.Run(ctx, AgentRun{
-		Path: c.Path, Key: w.key(c.Path), Conversation: start.Conversation, Resume: start.Resumed,
-		Prompt: start.Prompt, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider,
-		Env: c.Agent.Env, Workdir: c.Agent.Workdir, Transcript: transcript, Spend: tally.spend,
-	})
+	tally := account.tally()
+	run.Key, run.Conversation, run.Resume, run.Prompt = w.key(run.Path), start.Conversation, start.Resumed, start.Prompt
+	run.Transcript, run.Spend = transcript, tally.spend
+	report, err := w.Agents.Run(ctx, run)
 	tally.ended(report)
 	return report, err
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 )
@@ -35,17 +34,11 @@ type loop struct {
 
 // Run implements Step.
 func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
-	outer, entry, attempt := s.at, s.entry, s.attempt
-	name := s.name(l.name)
-	s.entry, s.attempt = s.previous, 1
-	s.loops = append(s.loops, loopState{name: l.name, max: l.max})
-	defer func() {
-		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
-	}()
+	next, leave := s.enter(l.name, l.max)
+	defer leave()
 	last := Outcome{}
 	for i := 1; i <= l.max; i++ {
-		s.at = outer.iteration(name, i)
-		s.loops[len(s.loops)-1].iteration = i
+		next(i)
 		out, err := l.body.Run(ctx, s)
 		switch {
 		case err != nil || out.Verdict == Stopped:
@@ -58,7 +51,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		last = out
 	}
 	s.saw(l.name, WayExhausted)
-	last.Path = strings.Join(outer.iteration(name, l.max), "/") + "/"
+	last.Path = s.round()
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
 

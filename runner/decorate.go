@@ -211,14 +211,18 @@ type Budget struct {
 	Reserve float64 // the share that this leaf may not use
 }
 
-// unreserved are budgets for a leaf that may use what is kept for reviews and
-// landing.
-func unreserved(budgets []Budget) []Budget {
-	free := slices.Clone(budgets)
-	for i := range free {
-		free[i].Reserve = 0
+// unreserved lets a step use what is kept for reviews and landing.
+type unreserved struct{ step Step }
+
+// Run implements Step.
+func (u unreserved) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer := s.budgets
+	defer func() { s.budgets = outer }()
+	s.budgets = slices.Clone(outer)
+	for i := range s.budgets {
+		s.budgets[i].Reserve = 0
 	}
-	return free
+	return u.step.Run(ctx, s)
 }
 
 // budgeted lets a budget hold for a step, all its attempts and what is in it.

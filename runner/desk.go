@@ -26,7 +26,7 @@ type Desk struct {
 	model    string
 	account  *spending
 
-	asking        chan struct{}   // one agent at a time; this and what follows is whose token it holds
+	asking        chan struct{}   // one agent at a time: who has put a token in has what follows
 	waits         *Wait           // what the run has to wait for before an agent can answer
 	conversations map[string]bool // that agents have answered in
 
@@ -120,7 +120,7 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 		if wait := d.account.reached(); wait != nil {
 			return services.Answer{}, wait
 		}
-		report, err := d.run(ctx, start, ask.Model)
+		report, err := d.workshop.runAgent(ctx, d.account, start, AgentRun{Path: d.leaf + "/" + d.name, Model: ask.Model, ReadOnly: true})
 		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
 		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
 			return services.Answer{}, wait
@@ -133,35 +133,8 @@ func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, e
 		case report.Kind != agent.None:
 			return services.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
 		default:
-			if report.Conversation != "" {
-				start.Conversation = report.Conversation
-			}
 			d.conversations[start.Conversation] = true
 			return services.Answer{Text: report.Text, Conversation: start.Conversation}, nil
 		}
 	}
-}
-
-// run runs an agent once that can only read.
-func (d *Desk) run(ctx context.Context, start event.AgentStart, model string) (agent.Report, error) {
-	w, path := d.workshop, d.leaf+"/"+d.name
-	if err := w.Agents.Await(ctx, path, ""); err != nil {
-		return agent.Report{}, err
-	}
-	transcript, at, err := w.Logs.Open(path)
-	if err != nil {
-		return agent.Report{}, err
-	}
-	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	start.Log = at
-	if err := w.emit(event.AgentStarted, path, start); err != nil {
-		return agent.Report{}, err
-	}
-	tally := d.account.tally()
-	report, err := w.Agents.Run(ctx, AgentRun{
-		Path: path, Key: w.key(path), Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt,
-		Model: model, ReadOnly: true, Transcript: transcript, Spend: tally.spend,
-	})
-	tally.ended(report)
-	return report, err
 }

@@ -50,11 +50,7 @@ func findingsForPrompt(opinions []arbiter.Opinion) string {
 }
 
 func findingText(by string, f reviewer.Finding) string {
-	where := ""
-	if f.File != "" {
-		where = " " + f.Where() + ":"
-	}
-	text := fmt.Sprintf("%s:%s %s (%s)\n", f.Severity, where, hanging(f.Message), by)
+	text := fmt.Sprintf("%s (%s)\n", hanging(f.String()), by)
 	if f.Suggestion != "" {
 		text += "  suggestion: " + hanging(f.Suggestion) + "\n"
 	}

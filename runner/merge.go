@@ -73,11 +73,8 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
-	outer := s.budgets
-	defer func() { s.budgets = outer }()
-	s.budgets = unreserved(outer)
 	work := called{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
-	return timeout{work, ResolveStep, resolveTime}.Run(ctx, s)
+	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
 }
 
 // called is a step that is one call, made before.

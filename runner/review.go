@@ -36,10 +36,8 @@ func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	outer := s.budgets
-	defer func() { s.budgets = outer }()
-	s.budgets = unreserved(outer)
-	return s.call(ctx, r.name, Call{Review: &ReviewInput{Reviewers: reviewers, Model: r.plan.Model, Round: 1}})
+	review := called{r.name, Call{Review: &ReviewInput{Reviewers: reviewers, Model: r.plan.Model, Round: 1}}}
+	return unreserved{review}.Run(ctx, s)
 }
 
 // judgings are the judges of a step with their prompts rendered.

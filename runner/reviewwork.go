@@ -25,7 +25,7 @@ type judges interface {
 // review does a review leaf: all reviewers at once. What one has said before the
 // leaf was cut off stands as long as the worktree is the same.
 func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, error) {
-	if err := w.untouchedBefore(ctx, c, b); err != nil {
+	if err := w.undoJudges(ctx, c, b); err != nil {
 		return Result{}, err
 	}
 	change, patch, err := w.Judges.Change(ctx)
@@ -49,9 +49,9 @@ func (w *Workshop) review(ctx context.Context, c Call, b beginning) (Result, err
 	return p.result(), nil
 }
 
-// untouchedBefore undoes what a judge did to worktree and branch whose coven was
+// undoJudges undoes what a judge did to worktree and branch whose coven was
 // killed.
-func (w *Workshop) untouchedBefore(ctx context.Context, c Call, b beginning) error {
+func (w *Workshop) undoJudges(ctx context.Context, c Call, b beginning) error {
 	if !b.cutOff {
 		return nil
 	}
@@ -79,7 +79,7 @@ type panel struct {
 
 // sit has every reviewer judge the change and returns when all have ended.
 func (p *panel) sit(ctx context.Context) error {
-	given := p.given()
+	given := p.onRecord()
 	problems := make([]error, len(p.call.Review.Reviewers))
 	var all sync.WaitGroup
 	for i, j := range p.call.Review.Reviewers {
@@ -106,9 +106,9 @@ type judgeError struct {
 func (e *judgeError) Error() string { return e.who + ": " + e.err.Error() }
 func (e *judgeError) Unwrap() error { return e.err }
 
-// given are the opinions on this very worktree that are on record from before the
+// onRecord are the opinions on this very worktree that are on record from before the
 // leaf was cut off.
-func (p *panel) given() map[string]event.Opinion {
+func (p *panel) onRecord() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
 	for _, e := range p.workshop.remembered() {
 		var o event.Opinion
@@ -162,7 +162,7 @@ func (p *panel) broken(ctx context.Context, err error) (Result, error) {
 	}
 	result, err := unjudged(ctx, err, "no answer from "+strings.Join(missing, " and "))
 	if err == nil {
-		result.Opinions = p.so()
+		result.Opinions = p.heard()
 	}
 	return result, err
 }
@@ -198,8 +198,8 @@ func briefly(err error) []string {
 	return []string{strings.TrimSuffix(first, "; it printed last:")}
 }
 
-// so are the opinions that there are so far.
-func (p *panel) so() []event.Opinion {
+// heard are the opinions that there are so far.
+func (p *panel) heard() []event.Opinion {
 	var all []event.Opinion
 	for _, o := range p.opinions {
 		if o != nil {
@@ -211,21 +211,21 @@ func (p *panel) so() []event.Opinion {
 
 // result is what the review comes to.
 func (p *panel) result() Result {
-	r := Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.so()}
+	r := Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.heard()}
 	for _, o := range r.Opinions {
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
-	r.Output = FindingsText(r.Judged())
+	r.Output = FindingsText(Judged(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found "+Tally(r.Judged()), FindingsType
+		r.Error, r.ErrorType = "the review found "+Tally(Judged(r.Opinions)), FindingsType
 	}
 	return r
 }
 
-// Judged is what the reviewers of a review said, as arbiters see it.
-func (r Result) Judged() []arbiter.Opinion {
-	all := make([]arbiter.Opinion, len(r.Opinions))
-	for i, o := range r.Opinions {
+// Judged is what reviewers said, as arbiters see it.
+func Judged(opinions []event.Opinion) []arbiter.Opinion {
+	all := make([]arbiter.Opinion, len(opinions))
+	for i, o := range opinions {
 		all[i] = o.Opinion
 	}
 	return all
@@ -233,7 +233,7 @@ func (r Result) Judged() []arbiter.Opinion {
 
 // arbiter does an arbiter leaf.
 func (w *Workshop) arbiter(ctx context.Context, c Call, b beginning) (Result, error) {
-	if err := w.untouchedBefore(ctx, c, b); err != nil {
+	if err := w.undoJudges(ctx, c, b); err != nil {
 		return Result{}, err
 	}
 	tree, err := w.Branch.Tree(ctx)

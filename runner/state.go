@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
@@ -40,6 +41,23 @@ type State struct {
 	said     string            // by the last agent that worked
 	reviewed map[string]string // by step: the tree that its reviewers saw last; empty: they came to no end
 }
+
+// enter begins a loop: next is called before each iteration, leave after the last.
+func (s *State) enter(name string, most int) (next func(n int), leave func()) {
+	outer, entry, attempt, path := s.at, s.entry, s.attempt, s.name(name)
+	s.entry, s.attempt = s.previous, 1
+	s.loops = append(s.loops, loopState{name: name, max: most})
+	next = func(n int) {
+		s.at = outer.iteration(path, n)
+		s.loops[len(s.loops)-1].iteration = n
+	}
+	return next, func() {
+		s.at, s.entry, s.attempt, s.loops = outer, entry, attempt, s.loops[:len(s.loops)-1]
+	}
+}
+
+// round is the path of the iteration that the innermost loop is in.
+func (s *State) round() string { return strings.Join(s.at, "/") + "/" }
 
 type loopState struct {
 	name           string

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -105,13 +105,13 @@ func (h *house) lookForPlugins(all []grimoires.Checked) error {
 				continue
 			}
 			_, err := r.Find(kind, use.Name)
-			if !errors.Is(err, plugins.ErrUnknown) {
+			unknown := (*registry.UnknownError)(nil)
+			if !errors.As(err, &unknown) {
 				continue // the lock is wrong: coven plugins verify
 			}
 			p := grimoires.Problem{Warning: true}
 			p.File, p.Line, p.Column = c.File, use.Line, use.Column
-			msg, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), plugins.ErrUnknown.Error()+": "), " (")
-			p.Msg, p.Hint = msg, strings.TrimSuffix(hint, ")")
+			p.Msg, p.Hint = unknown.Missing(), unknown.Hint
 			c.Problems = append(c.Problems, p)
 		}
 		slices.SortStableFunc(c.Problems, func(a, b grimoires.Problem) int {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -158,30 +159,21 @@ func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 	return patch, nil
 }
 
-// ReadFile implements services.Services. The file is opened through an os.Root: no
-// link leads out of the worktree.
+// ReadFile implements services.Services. No link leads out of the worktree.
 func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
-	root, err := os.OpenRoot(e.judges.site.tree.Path)
-	if err != nil {
-		return nil, fmt.Errorf("open the worktree: %w", err)
-	}
-	defer root.Close() //nolint:errcheck // read only
-	info, err := root.Stat(path)
+	file, err := plain.OpenIn(e.judges.site.tree.Path, path)
 	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
-	case err != nil:
+	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
-	case !info.Mode().IsRegular():
+	case errors.Is(err, plain.ErrNotFile):
 		return nil, fmt.Errorf("%s is no file: %w", path, os.ErrPermission)
-	case info.Size() > services.MostBytes:
-		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), fault.ErrTooLarge)
-	}
-	file, err := root.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, os.ErrPermission)
+	case err != nil:
+		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
 	}
 	defer file.Close() //nolint:errcheck // read only
+	if info, err := file.Stat(); err == nil && info.Size() > services.MostBytes {
+		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), fault.ErrTooLarge)
+	}
 	content, err := io.ReadAll(io.LimitReader(file, services.MostBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

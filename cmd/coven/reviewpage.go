@@ -212,11 +212,7 @@ func (p page) findings() string {
 
 // findingsOf is what was found in a round, for people.
 func findingsOf(r session.Round) string {
-	opinions := make([]arbiter.Opinion, len(r.Opinions))
-	for i, o := range r.Opinions {
-		opinions[i] = o.Opinion
-	}
-	text := runner.FindingsText(opinions)
+	text := runner.FindingsText(runner.Judged(r.Opinions))
 	for _, o := range r.Opinions {
 		if o.Truncated != "" {
 			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated

@@ -55,21 +55,21 @@ func checkYAML(t *testing.T, s *jsonschema.Schema, text string) error {
 	if value == nil {
 		value = map[string]any{}
 	}
-	return s.Validate(plain(value))
+	return s.Validate(unwrapped(value))
 }
 
-// plain is a value of YAML as JSON has it: days are texts.
-func plain(value any) any {
+// unwrapped is a value of YAML as JSON has it: days are texts.
+func unwrapped(value any) any {
 	switch value := value.(type) {
 	case time.Time:
 		return value.Format(time.DateOnly)
 	case []any:
 		for i := range value {
-			value[i] = plain(value[i])
+			value[i] = unwrapped(value[i])
 		}
 	case map[string]any:
 		for key := range value {
-			value[key] = plain(value[key])
+			value[key] = unwrapped(value[key])
 		}
 	}
 	return value

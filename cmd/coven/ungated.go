@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins"
 )
 
 // providers are the names of the providers that are built in.
@@ -26,8 +27,11 @@ func modelOf(provider string, cfg config.Config) string {
 
 // admits says whether the agents of a plan may run here.
 func (d *desk) admits(ctx context.Context, plan *grimoires.Plan) error {
-	for _, name := range driversOf(plan) {
-		if err := d.allows(ctx, name); err != nil {
+	for _, need := range needsOf(plan.Grimoire, plan.Provider) {
+		if need.Kind != plugins.KindProvider {
+			continue
+		}
+		if err := d.allows(ctx, need.Name); err != nil {
 			return err
 		}
 	}
@@ -48,17 +52,6 @@ func (d *desk) allows(ctx context.Context, name string) error {
 	file := filepath.Join(d.app().userDir(), "config.yaml")
 	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
 		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
-}
-
-// driversOf are the providers of a plan's agents: its own, and those of steps.
-func driversOf(plan *grimoires.Plan) []string {
-	names := []string{plan.Provider}
-	for step := range plan.Grimoire.All() {
-		if step.Agent != nil && step.Agent.Provider != "" {
-			names = append(names, step.Agent.Provider)
-		}
-	}
-	return names
 }
 
 // keeper returns what stores the worktree while an agent works whose calls do not

@@ -8,11 +8,18 @@ import (
 	"syscall"
 )
 
-const flags = os.O_RDONLY | syscall.O_NONBLOCK
+// ErrNotFile says that there is something else than a file.
+var ErrNotFile = errors.New("it is not a file")
 
-// Open opens a file to read it.
-func Open(file string) (*os.File, error) {
-	f, err := os.OpenFile(file, flags, 0)
+const reading = os.O_RDONLY | syscall.O_NONBLOCK
+
+// Open opens a file to read it, with further flags of package syscall.
+func Open(file string, flags ...int) (*os.File, error) {
+	all := reading
+	for _, flag := range flags {
+		all |= flag
+	}
+	f, err := os.OpenFile(file, all, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +33,7 @@ func OpenIn(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // read only
-	f, err := root.OpenFile(name, flags, 0)
+	f, err := root.OpenFile(name, reading, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +43,7 @@ func OpenIn(dir, name string) (*os.File, error) {
 func checked(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a file")
+		err = ErrNotFile
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -9,8 +9,9 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 const (
@@ -27,16 +28,13 @@ type content struct {
 	head  []byte
 }
 
-// openPlain opens a file that is one: no pipe waits for somebody to write.
-func openPlain(file string, flags int) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+// openBounded opens a file that is not too large.
+func openBounded(file string, flags ...int) (*os.File, os.FileInfo, error) {
+	f, err := plain.Open(file, flags...)
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a file")
-	}
 	if err == nil && info.Size() > maxFile {
 		err = tooLarge()
 	}
@@ -90,7 +88,7 @@ func (n *newlines) Write(p []byte) (int, error) {
 
 // read takes in what the plugin's bytes are.
 func (p *Plugin) read() error {
-	f, _, err := openPlain(p.File, 0)
+	f, _, err := openBounded(p.File)
 	if err != nil {
 		return fmt.Errorf("it cannot be read: %w", err)
 	}

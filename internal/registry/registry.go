@@ -272,8 +272,26 @@ func (r *Registry) unknown(kind plugins.Kind, name string) error {
 	if hint == "" {
 		hint = "known: " + cmp.Or(strings.Join(names, ", "), "none")
 	}
-	return fmt.Errorf("%w: no %s %q (%s)", plugins.ErrUnknown, kind, name, hint)
+	return &UnknownError{Kind: kind, Name: name, Hint: hint}
 }
+
+// UnknownError is a plugins.ErrUnknown with what was probably meant.
+type UnknownError struct {
+	Kind plugins.Kind
+	Name string
+	Hint string
+}
+
+// Error says what there is not, and the hint.
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("%v: %s (%s)", plugins.ErrUnknown, e.Missing(), e.Hint)
+}
+
+// Missing says what there is not.
+func (e *UnknownError) Missing() string { return fmt.Sprintf("no %s %q", e.Kind, e.Name) }
+
+// Unwrap is plugins.ErrUnknown.
+func (e *UnknownError) Unwrap() error { return plugins.ErrUnknown }
 
 // kinds are the kinds of plugins, as texts.
 func kinds() []string {

@@ -146,7 +146,7 @@ func (r *Registry) prepare(dir string) error {
 
 // checkCopy says what is wrong with a copy.
 func checkCopy(file, hash string) error {
-	f, info, err := openPlain(file, syscall.O_NOFOLLOW)
+	f, info, err := openBounded(file, syscall.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func checkCopy(file, hash string) error {
 
 // copyTo makes the copy. Only the bytes that were judged get there.
 func (p Plugin) copyTo(file string) error {
-	from, _, err := openPlain(p.File, 0)
+	from, _, err := openBounded(p.File)
 	if err != nil {
 		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
 	}

@@ -167,11 +167,7 @@ func (r Round) story() string {
 	for _, o := range r.Opinions {
 		fmt.Fprintf(&b, "- %s: %s\n", o.Reviewer, o.Verdict)
 		for _, f := range o.Findings {
-			where := ""
-			if f.File != "" {
-				where = " " + f.Where() + ":"
-			}
-			fmt.Fprintf(&b, "  - %s:%s %s\n", f.Severity, where, strings.ReplaceAll(f.Message, "\n", "\n    "))
+			fmt.Fprintf(&b, "  - %s\n", strings.ReplaceAll(f.String(), "\n", "\n    "))
 		}
 	}
 	if r.Error != "" {

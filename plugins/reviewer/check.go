@@ -14,6 +14,14 @@ const (
 	MostText     = 16 << 10 // bytes of a message, a suggestion or a summary
 )
 
+// Clip cuts a text to MostText.
+func Clip(text string) string {
+	if len(text) > MostText {
+		return strings.ToValidUTF8(text[:MostText-3], "") + "..."
+	}
+	return text
+}
+
 // Check says what of a review is not as the contract wants it, naming the
 // finding: fault.ErrInvalid, or nil.
 func (r Review) Check() error {

@@ -10,6 +10,7 @@ package reviewer
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/coven-run/coven/plugins/services"
 )
@@ -91,6 +92,16 @@ func (f Finding) Where() string {
 		return f.File
 	}
 	return f.File + ":" + strconv.Itoa(f.Line)
+}
+
+// String is the finding as people read it, its suggestion left out:
+// "error: main.go:7: the error is dropped".
+func (f Finding) String() string {
+	text := string(f.Severity) + ": "
+	if f.File != "" {
+		text += f.Where() + ": "
+	}
+	return text + strings.TrimSpace(f.Message)
 }
 
 // Review is what a reviewer says. For example:

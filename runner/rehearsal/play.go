@@ -161,7 +161,7 @@ func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
 		}
 		r.Opinions = append(r.Opinions, event.Opinion{Opinion: o})
 	}
-	r.Output = runner.FindingsText(r.Judged())
+	r.Output = runner.FindingsText(runner.Judged(r.Opinions))
 	if !r.OK {
 		r.Error, r.ErrorType = "the review found what must not land", runner.FindingsType
 	}

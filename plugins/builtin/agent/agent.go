@@ -91,11 +91,7 @@ func previousText(findings []reviewer.Finding) string {
 }
 
 func findingText(f reviewer.Finding) string {
-	where := ""
-	if f.File != "" {
-		where = f.Where() + ": "
-	}
-	return fmt.Sprintf("- %s: %s%s\n", f.Severity, where, strings.ReplaceAll(f.Message, "\n", "\n  "))
+	return "- " + strings.ReplaceAll(f.String(), "\n", "\n  ") + "\n"
 }
 
 // Arbiter has an agent decide.
@@ -134,7 +130,7 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Ser
 	if err != nil {
 		return arbiter.Decision{}, err
 	}
-	return arbiter.Decision{Continue: *given.Continue, Reason: clip(given.Reason)}, nil
+	return arbiter.Decision{Continue: *given.Continue, Reason: reviewer.Clip(given.Reason)}, nil
 }
 
 // The bounds of what an arbiter is asked, in bytes.
@@ -207,14 +203,6 @@ func opinionsText(opinions []arbiter.Opinion) string {
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// clip bounds a text to what the contract takes.
-func clip(text string) string {
-	if len(text) > reviewer.MostText {
-		return strings.ToValidUTF8(text[:reviewer.MostText-3], "") + "..."
-	}
-	return text
 }
 
 // ask has an agent answer in the form of T, once more when the first answer is not

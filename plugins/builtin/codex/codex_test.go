@@ -140,8 +140,8 @@ func raw(t *testing.T, value any) json.RawMessage {
 // The CLI starts the calls of one answer all at once: in "work" the second was
 // first.
 func TestParse(t *testing.T) {
-	write := `/bin/bash -lc "mkdir -p '/work/tree' && printf %s 'it'\\''s one` + "\n" + `' > '/work/tree/a.txt'"`
-	read := `/bin/bash -lc 'cat /work/tree/a.txt; echo oops >&2; exit 3'`
+	write := `/bin/bash -lc "mkdir -p '/repo/tree' && printf %s 'it'\\''s one` + "\n" + `' > '/repo/tree/a.txt'"`
+	read := `/bin/bash -lc 'cat /repo/tree/a.txt; echo oops >&2; exit 3'`
 	refused := "unexpected status 401 Unauthorized: scripted failure, url: http://127.0.0.1:8080/v1/responses"
 	tests := []struct {
 		name string
@@ -152,8 +152,8 @@ func TestParse(t *testing.T) {
 			provider.ToolCall{ID: "item_2", Name: "command_execution", Input: raw(t, map[string]any{"command": `/bin/bash -lc "printf 'a\\nb\\n' > f; echo hi"`})},
 			provider.ToolResult{ID: "item_2", Text: "hi\n"},
 			provider.ToolCall{ID: "item_3", Name: "file_change", Input: raw(t, map[string]any{
-				"file_path": "/work/tree/f",
-				"changes":   []map[string]string{{"path": "/work/tree/f", "kind": "update"}, {"path": "/work/tree/g", "kind": "add"}},
+				"file_path": "/repo/tree/f",
+				"changes":   []map[string]string{{"path": "/repo/tree/f", "kind": "update"}, {"path": "/repo/tree/g", "kind": "add"}},
 			})},
 			provider.ToolResult{ID: "item_3"},
 			provider.Text{Text: "Done.\n"},
@@ -162,7 +162,7 @@ func TestParse(t *testing.T) {
 		{"work", []provider.Event{
 			provider.Text{Text: "I begin."},
 			provider.ToolCall{ID: "item_2", Name: "command_execution", Input: raw(t, map[string]any{"command": read})},
-			provider.ToolResult{ID: "item_2", IsError: true, Text: "cat: /work/tree/a.txt: No such file or directory\noops\n\n(exit code 3)"},
+			provider.ToolResult{ID: "item_2", IsError: true, Text: "cat: /repo/tree/a.txt: No such file or directory\noops\n\n(exit code 3)"},
 			provider.ToolCall{ID: "item_3", Name: "command_execution", Input: raw(t, map[string]any{"command": write})},
 			provider.ToolResult{ID: "item_3"},
 			provider.Text{Text: "It said: unsupported call: Nonsense"},

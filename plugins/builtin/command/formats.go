@@ -80,14 +80,8 @@ func finding(dir, file string, line int, severity reviewer.Severity, message, su
 	return f
 }
 
-// clip bounds a text to what the contract takes.
-func clip(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) > reviewer.MostText {
-		return strings.ToValidUTF8(text[:reviewer.MostText-3], "") + "..."
-	}
-	return text
-}
+// clip makes a text one that the contract takes.
+func clip(text string) string { return reviewer.Clip(strings.ToValidUTF8(text, "\uFFFD")) }
 
 // log is what is read of a SARIF 2.1.0 log.
 type log struct {
