@@ -2,6 +2,7 @@ package grimoires
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/tmpl"
@@ -20,6 +21,25 @@ type Plan struct {
 	Target   string // full ref: refs/heads/main
 	Task     Task
 	Attempt  string // what the prior session of the task came to; empty: there is none
+}
+
+// Proves reports whether a command is a check: one that must pass on the very tree
+// that lands.
+func (p *Plan) Proves(command string) bool {
+	for s := range p.Grimoire.All() {
+		if s.Merge != nil && slices.Contains(p.ChecksOf(*s.Merge), command) {
+			return true
+		}
+	}
+	return false
+}
+
+// ChecksOf are the checks of a merge step: the plan's when it names none.
+func (p *Plan) ChecksOf(m Merge) []string {
+	if len(m.Checks) == 0 {
+		return p.Checks
+	}
+	return m.Checks
 }
 
 // Freeze makes a plan of a grimoire, with the prompts as they are now. The

@@ -98,12 +98,8 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 		}
 		message = text
 	}
-	checks := m.spec.Checks
-	if len(checks) == 0 {
-		checks = m.plan.Checks
-	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: checks, Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
+		Checks: m.plan.ChecksOf(m.spec), Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
 	}})
 }

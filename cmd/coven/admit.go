@@ -11,7 +11,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/registry"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
@@ -120,11 +119,7 @@ func (h *house) needsOfJobs(todo []job, grimoire, provider string) []plugins.Nee
 
 // needsOfSession are the plugins that a session's frozen plan can need.
 func needsOfSession(dir string) ([]plugins.Need, error) {
-	frozen, err := session.Plan(dir)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := grimoires.ReadPlan(frozen)
+	plan, err := planOf(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -152,11 +152,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 		return runner.Ending{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	frozen, err := session.Plan(s.Dir)
-	if err != nil {
-		return runner.Ending{}, err
-	}
-	plan, err := grimoires.ReadPlan(frozen)
+	plan, err := planOf(s.Dir)
 	if err != nil {
 		return runner.Ending{}, err
 	}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: stories(t, "script", "real"), Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
-		UpdateScripts: os.Getenv("UPDATE") != "",
+		UpdateScripts: os.Getenv("UPDATE") != "", Condition: condition,
 	})
 }
 

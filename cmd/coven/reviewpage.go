@@ -71,10 +71,11 @@ type page struct {
 	Diff   worktree.Diff `json:"diff"`
 }
 
-// proof is the last receipt of a check, and whether it is about what lands.
+// proof is the last receipt of a command, and whether it is about what lands.
 type proof struct {
 	event.Receipt
 	Current bool `json:"current"` // it ran on the very tree that lands
+	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
 }
 
 func (d *desk) reviewTask(ctx context.Context, id string, asJSON bool) error {
@@ -123,7 +124,11 @@ func (d *desk) page(ctx context.Context, id string) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	return page{View: v, Checks: proofs(v.Receipts, now), Diff: diff}, nil
+	plan, err := planOf(v.Dir)
+	if err != nil {
+		return page{}, err
+	}
+	return page{View: v, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
 }
 
 // changeOf is the worktree of a session's task and what it changes.
@@ -143,11 +148,11 @@ func (d *desk) changeOf(ctx context.Context, v session.View) (*worktree.Worktree
 	return tree, diff, err
 }
 
-// proofs are the last receipts of each check, in the order of the checks.
-func proofs(receipts []event.Receipt, tree string) []proof {
+// proofs are the last receipts of each command, in the order in which they first ran.
+func proofs(receipts []event.Receipt, tree string, check func(string) bool) []proof {
 	list, at := []proof{}, map[string]int{}
 	for _, r := range receipts {
-		p := proof{Receipt: r, Current: r.Tree == tree}
+		p := proof{Receipt: r, Current: r.Tree == tree, Check: check(r.Command)}
 		if i, ok := at[r.Command]; ok {
 			list[i] = p
 			continue
@@ -254,8 +259,12 @@ func (p page) proven() string {
 	var b strings.Builder
 	for _, c := range p.Checks {
 		about := "on exactly this tree"
-		if !c.Current {
+		switch {
+		case c.Current:
+		case c.Check:
 			about = "on an earlier tree: it runs again before it lands"
+		default:
+			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
 		}
 		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), screen.Receipt(c.Receipt), about)
 	}

@@ -273,11 +273,7 @@ func (h *house) wordsOf(id string) (job, error) {
 	if v.Info.Tracker != untrackedName {
 		return job{}, session.ErrNone
 	}
-	frozen, err := session.Plan(v.Dir)
-	if err != nil {
-		return job{}, err
-	}
-	plan, err := grimoires.ReadPlan(frozen)
+	plan, err := planOf(v.Dir)
 	if err != nil {
 		return job{}, err
 	}
@@ -286,6 +282,15 @@ func (h *house) wordsOf(id string) (job, error) {
 		Labels: []string{grimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
 	}
 	return job{task: t}, nil
+}
+
+// planOf is what a session froze when it began.
+func planOf(dir string) (*grimoires.Plan, error) {
+	frozen, err := session.Plan(dir)
+	if err != nil {
+		return nil, err
+	}
+	return grimoires.ReadPlan(frozen)
 }
 
 // preface says what the user should know before agents work.

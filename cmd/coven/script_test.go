@@ -78,6 +78,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"once":      cmdOnce,
 		"hasten":    cmdHasten,
 		"guide":     cmdGuide,
+		"example":   cmdExample,
 		"zoo":       animals.put,
 		"extinct":   cmdExtinct,
 	}

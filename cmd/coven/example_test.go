@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// cmdExample builds example plugins into a directory, each as its author would:
+// example DIR NAME...
+func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: example DIR NAME...")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for _, name := range args[1:] {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "coven-"+name), ".")
+		if name == "reviewer-python" {
+			cmd = exec.Command("./build", dir)
+		}
+		cmd.Dir = filepath.Join("..", "..", "examples", "plugins", name)
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// condition is what a script can ask for in brackets.
+func condition(name string) (bool, error) {
+	if name != "python" {
+		return false, fmt.Errorf("no condition %q", name)
+	}
+	// Plugins in Python can be built and run here, or have to be.
+	return os.Getenv("COVEN_REQUIRE_PYTHON") != "" ||
+		exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
+}
