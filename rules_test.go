@@ -35,7 +35,7 @@ var imports = map[string][]string{
 	},
 	"worktree":              {"internal/crash", "worktree/internal/git"},
 	"worktree/internal/git": {},
-	"grimoires":             {"internal/budget", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
+	"grimoires":             {"internal/budget", "internal/plain", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 
 	"plugins":          {"plugins/arbiter", "plugins/fault", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
 	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/internal/suggest"
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/internal/yamldoc"
@@ -109,13 +110,7 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the repository: %w", err)
 	}
-	closeRoot := func() { _ = root.Close() }
-	sub, err := fs.Sub(root.FS(), ".coven")
-	if err != nil {
-		closeRoot()
-		return nil, nil, fmt.Errorf("open .coven: %w", err)
-	}
-	return sub, closeRoot, nil
+	return plain.FS(root, ".coven"), func() { _ = root.Close() }, nil
 }
 
 // files are the names that a grimoire or prompt can have here.
@@ -162,7 +157,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
+		return nil, plain.ErrNotFile
 	}
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -2,12 +2,14 @@ package grimoires
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -167,6 +169,26 @@ func TestProjectLinksStayInside(t *testing.T) {
 	}
 	if _, err := l.Prompt("big"); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("big: %v", err)
+	}
+}
+
+// Nobody writes into a pipe that a repository has in the place of a file.
+func TestPipesAreNotWaitedFor(t *testing.T) {
+	for _, name := range []string{"grimoires/x.yaml", "prompts/x.md", matchersFile, "config.json", "grimoires"} {
+		l, dir := files(t, nil)
+		file := filepath.Join(dir, "repo/.coven", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), syscall.Mkfifo(file, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		_, load := l.Load("x")
+		_, prompt := l.Prompt("x")
+		_, matchers := l.Matchers()
+		_, list := l.Names()
+		problems, err := l.Validate()
+		said := fmt.Sprint(load, prompt, matchers, list, problems, err)
+		if !strings.Contains(said, name) {
+			t.Errorf("%s: %s", name, said)
+		}
 	}
 }
 

@@ -62,6 +62,16 @@ var (
 		}
 		return file, nil
 	})
+	pythonOnce = sync.OnceValues(func() (string, error) { // the example reviewer
+		if _, err := zooOnce(); err != nil {
+			return "", err
+		}
+		out, err := exec.Command("../examples/plugins/reviewer-python/build", zooDir).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("build the reviewer in Python: %w: %s", err, out)
+		}
+		return filepath.Join(zooDir, "coven-reviewer-python"), nil
+	})
 )
 
 // cage is a host with the beasts of the zoo. Whatever was done in it, at the end
@@ -76,7 +86,7 @@ type cage struct {
 
 func newCage(t testing.TB) *cage {
 	t.Helper()
-	zoo, err := zooOnce()
+	_, err := zooOnce()
 	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
@@ -100,7 +110,15 @@ func newCage(t testing.TB) *cage {
 				return plugins.Binary{}, plugins.ErrUnknown
 			}
 			file := filepath.Join(c.dir, "coven-"+string(kind)+"-"+name)
-			if err := os.Symlink(zoo, file); err != nil && !errors.Is(err, fs.ErrExist) {
+			build := zooOnce
+			if name == "python" {
+				build = pythonOnce
+			}
+			program, err := build()
+			if err != nil {
+				return plugins.Binary{}, err
+			}
+			if err := os.Symlink(program, file); err != nil && !errors.Is(err, fs.ErrExist) {
 				return plugins.Binary{}, err
 			}
 			return plugins.Binary{Argv: []string{file}, SHA256: c.sum}, nil

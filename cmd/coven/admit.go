@@ -146,7 +146,8 @@ func (h *house) unfit(needs []plugins.Need) ([]registry.Plugin, error) {
 		if p, ok := trustable(err); ok {
 			wanting = append(wanting, p)
 		}
-		if err != nil {
+		known := func(reason error) bool { return reason.Error() == err.Error() } // a lock is wrong for all of them
+		if err != nil && !slices.ContainsFunc(reasons, known) {
 			reasons = append(reasons, err)
 		}
 	}

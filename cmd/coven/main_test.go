@@ -112,7 +112,6 @@ func seal(env *testscript.Env) error {
 		"GIT_COMMITTER_NAME": "Tester", "GIT_COMMITTER_EMAIL": "tester@example.invalid",
 		"ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
 		"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_MODEL": "m-1",
-		"GORACE": "atexit_sleep_ms=0", // the race detector waits a second at each exit
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "4",
 	} {
 		env.Setenv(key, value)

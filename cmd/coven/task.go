@@ -172,6 +172,9 @@ func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
 func taskText(t task.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", printable(t.ID), t.Priority, t.Type, t.Status, printable(t.Title))
+	if len(t.Labels) > 0 {
+		fmt.Fprintf(&b, "labels: %s\n", printable(strings.Join(t.Labels, ", ")))
+	}
 	for _, part := range []struct{ head, text string }{
 		{"Description", t.Description},
 		{"Acceptance criteria", t.Acceptance},

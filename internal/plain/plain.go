@@ -4,7 +4,9 @@ package plain
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"syscall"
 )
 
@@ -38,6 +40,23 @@ func OpenIn(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	return checked(f)
+}
+
+// FS are the files of a directory in a root: no link leads out of the root, and no
+// pipe is waited for.
+func FS(root *os.Root, dir string) fs.FS { return files{root, dir} }
+
+type files struct {
+	root *os.Root
+	dir  string
+}
+
+// Open implements fs.FS. What it opens may be something else than a file.
+func (f files) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return f.root.OpenFile(path.Join(f.dir, name), reading, 0)
 }
 
 func checked(f *os.File) (*os.File, error) {

@@ -38,6 +38,20 @@ func TestOpen(t *testing.T) {
 		f, err = plain.OpenIn(at("in"), c.name)
 		reads(t, "open in: "+c.name, f, err, c.openIn)
 	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close() //nolint:errcheck // read only
+	fsys := plain.FS(root, "in")
+	for name, want := range map[string]string{
+		"file": "text", "link": "text", "pipe": "", "../out": "invalid", "none": "no such file",
+	} {
+		data, err := fs.ReadFile(fsys, name)
+		if got := string(data); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("read %s: %q, %v", name, got, err)
+		}
+	}
 	if _, err := plain.OpenIn(at("nowhere"), "x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
