@@ -29,8 +29,8 @@ test: ## every test, the real Claude Code and Qwen Code CLIs included where npm 
 	@.ci/qwen $(TOOLS) || echo "The real Qwen Code CLI is not here (no npm, or no registry): its tests are skipped."
 	$(CLIS) $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
-stories: ## those that make test leaves out with TESTFLAGS=-race: the real CLIs, and the original's scenarios
-	$(CLIS) $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal)$$' ./cmd/coven
+stories: ## those that make test leaves out with TESTFLAGS=-race: the real CLIs, the original's scenarios, the long ones
+	$(CLIS) $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong)$$' ./cmd/coven
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)

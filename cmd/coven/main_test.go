@@ -24,8 +24,19 @@ func TestMain(m *testing.M) {
 // TestScript tells the product's behavior: one story per file, with the real
 // coven, real git, and the fake agent CLI on a fake model API.
 func TestScript(t *testing.T) {
+	playFake(t, "script", "real")
+}
+
+// TestLong tells those that go through much of coven many times over, or wait.
+func TestLong(t *testing.T) {
+	oncePlayed(t)
+	playFake(t, "long")
+}
+
+func playFake(t *testing.T, dirs ...string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Files: stories(t, "script", "real"), Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: stories(t, dirs...), Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
 		UpdateScripts: os.Getenv("UPDATE") != "", Condition: condition,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -83,9 +84,11 @@ func answersTwo(ctx context.Context, s *suite) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	free := make(chan struct{})
+	begun, free := make(chan struct{}), make(chan struct{})
+	var once sync.Once
 	held := s.services()
 	held.Before = func(ctx context.Context, _ string) error {
+		once.Do(func() { close(begun) })
 		select {
 		case <-free:
 			return nil
@@ -95,6 +98,14 @@ func answersTwo(ctx context.Context, s *suite) error {
 	}
 	first := make(chan error, 1)
 	go func() { first <- s.call(ctx, held) }()
+	select { // the others come while it is held
+	case <-begun:
+	case err := <-first: // it asks for nothing, so nothing holds it
+		if err != nil {
+			return err
+		}
+		first <- nil
+	}
 	const others = 7
 	done := make(chan error, others)
 	for range others {
