@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // keepAdmin rescues what only the git directory of a deleted worktree has: a
@@ -81,14 +82,11 @@ func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
 
 // copyPlain copies a regular file, not through a link.
 func copyPlain(to, from string) (err error) {
-	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	in, err := plain.Open(from, syscall.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fs.ErrInvalid)
-	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
