@@ -2,9 +2,12 @@ package worktree
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // Checkouts are the tops of all checkouts of the repository: the main one, and
@@ -26,7 +29,12 @@ func (r *Repo) Checkouts() ([]string, error) {
 
 // pointsTo reports whether a checkout's .git file names this git directory.
 func pointsTo(link, dir string) bool {
-	raw, err := os.ReadFile(link)
+	file, err := plain.Open(link) // an agent may have put a pipe there
+	if err != nil {
+		return false
+	}
+	defer file.Close() //nolint:errcheck // read only
+	raw, err := io.ReadAll(file)
 	if err != nil {
 		return false
 	}

@@ -3,6 +3,7 @@ package worktree
 import (
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -24,6 +25,9 @@ func TestCheckouts(t *testing.T) {
 		write(t, filepath.Join(r.GitDir, "worktrees", name, "gitdir"), gitdir)
 	}
 	write(t, filepath.Join(stranger, ".git"), "gitdir: elsewhere\n")
+	piped := t.TempDir()
+	must(t, syscall.Mkfifo(filepath.Join(piped, ".git"), 0o600))
+	write(t, filepath.Join(r.GitDir, "worktrees", "piped", "gitdir"), filepath.Join(piped, ".git")+"\n")
 	got, err := r.Checkouts()
 	must(t, err)
 	want := []string{r.Root, side, w.Path}

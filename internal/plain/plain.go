@@ -51,12 +51,31 @@ type files struct {
 	dir  string
 }
 
-// Open implements fs.FS. What it opens may be something else than a file.
+// Open implements fs.FS. It opens files, and directories to list them.
 func (f files) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	return f.root.OpenFile(path.Join(f.dir, name), reading, 0)
+	file, err := f.root.OpenFile(path.Join(f.dir, name), reading, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = ErrNotFile
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Stat implements fs.StatFS, of whatever there is.
+func (f files) Stat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
+	}
+	return f.root.Stat(path.Join(f.dir, name))
 }
 
 func checked(f *os.File) (*os.File, error) {

@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 	defer root.Close() //nolint:errcheck // read only
 	fsys := plain.FS(root, "in")
 	for name, want := range map[string]string{
-		"file": "text", "link": "text", "pipe": "", "../out": "invalid", "none": "no such file",
+		"file": "text", "link": "text", "pipe": "not a file", "topipe": "not a file", "dir": "directory", "../out": "invalid", "none": "no such file",
 	} {
 		data, err := fs.ReadFile(fsys, name)
 		if got := string(data); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
