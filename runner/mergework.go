@@ -85,7 +85,7 @@ func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
-			return Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
+			return Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output, Next: refused.Next}, nil
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):

@@ -30,6 +30,7 @@ type Result struct {
 	Used      budget.Amount   `json:"used,omitzero"`       // by all runs of the leaf, those that were cut off among them
 	Over      string          `json:"over,omitempty"`      // path of the step whose time was up
 	Agent     string          `json:"agent,omitempty"`     // who did it, of an agent step
+	Next      string          `json:"next,omitempty"`      // the coven command that helps, "VERB ARGUMENTS"; empty: resume
 	Tolerated bool            `json:"tolerated,omitempty"` // it failed, and the run may go on
 	Input     string          `json:"input"`               // sha256 of what the leaf was given
 }

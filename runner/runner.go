@@ -14,9 +14,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
@@ -154,7 +156,7 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 		return Ending{}, err
 	case out.Verdict == Stopped:
 		ending.Status, ending.Detail = out.Status, out.Result.Error
-		ending.Next = r.command("resume")
+		ending.Next = r.command(cmp.Or(out.Result.Next, "resume"))
 		if out.Status == StatusFail {
 			ending.Next = r.command("retry")
 		}
@@ -266,5 +268,9 @@ func (r *Runner) emit(t event.Type, data any) error {
 	return r.Journal.Append(event.Event{Type: t}, data)
 }
 
-// command is what a person types next about this task.
-func (r *Runner) command(verb string) string { return "coven " + verb + " " + ShellWord(r.Task) }
+// command is what a person types next about this task. what is a verb, and its
+// arguments after the task.
+func (r *Runner) command(what string) string {
+	verb, arguments, _ := strings.Cut(what, " ")
+	return strings.TrimSpace("coven " + verb + " " + ShellWord(r.Task) + " " + arguments)
+}

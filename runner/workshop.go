@@ -72,6 +72,7 @@ type Commit struct {
 type RefusedError struct {
 	Reason string // one line for a person and for an agent that mends it
 	Output string // of the hook that refused
+	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty: resume
 }
 
 func (e *RefusedError) Error() string { return e.Reason }

@@ -13,7 +13,7 @@ import (
 
 // A RefAccount is what coven's refs of one kind cost.
 type RefAccount struct {
-	Kind  string // claims, snapshots, rescue, in, branches
+	Kind  string // claims, snapshots, rescue, in, keep, branches
 	Count int    // refs
 	// Bytes on disk of the objects that only refs of this kind lead to, packed
 	// as they are now.
@@ -22,14 +22,14 @@ type RefAccount struct {
 
 const branchesKind = "branches"
 
-// Account lists coven's refs by kind, the five kinds always, in that order;
+// Account lists coven's refs by kind, the six kinds always, in that order;
 // after them what else is below refs/coven/.
 func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 	refs, err := r.git().Refs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("account for coven's refs: %w", err)
 	}
-	kinds := []string{"claims", "snapshots", "rescue", "in", branchesKind}
+	kinds := []string{"claims", "snapshots", "rescue", "in", "keep", branchesKind}
 	counts := map[string]int{}
 	for _, ref := range refs {
 		kind := kindOf(ref.Name)

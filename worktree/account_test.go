@@ -13,7 +13,7 @@ func TestAccount(t *testing.T) {
 		t.Helper()
 		found := map[string]RefAccount{}
 		for i, a := range value[[]RefAccount](t)(r.Account(ctx)) {
-			if want := []string{"claims", "snapshots", "rescue", "in", "branches", "odd"}[i]; a.Kind != want {
+			if want := []string{"claims", "snapshots", "rescue", "in", "keep", "branches", "odd"}[i]; a.Kind != want {
 				t.Fatalf("kind %d is %s, want %s", i, a.Kind, want)
 			}
 			found[a.Kind] = a

@@ -27,6 +27,10 @@ func (w *Worktree) movePath() string { return w.ours("integrate.json") }
 // target changed.
 func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string) error {
 	ctx = context.WithoutCancel(ctx) // from here on it is finished, or settled later
+	if err := w.keep(ctx, keepMove, m.New); err != nil {
+		return err
+	}
+	crash.Point("integrate.kept")
 	if err := writeJSON(w.movePath(), m); err != nil {
 		return err
 	}
@@ -164,6 +168,13 @@ func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
 		return err
 	}
 	defer ix.drop()
+	kept, err := w.repo.hasCommit(ctx, m.New)
+	if err != nil {
+		return err
+	}
+	if tip == m.Old && !kept { // an older coven kept no ref, and git gc took it: integrate again
+		return os.Remove(w.movePath())
+	}
 	if tip != m.Old {
 		if err := ix.publish(); err != nil {
 			return err

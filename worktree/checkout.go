@@ -70,7 +70,10 @@ func (r *Repo) checkouts() ([]checkout, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []checkout{r.checkout(r.GitDir, r.Root)}
+	var all []checkout
+	if !r.bare {
+		all = append(all, r.checkout(r.GitDir, r.Root))
+	}
 	for _, admin := range admins {
 		path := r.adminPath(admin)
 		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, worktreesDir)+"/") {

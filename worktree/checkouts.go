@@ -10,14 +10,17 @@ import (
 	"github.com/coven-run/coven/internal/plain"
 )
 
-// Checkouts are the tops of all checkouts of the repository: the main one, and
-// those linked ones that agree that they belong to it.
+// Checkouts are the tops of all checkouts of the repository: the main one, unless
+// it is bare, and those linked ones that agree that they belong to it.
 func (r *Repo) Checkouts() ([]string, error) {
 	admins, err := r.admins()
 	if err != nil {
 		return nil, fmt.Errorf("list checkouts: %w", err)
 	}
-	all := []string{r.Root}
+	var all []string
+	if !r.bare {
+		all = append(all, r.Root)
+	}
 	for _, admin := range admins {
 		top := r.adminPath(admin)
 		if top != "" && pointsTo(filepath.Join(top, ".git"), filepath.Join(r.GitDir, "worktrees", admin)) {

@@ -141,7 +141,8 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if tree == c.tip.Tree && c.merge == "" {
 		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
 	}
-	message, err := hooks.message(ctx, withTrailers(c.req.Message, c.req.Trailers))
+	message, err := hooks.message(ctx, withTrailers(c.req.Message, c.req.Trailers),
+		messageHook{prepareMsg, []string{"message"}}, messageHook{name: commitMsg})
 	if err != nil {
 		return Commit{}, err
 	}
@@ -189,17 +190,19 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 
 // makeCommit stores a commit. author overrides who wrote it, as environment.
 func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
+	return r.commitTree(ctx, tree, message, author, parentArgs(parents))
+}
+
+// commitTree is makeCommit with git's own options.
+func (r *Repo) commitTree(ctx context.Context, tree, message string, author, options []string) (string, error) {
 	g := r.git()
 	identity, err := r.identity(ctx)
 	if err != nil {
 		return "", err
 	}
 	g.Env = append(identity, author...)
-	args := []string{"commit-tree"}
-	for _, parent := range parents {
-		args = append(args, "-p", parent)
-	}
-	out, err := g.Feed(ctx, []byte(cleanMessage(message)), append(args, tree)...)
+	args := append(append([]string{"commit-tree"}, options...), tree)
+	out, err := g.Feed(ctx, []byte(cleanMessage(message)), args...)
 	return strings.TrimSpace(string(out)), err
 }
 

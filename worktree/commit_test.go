@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 func runHook(ctx context.Context, h Hook) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, h.Path, h.Args...)
 	cmd.Dir, cmd.Env = h.Dir, append(os.Environ(), h.Env...)
+	cmd.Stdin = bytes.NewReader(h.Input)
 	return cmd.CombinedOutput()
 }
 
@@ -146,6 +148,8 @@ func TestSubmodules(t *testing.T) {
 	gitIn(t, filepath.Join(w.Path, "sub"), "commit", "-qam", "inside")
 	c = commitAll(t, w, "moved submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "sub")
+	_, err := w.Integrate(ctx, r.target(t))
+	runShell(t, wantError[*GitlinkError](t, err).Next)
 	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
 	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/sub/") {

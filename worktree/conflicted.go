@@ -73,6 +73,10 @@ func (w *Worktree) conflict(ctx context.Context, target Target, session string, 
 		return Conflicted{}, err
 	}
 	defer ix.drop()
+	target.Tip = theirs
+	if err := w.related(ctx, tip.Oid, target); err != nil {
+		return Conflicted{}, err
+	}
 	m, err := w.mergeLabelled(ctx, ix, tip.Oid, theirs, target.Branch)
 	c := Conflicted{BranchTip: tip.Oid, TargetTip: theirs, Session: session}
 	if err != nil || len(m.stages) == 0 {
@@ -94,6 +98,9 @@ func (w *Worktree) conflict(ctx context.Context, target Target, session string, 
 
 // putConflicted writes down what is in conflict, then moves W.
 func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
+	if err := w.keep(ctx, keepTarget, c.TargetTip); err != nil {
+		return err
+	}
 	if err := writeJSON(w.conflictedPath(), c); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func EnsureCovenDir(root string) error {
 // Ignores reports whether git leaves a path of the main checkout out of commits:
 // it is ignored and not tracked. path is relative to the root.
 func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
-	seen, err := r.git().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
+	seen, err := r.rootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
 	if err != nil {
 		return false, fmt.Errorf("ask git whether it ignores %s: %w", path, err)
 	}

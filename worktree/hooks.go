@@ -7,11 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// The hooks of a commit.
+// The hooks of a commit, and what they get.
 const (
 	preCommit     = "pre-commit"
 	prepareMsg    = "prepare-commit-msg"
@@ -30,6 +31,8 @@ type Hook struct {
 	Args []string // without the script
 	Dir  string   // W, where it runs
 	Env  []string // KEY=VALUE, in addition to what the runner gives
+	// Input is what the hook reads on its standard input.
+	Input []byte
 }
 
 // A HookRunner runs a hook to its end. An error means that the hook refuses;
@@ -57,6 +60,13 @@ type hookSet struct {
 	runner HookRunner
 	ix     *index
 	dir    string // where the scripts are
+	input  []byte // of the hooks that read one
+}
+
+// A messageHook may change a commit's message; args follow the file's name.
+type messageHook struct {
+	name string
+	args []string
 }
 
 func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index) (*hookSet, error) {
@@ -101,7 +111,7 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 	}
 	output, err := s.runner(ctx, Hook{
 		Name: name, Path: filepath.Join(s.dir, name), Args: args, Dir: s.w.Path,
-		Env: []string{"GIT_INDEX_FILE=" + copied, "GIT_EDITOR=:", "GIT_PREFIX="},
+		Env: []string{"GIT_INDEX_FILE=" + copied, "GIT_EDITOR=:", "GIT_PREFIX="}, Input: s.input,
 	})
 	if err != nil {
 		return &HookError{Name: name, Output: string(output), Err: err}
@@ -109,20 +119,19 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// message lets the message hooks change a message.
-func (s *hookSet) message(ctx context.Context, text string) (string, error) {
-	if !s.has(prepareMsg) && !s.has(commitMsg) {
+// message lets hooks change a message, in their order.
+func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook) (string, error) {
+	if !slices.ContainsFunc(hooks, func(h messageHook) bool { return s.has(h.name) }) {
 		return text, nil
 	}
 	path := filepath.Join(s.w.admin, messageFile)
 	if err := replaceFile(path, text); err != nil {
 		return "", fmt.Errorf("write the message for hooks: %w", err)
 	}
-	if err := s.run(ctx, prepareMsg, path, "message"); err != nil {
-		return "", err
-	}
-	if err := s.run(ctx, commitMsg, path); err != nil {
-		return "", err
+	for _, hook := range hooks {
+		if err := s.run(ctx, hook.name, append([]string{path}, hook.args...)...); err != nil {
+			return "", err
+		}
 	}
 	raw, err := readPlain(path, maxMessage)
 	if err != nil {

@@ -30,6 +30,14 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
 }
 
+// An UnrelatedError means that the target and the task's branch have no commit in
+// common any more: somebody has replaced the target's history.
+type UnrelatedError struct{ Branch, Target string }
+
+func (e *UnrelatedError) Error() string {
+	return fmt.Sprintf("%s and %s have no commit in common: the history of %s was replaced after the task began", e.Branch, e.Target, e.Target)
+}
+
 // A DirtyError means that W holds work that is not committed.
 type DirtyError struct {
 	TaskID string
@@ -42,7 +50,9 @@ func (e *DirtyError) Error() string {
 
 // Integrate brings the target's present tip into the task's branch and into W.
 // When the merge changes nothing in the branch's tree no commit is made. On a
-// *ConflictError nothing has changed. W must be committed (*DirtyError).
+// *ConflictError nothing has changed. W must be committed (*DirtyError), have a
+// commit in common with the target (*UnrelatedError), and name submodule commits
+// that exist elsewhere (*GitlinkError).
 func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, error) {
 	l, err := w.lock(ctx, "integrate")
 	if err != nil {
@@ -56,6 +66,9 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, err
 	candidate, err := w.integrate(ctx, target, l)
 	if err != nil {
 		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
+	}
+	if err := w.gitlinksExist(ctx, candidate); err != nil {
+		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
 	}
 	crash.Point("integrate.return")
 	return candidate, w.resolved()
@@ -73,6 +86,9 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candi
 	defer ix.drop()
 	target.Tip = theirs
 	candidate := Candidate{Target: target, TargetTip: theirs, BranchTip: tip.Oid, Tree: tip.Tree}
+	if err := w.related(ctx, tip.Oid, target); err != nil {
+		return candidate, err
+	}
 	merged, err := w.repo.merge(ctx, tip.Oid, theirs)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		conflict.Target = target.Branch
@@ -89,6 +105,15 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candi
 	crash.Point("integrate.commit")
 	candidate.BranchTip, candidate.Tree = commit, merged
 	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
+}
+
+// related makes sure that a merge with the target has a base.
+func (w *Worktree) related(ctx context.Context, tip string, target Target) error {
+	err := w.repo.git().Run(ctx, "merge-base", tip, target.Tip)
+	if git.ExitCode(err) == 1 {
+		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}
+	}
+	return err
 }
 
 // clean returns the branch's tip and an index of W, which must agree.

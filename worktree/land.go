@@ -58,6 +58,7 @@ type LandRequest struct {
 	Message   string   // of the commit; not used by Rebase
 	ClaimOid  string   // the claim under which the task ran
 	Journal   Journal
+	Hooks     HookRunner // nil: the repository's hooks are not run
 }
 
 // Landed is a landing that is done.
@@ -74,7 +75,8 @@ type Landed struct {
 // that has it checked out, or neither. One landing per target at a time.
 //
 // Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
-// ErrCannotRebase, ErrNoWorktree when W is gone, *CheckoutError when a person's
+// ErrCannotRebase, ErrNoWorktree when W is gone, *HookError when a hook of the
+// repository refuses, *SignError when the commit cannot be signed, *CheckoutError when a person's
 // checkout cannot follow, and *BusyError when another git holds the target.
 func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
@@ -128,12 +130,27 @@ func (l *landing) run(ctx context.Context) (Landed, error) {
 		return done, err
 	}
 	crash.Point("land.commit")
+	if err := l.w.keep(ctx, keepLanding, done.Commit); err != nil {
+		return done, err
+	}
+	crash.Point("land.kept")
 	intent := Intent{Task: l.w.TaskID, TargetRef: c.Target.Ref, Old: c.TargetTip, New: done.Commit, Tree: c.Tree}
+	hook := refHook{landing: l, intent: intent}
+	if err := hook.prepared(ctx); err != nil {
+		return done, err
+	}
+	err = l.moveRecorded(context.WithoutCancel(ctx), intent)
+	hook.ended(ctx, err)
+	return done, err
+}
+
+// moveRecorded moves the target when the intent is on disk.
+func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
-		return done, fmt.Errorf("write the intent: %w", err)
+		return fmt.Errorf("write the intent: %w", err)
 	}
 	crash.Point("land.intent")
-	return done, l.move(context.WithoutCancel(ctx), intent)
+	return l.move(ctx, intent)
 }
 
 // check makes sure that the candidate is still what it was, and that it does

@@ -52,6 +52,9 @@ func (r *Repo) reached(ctx context.Context, intent Intent) (bool, error) {
 	if err != nil || tip == intent.New {
 		return err == nil, err
 	}
+	if kept, err := r.hasCommit(ctx, intent.New); err != nil || !kept {
+		return false, err // an older coven kept no ref, and git gc took it
+	}
 	err = r.git().Run(ctx, "merge-base", "--is-ancestor", intent.New, tip)
 	if git.ExitCode(err) == 1 {
 		return false, nil
@@ -75,6 +78,9 @@ func (c checkout) recover(ctx context.Context, intent Intent, landed bool) error
 	}
 	if err := c.awaitIndex(ctx); err != nil {
 		return err
+	}
+	if kept, err := c.repo.hasCommit(ctx, intent.New); err != nil || !kept {
+		return err // git gc took it, so no index had any of it
 	}
 	moved, err := c.holds(ctx, intent.Old, intent.New)
 	if err != nil || !moved {

@@ -171,11 +171,12 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 		}
 	}
 	crash.Point("remove.unregistered")
+	edits := w.unkeep()
 	if tip != "" {
-		edit := git.Delete(headsPrefix+w.Branch, tip)
-		if err := w.repo.transact(ctx, w.repo.git(), "coven: remove", edit); err != nil {
-			return err
-		}
+		edits = append(edits, git.Delete(headsPrefix+w.Branch, tip))
+	}
+	if err := w.repo.transact(ctx, w.repo.git(), "coven: remove", edits...); err != nil {
+		return err
 	}
 	crash.Point("remove.branch")
 	return removeAll(w.ours())

@@ -50,17 +50,18 @@ var (
 	ErrNotRepository = errors.New("not in a git repository")
 	// ErrNoCommits means that the repository, or the branch, has no commit yet.
 	ErrNoCommits = errors.New("there is no commit yet: make a first one with git commit")
-	// ErrBare means that the repository has no main checkout to work beside.
-	ErrBare = errors.New("the repository is bare: coven needs one with a checkout")
+	// ErrBare is what a *BareError is.
+	ErrBare = errors.New("the repository is bare")
 )
 
 // A Repo is a repository with a checkout. It is safe for concurrent use.
 type Repo struct {
-	Root     string // top of the main checkout
+	Root     string // top of the main checkout; of a bare repository see bareRoot
 	Checkout string // top of the checkout that Open was called in
 	GitDir   string // the git directory that all checkouts share
 
 	checkoutDir string        // the git directory of Checkout
+	bare        bool          // all checkouts are linked ones
 	format      string        // hash algorithm of the objects
 	filters     []git.Setting // see filterSettings
 }
@@ -81,7 +82,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	if at.Bare {
-		return nil, fmt.Errorf("open %s: %w", dir, ErrBare)
+		return nil, bareError(at)
 	}
 	if !at.Inside {
 		return nil, fmt.Errorf("open %s: this is a git directory, not a checkout: %w", dir, ErrNotRepository)
@@ -92,7 +93,12 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format}
 	var err error
-	if r.Root, err = mainCheckout(ctx, at); err != nil {
+	r.Root, err = mainCheckout(ctx, at)
+	if errors.Is(err, ErrBare) {
+		r.bare = true
+		r.Root, err = r.bareRoot()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
 	if r.filters, err = r.filterSettings(ctx); err != nil {

@@ -52,6 +52,40 @@ func TestOpenWithGitDirElsewhere(t *testing.T) {
 	equal(t, "root from linked", value[*Repo](t)(Open(t.Context(), linked)).Root, main)
 }
 
+// A bare repository works from each of its checkouts; the one that coven saw first
+// has coven's own things.
+func TestBare(t *testing.T) {
+	ctx := t.Context()
+	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	gitIn(t, dir, "clone", "-q", "--bare", sample(t).Root, ".bare")
+	write(t, filepath.Join(dir, ".git"), "gitdir: ./.bare\n")
+	main, side := filepath.Join(dir, "main"), filepath.Join(dir, "side")
+	gitIn(t, dir, "worktree", "add", "-q", main, "main")
+	gitIn(t, dir, "worktree", "add", "-q", "-b", "side", side)
+	for _, from := range []string{dir, filepath.Join(dir, ".bare")} {
+		_, err := Open(ctx, from)
+		equal(t, "named", wantError[*BareError](t, err).Checkouts[0], main)
+	}
+	r := value[*Repo](t)(Open(ctx, main))
+	other := value[*Repo](t)(Open(ctx, side))
+	equal(t, "root", r.Root, main)
+	equal(t, "root from side", other.Root, main)
+	equal(t, "target from side", value[Target](t)(other.Target(ctx, "")).Branch, "side")
+	equal(t, "checkouts", strings.Join(value[[]string](t)(r.Checkouts()), " "), main+" "+side)
+	equal(t, "ignores", value[bool](t)(r.Ignores(ctx, "x.log")), true)
+	w, c := ready(t, other, "T")
+	equal(t, "worktree", w.Path, filepath.Join(main, worktreesDir, "T"))
+	equal(t, "root from the worktree", value[*Repo](t)(Open(ctx, w.Path)).Root, main)
+	write(t, filepath.Join(main, "file5.txt"), "dirty\n")
+	value[Landed](t)(land(t, w, c, Squash))
+	equal(t, "main", gitIn(t, main, "status", "--porcelain"), " M file5.txt\n?? .coven/")
+	equal(t, "landed", read(t, filepath.Join(main, "new.txt")), "landed T\n")
+	equal(t, "side", gitIn(t, side, "status", "--porcelain"), "")
+	value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
+	must(t, os.RemoveAll(main))
+	equal(t, "root when the first is gone", value[*Repo](t)(Open(ctx, side)).Root, side)
+}
+
 func TestOpenErrors(t *testing.T) {
 	ctx := t.Context()
 	plain := t.TempDir()
@@ -63,6 +97,7 @@ func TestOpenErrors(t *testing.T) {
 	gitIn(t, bare, "init", "-q", "--bare")
 	_, err = Open(ctx, bare)
 	wantIs(t, err, ErrBare)
+	equal(t, "no checkout", len(wantError[*BareError](t, err).Checkouts), 0)
 
 	empty := t.TempDir()
 	gitIn(t, empty, "init", "-q", "-b", "main")

@@ -13,10 +13,16 @@ import (
 func (l *landing) commit(ctx context.Context) (string, error) {
 	c := l.req.Candidate
 	switch l.req.Strategy {
-	case Squash, "":
-		return l.w.repo.makeCommit(ctx, c.Tree, l.req.Message, nil, c.TargetTip)
-	case Merge:
-		return l.w.repo.makeCommit(ctx, c.Tree, l.req.Message, nil, c.TargetTip, c.BranchTip)
+	case Squash, "", Merge:
+		message, err := l.message(ctx)
+		if err != nil {
+			return "", err
+		}
+		parents := []string{c.TargetTip}
+		if l.req.Strategy == Merge {
+			parents = append(parents, c.BranchTip)
+		}
+		return l.store(ctx, c.Tree, message, nil, parents...)
 	case Rebase:
 		return l.replay(ctx)
 	default:
@@ -67,7 +73,7 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 	if tree, err = r.withReserved(ctx, tree, l.req.Candidate.TargetTip); err != nil || tree == tip.Tree {
 		return tip, err
 	}
-	oid, err := r.makeCommit(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)
+	oid, err := l.store(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)
 	return git.Commit{Oid: oid, Tree: tree}, err
 }
 

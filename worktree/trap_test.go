@@ -158,6 +158,8 @@ func plant(t *testing.T, w *Worktree, kind, sprung string) {
 		write(t, filepath.Join(w.Path, dir, "f.txt"), "nested "+kind)
 		gitIn(t, filepath.Join(w.Path, dir), "add", "-A")
 		gitIn(t, filepath.Join(w.Path, dir), "commit", "-qm", "nested")
+		// It also says that a remote has its commit.
+		gitIn(t, filepath.Join(w.Path, dir), "update-ref", "refs/remotes/origin/main", "HEAD")
 		write(t, filepath.Join(w.Path, dir, "f.txt"), "dirty")
 		write(t, filepath.Join(w.Path, dir, ".git", "config"), config)
 	}

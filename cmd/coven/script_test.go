@@ -325,7 +325,7 @@ func cmdClear(ts *testscript.TestScript, neg bool, args []string) {
 	if trees := git(ts, repo, "worktree", "list", "--porcelain"); strings.Count(trees, "worktree ") != 1 {
 		left = append(left, trees)
 	}
-	left = append(left, strings.Fields(git(ts, repo, "for-each-ref", "--format=%(refname)", "refs/heads/coven", "refs/coven/claims", "refs/coven/in"))...)
+	left = append(left, strings.Fields(git(ts, repo, "for-each-ref", "--format=%(refname)", "refs/heads/coven", "refs/coven/claims", "refs/coven/in", "refs/coven/keep"))...)
 	for _, pattern := range []string{".git/*.lock", ".git/refs/*.lock", ".git/refs/heads/*.lock", ".coven/worktrees/*", ".git/worktrees/*"} {
 		found, err := filepath.Glob(filepath.Join(repo, pattern))
 		ts.Check(err)

@@ -164,7 +164,7 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 		return "", s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {
-		text := "what came into the worktree after the landing did not land: it is stored as " + ref
+		text := "files in the worktree that did not land are stored: git show " + ref
 		err = s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
@@ -231,7 +231,7 @@ const hookTime = 5 * time.Minute
 func (s *site) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 	exit, output, err := s.launcher.Run(ctx, process.Spec{
 		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime,
-		Env: append(agent.Environment(s.environ(), s.pass), h.Env...),
+		Env: append(agent.Environment(s.environ(), s.pass), h.Env...), Input: h.Input,
 	})
 	if err != nil {
 		return output, err
@@ -300,6 +300,9 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 			c, err = s.tree.Integrate(ctx, target)
 		}
 	}
+	if refused := refusal(err); refused != nil {
+		return runner.Candidate{}, refused
+	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
 		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
 	}
@@ -322,6 +325,7 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 	landed, err := s.tree.Land(ctx, worktree.LandRequest{
 		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
 		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.held.Oid,
+		Hooks:   s.hook,
 		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i worktree.Intent) error {
 			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy, Tip: c.Tip})
@@ -332,12 +336,31 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 		return event.Landing{}, runner.ErrMoved
 	case wait != nil:
 		return event.Landing{}, wait
-	case errors.Is(err, worktree.ErrCannotRebase):
-		return event.Landing{}, &runner.RefusedError{Reason: err.Error()}
+	case refusal(err) != nil:
+		return event.Landing{}, refusal(err)
 	case err != nil:
 		return event.Landing{}, err
 	}
 	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy, Tip: c.Tip}, nil
+}
+
+// refusal is why a change cannot land as it is; nil for other errors.
+func refusal(err error) error {
+	hook, unsigned := (*worktree.HookError)(nil), (*worktree.SignError)(nil)
+	dangling, unrelated := (*worktree.GitlinkError)(nil), (*worktree.UnrelatedError)(nil)
+	switch {
+	case errors.As(err, &hook):
+		return &runner.RefusedError{Reason: hook.Error(), Output: hook.Output}
+	case errors.As(err, &unsigned):
+		return &runner.RefusedError{Reason: unsigned.Error(), Output: unsigned.Output}
+	case errors.As(err, &dangling):
+		return &runner.RefusedError{Reason: dangling.Error()}
+	case errors.As(err, &unrelated):
+		return &runner.RefusedError{Reason: unrelated.Error(), Next: "reject --reason 'the target was replaced'"}
+	case errors.Is(err, worktree.ErrCannotRebase):
+		return &runner.RefusedError{Reason: err.Error()}
+	}
+	return nil
 }
 
 // Recover finishes or undoes a landing that was cut off.

@@ -2,15 +2,18 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
 )
 
 // MaxCapture is how many bytes of output Run keeps: the first and the last
 // half of it.
 const MaxCapture = 1 << 20
 
-// Run runs a program to its end with an empty standard input. Of the output it
+// Run runs a program to its end, with Spec.Input as its standard input. Of the output it
 // returns everything up to MaxCapture bytes, else its head and its tail with a
 // line between them that says how many bytes are missing; Spec.Transcript gets
 // all. The error says that the program could not be started or the launcher
@@ -20,9 +23,7 @@ func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 	if err != nil {
 		return Exit{}, nil, err
 	}
-	if err := child.Stdin().Close(); err != nil {
-		child.Stop(fmt.Errorf("close standard input: %w", err))
-	}
+	go feed(child, spec.Input)
 	kept := &capture{half: MaxCapture / 2}
 	if _, err := io.Copy(kept, child.Output()); err != nil {
 		child.Stop(err)
@@ -32,6 +33,18 @@ func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 		exit.Err = err
 	}
 	return exit, kept.bytes(), exit.Err
+}
+
+// feed gives a program its input. One that ends without reading it, or closes it,
+// does so rightly.
+func feed(child *Child, input []byte) {
+	_, err := child.Stdin().Write(input)
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		err = child.Stdin().Close()
+	}
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		child.Stop(fmt.Errorf("write standard input: %w", err))
+	}
 }
 
 // capture keeps the first and the last half bytes of what is written to it.

@@ -23,6 +23,9 @@ type Spec struct {
 	Dir string
 	// Env is the whole environment, KEY=VALUE. Nothing is inherited.
 	Env []string
+	// Input is what Run writes to the program's standard input; Start leaves that
+	// to its caller. A program need not read it. Optional.
+	Input []byte
 	// Transcript receives every byte of output as Output hands it on, before
 	// the reader sees it. A failing transcript stops the child. Optional.
 	Transcript io.Writer

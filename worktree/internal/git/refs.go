@@ -75,6 +75,12 @@ func Move(ref, to, old string) Edit { return Edit{verb: "update", ref: ref, firs
 // Delete removes a ref that must hold old.
 func Delete(ref, old string) Edit { return Edit{verb: "delete", ref: ref, first: old} }
 
+// Set makes a ref hold oid, whatever it holds now.
+func Set(ref, oid string) Edit { return Edit{verb: "update", ref: ref, first: oid} }
+
+// Drop removes a ref, whatever it holds, if it exists.
+func Drop(ref string) Edit { return Edit{verb: "delete", ref: ref} }
+
 // Verify demands that a ref holds oid.
 func Verify(ref, oid string) Edit { return Edit{verb: "verify", ref: ref, first: oid} }
 

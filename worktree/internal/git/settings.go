@@ -29,3 +29,14 @@ func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Se
 	}
 	return found, nil
 }
+
+// Enabled reports whether a setting of the user's is true. One that is not set
+// is false; one that is no boolean is an error.
+func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
+	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
+	value, err := r.Line(ctx, "config", "--type=bool", "--get", key)
+	if failed, ok := errors.AsType[*Error](err); ok && failed.ExitCode == 1 && failed.Stderr == "" {
+		return false, nil
+	}
+	return value == "true", err
+}

@@ -1,0 +1,82 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A BareError means that dir is a bare repository, and not in one of its
+// checkouts.
+type BareError struct {
+	Dir       string
+	Checkouts []string // where coven can be run instead
+}
+
+func (e *BareError) Error() string {
+	if len(e.Checkouts) == 0 {
+		return e.Dir + " is a bare repository without a checkout: make one with git worktree add"
+	}
+	return fmt.Sprintf("%s is a bare repository: run coven in a checkout of it, for example %s", e.Dir, e.Checkouts[0])
+}
+
+// Is makes a BareError an ErrBare.
+func (e *BareError) Is(target error) bool { return target == ErrBare }
+
+func bareError(at git.Location) error {
+	r := &Repo{GitDir: at.Shared, bare: true}
+	tops, err := r.Checkouts()
+	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+worktreesDir+"/") })
+	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
+}
+
+// bareRoot returns the checkout that stands for the main one in a bare repository:
+// coven's configuration, sessions and worktrees are there. It is the first checkout
+// that coven was run in; when that one is gone, the present one.
+func (r *Repo) bareRoot() (string, error) {
+	tops, err := r.Checkouts()
+	if err != nil {
+		return "", err
+	}
+	path := r.ours("root")
+	raw, err := readPlain(path, maxRootFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read which checkout coven works in: %w", err)
+	}
+	if root := strings.TrimSuffix(string(raw), "\n"); slices.Contains(tops, root) {
+		return root, nil
+	}
+	if err := os.MkdirAll(r.ours(), 0o755); err != nil {
+		return "", err
+	}
+	return r.Checkout, renameio.WriteFile(path, []byte(r.Checkout+"\n"), 0o644)
+}
+
+// maxRootFile is more bytes than any path takes.
+const maxRootFile = 64 << 10
+
+// rootGit is the git directory and work tree of Root.
+func (r *Repo) rootGit() git.Repo {
+	g := r.git()
+	if !r.bare {
+		return g
+	}
+	admins, err := r.admins()
+	if err != nil {
+		return g
+	}
+	for _, admin := range admins {
+		if r.adminPath(admin) == r.Root {
+			g.Dir = filepath.Join(r.GitDir, "worktrees", admin)
+		}
+	}
+	return g
+}

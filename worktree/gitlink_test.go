@@ -1,0 +1,76 @@
+package worktree
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// withSubmodule is a repository with the submodule lib, and a task whose worktree
+// has it checked out.
+func withSubmodule(t *testing.T) (r *Repo, w *Worktree, lib string) {
+	t.Helper()
+	upstream := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	gitIn(t, upstream, "init", "-q", "-b", "main")
+	write(t, filepath.Join(upstream, "lib.c"), "1\n")
+	gitIn(t, upstream, "add", "-A")
+	gitIn(t, upstream, "commit", "-qm", "lib")
+	gitIn(t, upstream, "config", "receive.denyCurrentBranch", "ignore")
+	r = sample(t)
+	local := []string{"-c", "protocol.file.allow=always"}
+	gitIn(t, r.Root, append(local, "submodule", "--quiet", "add", upstream, "lib")...)
+	gitIn(t, r.Root, "commit", "-qm", "add lib")
+	w = add(t, r, "T")
+	gitIn(t, w.Path, append(local, "submodule", "--quiet", "update", "--init")...)
+	lib = filepath.Join(w.Path, "lib")
+	write(t, filepath.Join(lib, "lib.c"), "2\n")
+	gitIn(t, lib, "commit", "-qam", "change lib")
+	commitAll(t, w, "use it")
+	return r, w, lib
+}
+
+func runShell(t *testing.T, command string) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// A submodule's commit that goes with the worktree does not land.
+func TestGitlinkOnlyInTheWorktree(t *testing.T) {
+	r, w, lib := withSubmodule(t)
+	commit := gitIn(t, lib, "rev-parse", "HEAD")
+	tip := r.target(t).Tip
+	_, err := w.Integrate(t.Context(), r.target(t))
+	refused := wantError[*GitlinkError](t, err)
+	equal(t, "path", refused.Path, "lib")
+	equal(t, "commit", refused.Commit, commit)
+	equal(t, "target", r.target(t).Tip, tip)
+	runShell(t, refused.Next)
+	c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landed](t)(land(t, w, c, Squash))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	gitIn(t, filepath.Join(r.Root, "lib"), "cat-file", "-e", commit+"^{commit}")
+}
+
+// One that the agent has pushed does.
+func TestGitlinkPushed(t *testing.T) {
+	r, w, lib := withSubmodule(t)
+	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+}
+
+func TestIntegrateUnrelated(t *testing.T) {
+	r := sample(t)
+	w, _ := ready(t, r, "T")
+	orphan := gitIn(t, r.Root, "commit-tree", "-m", "again from nothing", "main^{tree}")
+	gitIn(t, r.Root, "reset", "-q", "--hard", orphan)
+	_, err := w.Integrate(t.Context(), r.target(t))
+	refused := wantError[*UnrelatedError](t, err)
+	if !strings.Contains(refused.Error(), "coven/T and main have no commit in common") {
+		t.Fatal(refused)
+	}
+	_, err = w.IntegrateConflicted(t.Context(), r.target(t), "s")
+	equal(t, "target", wantError[*UnrelatedError](t, err).Target, "main")
+}

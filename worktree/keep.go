@@ -1,0 +1,47 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A record on disk can name a commit that no branch holds yet. From before the
+// record is written a ref holds that commit, so that git gc keeps it:
+// refs/coven/keep/<task>/<purpose>. The next record of its kind moves the ref, and
+// it is dropped with the worktree.
+const (
+	keepPrefix  = "refs/coven/keep/"
+	keepLanding = "landing"    // the commit that an Intent is about to land
+	keepMove    = "integrate"  // the merge that integrate.json moves W to
+	keepTarget  = "conflicted" // the target's commit that conflicted.json names
+)
+
+func keepRef(taskID, purpose string) string { return keepPrefix + SafeName(taskID) + "/" + purpose }
+
+// keep makes a ref hold what a record is about to name.
+func (w *Worktree) keep(ctx context.Context, purpose, oid string) error {
+	return w.repo.transact(ctx, w.repo.git(), "coven: keep", git.Set(keepRef(w.TaskID, purpose), oid))
+}
+
+// unkeep are the edits that drop all such refs of a task.
+func (w *Worktree) unkeep() []git.Edit {
+	var edits []git.Edit
+	for _, purpose := range []string{keepLanding, keepMove, keepTarget} {
+		edits = append(edits, git.Drop(keepRef(w.TaskID, purpose)))
+	}
+	return edits
+}
+
+// hasCommit reports whether a commit and its tree are in the repository.
+func (r *Repo) hasCommit(ctx context.Context, oid string) (bool, error) {
+	err := r.git().Run(ctx, "cat-file", "-e", oid+"^{tree}")
+	switch git.ExitCode(err) {
+	case 0:
+		return true, nil
+	case 1, 128:
+		return false, nil
+	}
+	return false, fmt.Errorf("look for commit %s: %w", oid, err)
+}

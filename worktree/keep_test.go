@@ -1,0 +1,107 @@
+package worktree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// pruned runs the garbage collection that takes everything no ref leads to.
+func pruned(t *testing.T, r *Repo) {
+	t.Helper()
+	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
+	gitIn(t, r.Root, "gc", "-q", "--prune=now")
+}
+
+func keptRefs(t *testing.T, r *Repo) string {
+	t.Helper()
+	return gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven/keep")
+}
+
+// What an intent names is there as long as the landing is not settled.
+func TestIntentSurvivesGC(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	write(t, filepath.Join(r.Root, "new.txt"), "mine\n") // in the way
+	intent := Intent{}
+	claim := claimFor(t, r, "T")
+	request := LandRequest{
+		Candidate: c, Message: "m", ClaimOid: claim.Oid,
+		Journal: journalFunc(func(i Intent) error { intent = i; return nil }),
+	}
+	_, err := w.Land(t.Context(), request)
+	equal(t, "in the way", wantError[*CheckoutError](t, err).Path, r.Root)
+	equal(t, "kept", keptRefs(t, r), "refs/coven/keep/T/landing")
+	pruned(t, r)
+	gitIn(t, r.Root, "cat-file", "-e", intent.New+"^{tree}")
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	must(t, os.Remove(filepath.Join(r.Root, "new.txt")))
+	value[Landed](t)(w.Land(t.Context(), request))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	equal(t, "kept at the end", keptRefs(t, r), "")
+}
+
+// A session of a coven that kept no ref makes the commit again.
+func TestRecoverWithoutTheCommit(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	gone := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
+	before := status(t, r.Root)
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), gone)), false)
+	equal(t, "checkout", status(t, r.Root), before)
+	value[Landed](t)(land(t, w, c, Squash))
+}
+
+// The merge of an integration that was killed is there when it goes on.
+func TestIntegrationSurvivesGC(t *testing.T) {
+	for name, kept := range map[string]bool{"kept": true, "of an older coven": false} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w := add(t, r, "T")
+			write(t, filepath.Join(w.Path, "a.txt"), "a\n")
+			commitAll(t, w, "a")
+			onMain(t, r, "b.txt", "b\n")
+			merge := gitIn(t, r.Root, "commit-tree", "-p", "coven/T", "-p", "main", "-m", "m",
+				gitIn(t, r.Root, "merge-tree", "--write-tree", "coven/T", "main"))
+			if kept {
+				must(t, w.keep(t.Context(), keepMove, merge))
+			}
+			must(t, writeJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
+			pruned(t, r)
+			c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+			equal(t, "it goes on with the merge", c.BranchTip == merge, kept)
+			value[Landed](t)(land(t, w, c, Squash))
+		})
+	}
+}
+
+// The target's commit of a merge in conflict is there when a resolver ends it,
+// whatever became of the target.
+func TestConflictSurvivesGC(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "file0.txt"), "ours\n")
+	commitAll(t, w, "ours")
+	onMain(t, r, "file0.txt", "theirs\n")
+	c := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+	gitIn(t, r.Root, "reset", "-q", "--hard", "HEAD~1")
+	pruned(t, r)
+	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
+	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "resolve", Merge: c.TargetTip}))
+}
+
+// A removed worktree leaves no such ref, wherever it was cut off.
+func TestRemoveDropsKept(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	for _, purpose := range []string{keepLanding, keepMove, keepTarget} {
+		must(t, w.keep(t.Context(), purpose, c.TargetTip))
+	}
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	equal(t, "kept refs", keptRefs(t, r), "")
+	_, err := r.Find(t.Context(), "T")
+	if !errors.Is(err, ErrNoWorktree) {
+		t.Fatal(err)
+	}
+}

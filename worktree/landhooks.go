@@ -1,0 +1,122 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// The hook that is told about a transaction of refs, and its three states.
+const (
+	refTransaction = "reference-transaction"
+	statePrepared  = "prepared"
+	stateCommitted = "committed"
+	stateAborted   = "aborted"
+)
+
+// signTimeout bounds how long a signing program may take: it may ask for a
+// passphrase where nobody sees it.
+const signTimeout = 2 * time.Minute
+
+// A SignError is a commit that commit.gpgSign demands signed and that could not
+// be signed.
+type SignError struct {
+	Output string // what git and the signing program printed
+	Err    error
+}
+
+func (e *SignError) Error() string { return "the commit to land could not be signed: " + e.Output }
+
+func (e *SignError) Unwrap() error { return e.Err }
+
+// hooks returns the repository's hooks for this landing, with an index that
+// holds what lands.
+func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
+	set, err := l.w.hooks(ctx, l.req.Hooks, nil)
+	if err != nil || !set.has(commitMsg) && !set.has(refTransaction) {
+		return set, func() {}, err
+	}
+	if set.ix, err = l.w.openIndex(l.w.git(), "none"); err != nil {
+		return nil, nil, err
+	}
+	return set, func() { set.drop(); set.ix.drop() }, set.ix.git.Run(ctx, "read-tree", l.req.Candidate.Tree)
+}
+
+// message is that of the squash or merge commit, as the hook commit-msg leaves it.
+func (l *landing) message(ctx context.Context) (string, error) {
+	set, drop, err := l.hooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer drop()
+	return set.message(ctx, l.req.Message, messageHook{name: commitMsg})
+}
+
+// A refHook tells the hook reference-transaction of a landing: of the move of the
+// target only, never of coven's own refs. It can refuse before anything has moved.
+type refHook struct {
+	landing *landing
+	intent  Intent
+}
+
+func (h refHook) prepared(ctx context.Context) error {
+	err := h.tell(ctx, statePrepared)
+	if err != nil {
+		h.ended(ctx, err)
+	}
+	return err
+}
+
+// ended ignores what the hook says, as git does: the move is over.
+func (h refHook) ended(ctx context.Context, failed error) {
+	state := stateCommitted
+	if failed != nil {
+		state = stateAborted
+	}
+	_ = h.tell(context.WithoutCancel(ctx), state)
+}
+
+func (h refHook) tell(ctx context.Context, state string) error {
+	set, drop, err := h.landing.hooks(ctx)
+	if err != nil {
+		return err
+	}
+	defer drop()
+	set.input = fmt.Appendf(nil, "%s %s %s\n", h.intent.Old, h.intent.New, h.intent.TargetRef)
+	return set.run(ctx, refTransaction, state)
+}
+
+// store makes a commit that lands: signed when the user's settings demand it.
+func (l *landing) store(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
+	signs, err := l.git.Enabled(ctx, "commit.gpgSign")
+	if err != nil {
+		return "", fmt.Errorf("read commit.gpgSign: %w", err)
+	}
+	if !signs {
+		return l.w.repo.makeCommit(ctx, tree, message, author, parents...)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, signTimeout, fmt.Errorf("no signature within %v", signTimeout))
+	defer cancel()
+	args := append(parentArgs(parents), "-S")
+	oid, err := l.w.repo.commitTree(ctx, tree, message, author, args)
+	if err != nil {
+		failed := &SignError{Output: err.Error(), Err: err}
+		if said, ok := errors.AsType[*git.Error](err); ok && said.Stderr != "" && ctx.Err() == nil {
+			failed.Output = said.Stderr
+		}
+		return "", failed
+	}
+	return oid, nil
+}
+
+func parentArgs(parents []string) []string {
+	var args []string
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	return slices.Clip(args)
+}

@@ -1,0 +1,127 @@
+package worktree
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func hookIn(t *testing.T, r *Repo, name, script string) {
+	t.Helper()
+	hook(t, filepath.Join(r.GitDir, "hooks", name), script)
+}
+
+func landWithHooks(t *testing.T, w *Worktree, c Candidate, strategy Strategy) (Landed, error) {
+	t.Helper()
+	return w.Land(t.Context(), LandRequest{
+		Candidate: c, Strategy: strategy, Message: "land " + w.TaskID + "\n\nCoven-Task: " + w.TaskID + "\n", Hooks: runHook,
+		ClaimOid: claimFor(t, w.repo, w.TaskID).Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
+	})
+}
+
+// The commit that lands passes commit-msg; the commits of a rebase keep their
+// messages, as in git.
+func TestLandCommitMsg(t *testing.T) {
+	for strategy, want := range map[Strategy]string{Squash: "land T [checked]", Merge: "land T [checked]", Rebase: "work of T"} {
+		t.Run(string(strategy), func(t *testing.T) {
+			r := sample(t)
+			w, c := ready(t, r, "T")
+			hookIn(t, r, commitMsg, `sed -i '1s/$/ [checked]/' "$1" && git diff --cached --quiet "$(git write-tree)"`)
+			hookIn(t, r, prepareMsg, `exit 1`)
+			hookIn(t, r, preCommit, `exit 1`)
+			value[Landed](t)(landWithHooks(t, w, c, strategy))
+			equal(t, "subject", gitIn(t, r.Root, "log", "-1", "--format=%s", "main"), want)
+		})
+	}
+}
+
+func TestLandHookRefuses(t *testing.T) {
+	for _, name := range []string{commitMsg, refTransaction} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w, c := ready(t, r, "T")
+			hookIn(t, r, name, "echo no ticket named; exit 1")
+			before, tip := status(t, r.Root), r.target(t).Tip
+			_, err := landWithHooks(t, w, c, Squash)
+			refused := wantError[*HookError](t, err)
+			equal(t, "hook", refused.Name, name)
+			equal(t, "output", strings.TrimSpace(refused.Output), "no ticket named")
+			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "checkout", status(t, r.Root), before)
+			must(t, os.Remove(filepath.Join(r.GitDir, "hooks", name)))
+			value[Landed](t)(land(t, w, c, Squash))
+		})
+	}
+}
+
+// reference-transaction sees the target's move, once prepared and once committed,
+// and nothing of coven's own refs.
+func TestLandReferenceTransaction(t *testing.T) {
+	r := sample(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	hookIn(t, r, refTransaction, `sed "s/^/$1 /" >>`+seen)
+	w, c := ready(t, r, "T")
+	landed := value[Landed](t)(landWithHooks(t, w, c, Squash))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	line := " " + c.TargetTip + " " + landed.Commit + " refs/heads/main\n"
+	equal(t, "seen", read(t, seen), "prepared"+line+"committed"+line)
+}
+
+// When the transaction fails after all, the hook hears of that.
+func TestLandReferenceTransactionAborted(t *testing.T) {
+	r := sample(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	hookIn(t, r, refTransaction, `echo "$1" >>`+seen)
+	w, c := ready(t, r, "T")
+	claim := claimFor(t, r, "T")
+	_, err := w.Land(t.Context(), LandRequest{
+		Candidate: c, Message: "m", Hooks: runHook, ClaimOid: claim.Oid,
+		Journal: journalFunc(func(Intent) error { return r.Unclaim(t.Context(), "T", claim.Oid) }),
+	})
+	wantIs(t, err, ErrClaimLost)
+	equal(t, "seen", read(t, seen), "prepared\naborted\n")
+}
+
+// commit.gpgSign holds for every commit that lands, and git makes the signature.
+func TestLandSigns(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); errors.Is(err, exec.ErrNotFound) {
+		t.Skip("ssh-keygen is not here")
+	} else if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, strategy := range []Strategy{Squash, Merge, Rebase} {
+		t.Run(string(strategy), func(t *testing.T) {
+			r := sample(t)
+			gitIn(t, r.Root, "config", "gpg.format", "ssh")
+			gitIn(t, r.Root, "config", "user.signingKey", key+".pub")
+			w, c := ready(t, r, "T")
+			gitIn(t, r.Root, "config", "commit.gpgSign", "true")
+			value[Landed](t)(land(t, w, c, strategy))
+			if raw := gitIn(t, r.Root, "cat-file", "commit", "main"); !strings.Contains(raw, "gpgsig -----BEGIN SSH SIGNATURE-----") {
+				t.Fatalf("not signed:\n%s", raw)
+			}
+		})
+	}
+}
+
+func TestLandCannotSign(t *testing.T) {
+	r := sample(t)
+	w, c := ready(t, r, "T")
+	gitIn(t, r.Root, "config", "commit.gpgSign", "yes")
+	program := filepath.Join(t.TempDir(), "gpg")
+	hook(t, program, "exit 2\n")
+	gitIn(t, r.Root, "config", "gpg.program", program)
+	tip := r.target(t).Tip
+	_, err := land(t, w, c, Squash)
+	refused := wantError[*SignError](t, err)
+	if !strings.Contains(refused.Output, "gpg failed to sign the data") {
+		t.Fatalf("output %q", refused.Output)
+	}
+	equal(t, "target", r.target(t).Tip, tip)
+	gitIn(t, r.Root, "config", "commit.gpgSign", "off")
+	value[Landed](t)(land(t, w, c, Squash))
+}
