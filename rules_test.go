@@ -55,8 +55,8 @@ var imports = map[string][]string{
 	"plugins/builtin/command":                {"plugins/fault", "plugins/reviewer", "plugins/services"},
 	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
-	"plugins/builtin/codex":                  {"plugins/provider"},
-	"plugins/builtin/qwen":                   {"plugins/provider"},
+	"plugins/builtin/codex":                  {"plugins/fault", "plugins/provider"},
+	"plugins/builtin/qwen":                   {"plugins/fault", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":      {"internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
@@ -88,7 +88,7 @@ var imports = map[string][]string{
 	"internal/yamldoc":    {"internal/suggest"},
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
-	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/model", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services"},
 	// Modules of their own, which see of coven what everybody sees.
 	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},
 	"examples/plugins/provider-runbook": {"plugins", "plugins/fault", "plugins/provider"},

@@ -13,18 +13,24 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/fault"
 )
 
 // goOn is what an agent is told whose conversation was cut off.
 const goOn = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
 
+// restarted is what a new agent is told when the CLI of the one that was cut off
+// cannot resume its conversation.
+const restarted = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
+
 // fewCalls is how many of its calls the agent is reminded of.
 const fewCalls = 10
 
-// reminder is goOn with the agent's last calls, and with what a person said that
-// it did not hear. The CLI writes its conversation down a little later than it
-// goes on: the agent may not know what it just did.
-func (w *Workshop) reminder(path string, b beginning, said []string) string {
+// reminder is what an agent is told first after an interruption: how that was, the
+// last calls before it, and what a person said that was not heard. The CLI writes
+// its conversation down a little later than it goes on: the agent may not know what
+// it just did.
+func (w *Workshop) reminder(how, whose, path string, b beginning, said []string) string {
 	var calls []string
 	for _, e := range w.remembered() {
 		var call event.Tool
@@ -32,7 +38,7 @@ func (w *Workshop) reminder(path string, b beginning, said []string) string {
 			calls = append(calls, "- "+call.Summary)
 		}
 	}
-	return strings.Join(append([]string{goOn + calledBefore(calls)}, said...), "\n\n")
+	return strings.Join(append([]string{how + calledBefore(whose, calls)}, said...), "\n\n")
 }
 
 // unheard is what a person said to the agent of a leaf that was cut off, and
@@ -48,12 +54,12 @@ func (w *Workshop) unheard(path string, b beginning, heard []string) []string {
 	return said
 }
 
-func calledBefore(calls []string) string {
+func calledBefore(whose string, calls []string) string {
 	if len(calls) == 0 {
 		return ""
 	}
 	calls = calls[max(0, len(calls)-fewCalls):]
-	return " Your last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+	return " " + whose + " last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
 // primaryAgent is the agent that does agent steps.
@@ -199,9 +205,14 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 		return w.begunAnew(ctx, c, b)
 	}
 	report, err = w.speak(ctx, c, b, event.AgentStart{
-		Conversation: conversation(before, last), Resumed: true, Prompt: w.reminder(c.Path, b, said),
+		Conversation: conversation(before, last), Resumed: true, Prompt: w.reminder(goOn, "Your", c.Path, b, said),
 	})
-	if err == nil && !report.Started {
+	switch {
+	case errors.Is(err, fault.ErrUnsupported): // the provider's CLI resumes nothing
+		return w.speak(ctx, c, b, event.AgentStart{
+			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + w.reminder(restarted, "Its", c.Path, b, said),
+		})
+	case err == nil && !report.Started:
 		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
 	}
 	return report, err

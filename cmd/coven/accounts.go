@@ -29,8 +29,9 @@ type accounts struct {
 
 // drives is what a provider's agents are like, whatever they are asked.
 type drives struct {
-	account string
-	gated   bool // their tool calls pass the gate
+	account  string
+	gated    bool // their tool calls pass the gate
+	harmless bool // agents that review can change nothing
 }
 
 func newAccounts(root string) *accounts {
@@ -46,14 +47,20 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 	if ok {
 		return known, nil
 	}
-	command, err := driver.Command(ctx, provider.Request{
+	request := provider.Request{
 		Conversation: uuid.NewString(), Prompt: "nothing", Tools: granted(), FilesDir: "/nowhere",
 		Gate: provider.Server{Name: mcp.Name, Argv: []string{"coven", "gate"}}, GateTool: mcp.ApproveTool,
-	})
+	}
+	command, err := driver.Command(ctx, request)
 	if err != nil {
 		return drives{}, err
 	}
-	known = drives{account: command.Account, gated: command.Gated}
+	known = drives{account: command.Account, gated: command.Gated, harmless: command.Gated}
+	if !command.Gated {
+		request.Tools = []string{provider.ToolRead}
+		reading, err := driver.Command(ctx, request)
+		known.harmless = err == nil && reading.ReadOnly
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known[name] = known

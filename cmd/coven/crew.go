@@ -57,6 +57,9 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
+	if run.ReadOnly && !kind.harmless {
+		return agent.Report{}, writesWhenReviewing(cmp.Or(run.Provider, c.provider))
+	}
 	root, err := filepath.EvalSymlinks(c.site.tree.Path)
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)

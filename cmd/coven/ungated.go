@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -35,7 +36,34 @@ func (d *desk) admits(ctx context.Context, plan *grimoires.Plan) error {
 			return err
 		}
 	}
-	return nil
+	return d.reviewable(ctx, plan)
+}
+
+// reviewable makes sure that agents that are asked to review can change nothing.
+func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
+	step := ""
+	for s := range plan.Grimoire.All() {
+		asks := s.AgentLoop != nil && s.AgentLoop.Arbiter.Plugin == grimoires.AgentJudge
+		for _, j := range s.Reviewers() {
+			asks = asks || j.Plugin == grimoires.AgentJudge
+		}
+		if asks && step == "" {
+			step = s.Name
+		}
+	}
+	if step == "" {
+		return nil
+	}
+	drives, err := d.engine.drives(ctx, plan.Provider)
+	if err != nil || drives.harmless {
+		return err
+	}
+	return usage("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
+}
+
+// writesWhenReviewing says that a provider's agents cannot review.
+func writesWhenReviewing(provider string) error {
+	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
 }
 
 // allows says whether a provider's agents may run here. Those whose tool calls do

@@ -145,7 +145,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	run.command = command
+	run.command, run.met = command, listener.Met
 	// What an agent says after coven decided to stop it is no part of its
 	// record: a CLI whose shell command is ended under it may go on and claim
 	// success.

@@ -21,6 +21,7 @@ import (
 // The causes for which a run stops its own agent.
 var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
+	errNeverMet = errors.New("the agent worked and its CLI never connected to coven's gate, although its provider says that every tool call passes it")
 	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
 	errLimited  = errors.New("the API refuses")
@@ -42,10 +43,13 @@ type run struct {
 	counted *counted
 	spent   error // what Job.Spend said
 	circle  circle
+	called  []string // ids of the tool calls so far, while the command is gated
 	report  Report
-	broken  error // coven could not record or read the run
-	unfed   error // the same of what it says to the agent
-	unkept  error // the worktree could not be stored
+	broken  error       // coven could not record or read the run
+	unfed   error       // the same of what it says to the agent
+	unkept  error       // the worktree could not be stored
+	bypass  error       // the agent went past the gate
+	met     func() bool // the CLI has connected to the gate
 }
 
 func newRun(job Job) *run {
@@ -173,10 +177,12 @@ func (r *run) see(e provider.Event) error {
 	case provider.ToolCall:
 		r.circle.call(e)
 		r.counted.call(e.ID)
+		r.asked(e.ID)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
 		r.compare(e)
+		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
 		return r.stuck(r.circle.result(e))
 	case provider.Retry:
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
@@ -193,6 +199,7 @@ func (r *run) see(e provider.Event) error {
 			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // there is nothing left to stop
 		}
 		r.meter.settle(r.report.Result.Usage)
+		r.unasked()
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.talk.answered()
 		return err
@@ -264,5 +271,35 @@ func (r *run) compare(result provider.ToolResult) {
 	if result.NeverRan || !r.command.Gated || r.job.Gate.Decided(result.ID) {
 		return
 	}
-	r.child.Stop(fmt.Errorf("%w: call %s", errUngated, result.ID))
+	r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
+}
+
+// asked notes a call that has to pass the gate.
+func (r *run) asked(id string) {
+	if r.command.Gated {
+		r.called = append(r.called, id)
+	}
+}
+
+// unasked stops the agent at its result when a call of which no outcome was shown
+// never reached the gate: a provider that only claims to be gated may show none.
+func (r *run) unasked() {
+	for _, id := range r.called {
+		if !r.job.Gate.Decided(id) {
+			r.bypassed(fmt.Errorf("%w: call %s", errUngated, id))
+			return
+		}
+	}
+	if r.command.Gated && !r.met() {
+		r.bypassed(errNeverMet)
+	}
+}
+
+// bypassed ends an agent that went past the gate. It may have ended by itself
+// meanwhile, which makes nothing of it right.
+func (r *run) bypassed(cause error) {
+	if r.bypass == nil {
+		r.bypass = cause
+	}
+	r.child.Stop(cause)
 }

@@ -13,12 +13,12 @@ func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()
 	switch {
+	case r.bypass != nil:
+		r.fail(Ungated, "%v", r.bypass)
 	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
 		r.fail(Timeout, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errGateLost), errors.Is(exit.Cause, errNoGate):
 		r.fail(GateLost, "%v: without it no tool call is allowed", exit.Cause)
-	case errors.Is(exit.Cause, errUngated):
-		r.fail(Ungated, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errSpent):
 		r.fail(Budget, "%v", r.spent)
 	case errors.Is(exit.Cause, errStuck):

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -45,7 +47,7 @@ func (loose) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 }
 
 func (loose) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, provider.ErrNoMessages
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
 }
 
 func looseWorld(t *testing.T, script string) *world {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,6 +31,7 @@ type Listener struct {
 	admit    func(pid int) bool
 	refused  func(error)
 
+	met    atomic.Bool // a caller was admitted
 	lost   chan struct{}
 	once   sync.Once
 	closed sync.WaitGroup
@@ -77,6 +79,9 @@ func (l *Listener) Env() []string {
 	return []string{SocketEnv + "=" + filepath.Join(l.dir, "gate"), TokenEnv + "=" + l.token}
 }
 
+// Met reports whether the agent's CLI has ever connected.
+func (l *Listener) Met() bool { return l.met.Load() }
+
 // Lost is closed when a connection that had been admitted ended. While the
 // agent works that means that its gate is gone.
 func (l *Listener) Lost() <-chan struct{} { return l.lost }
@@ -109,6 +114,7 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 		l.refused(err)
 		return
 	}
+	l.met.Store(true)
 	defer l.once.Do(func() { close(l.lost) })
 	// The session ends when the bridge hangs up: its error says no more.
 	_ = l.server.Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})

@@ -20,6 +20,7 @@ func driving() []testcase {
 		{"command", "it says how to start its CLI, and to whom what that uses is charged", startsCLI},
 		{"prompt", "no text of the task is in the arguments or the variables: other users can read those", hidesPrompt},
 		{"files", "files for the CLI are plain names, each given once", namesFiles},
+		{"gate", "a command that is gated hands coven's gate to its CLI: the program, the variables and the tool that decides", handsGate},
 		{"resume", "a conversation is gone on with by its id, or it says that it cannot", resumes},
 		{"parse nothing", "no output gives no event, and no error", parsesNothing},
 		{"parse anything", "output that is not its CLI's gives no error and no crash", parsesAnything},
@@ -119,6 +120,44 @@ func namesFiles(ctx context.Context, s *suite) error {
 	return nil
 }
 
+// Words of the gate that no command has by chance.
+const (
+	gateSecret = "4f1c-gate-token-9a27"
+	gateTool   = "decide_4713"
+)
+
+func handsGate(ctx context.Context, s *suite) error {
+	req := request()
+	req.Gate.Argv = []string{"/opt/coven-4714/coven", "gate"}
+	req.Gate.Env = []string{"COVEN_GATE_TOKEN=" + gateSecret}
+	req.GateTool = gateTool
+	cmd, err := s.asked(ctx, req)
+	switch {
+	case err != nil:
+		return err
+	case !cmd.Gated:
+		return skipf("its calls do not pass the gate, and it says so")
+	}
+	all := given(cmd)
+	for what, word := range map[string]string{
+		"the gate's program": req.Gate.Argv[0], "the gate's variables": gateSecret, "the tool that decides": gateTool,
+	} {
+		if !strings.Contains(all, word) {
+			return fmt.Errorf("it says that every tool call passes the gate, and its command does not have %s (%s)", what, word)
+		}
+	}
+	return nil
+}
+
+// given is all that a command hands to its CLI.
+func given(cmd provider.Command) string {
+	all := strings.Join(slices.Concat(cmd.Argv, cmd.Env), "\n") + "\n" + string(cmd.Input)
+	for _, f := range cmd.Files {
+		all += "\n" + string(f.Content)
+	}
+	return all
+}
+
 func resumes(ctx context.Context, s *suite) error {
 	req := request()
 	req.Resume = true
@@ -131,11 +170,7 @@ func resumes(ctx context.Context, s *suite) error {
 	case len(cmd.Argv) == 0:
 		return errors.New("its command has no program")
 	}
-	all := strings.Join(slices.Concat(cmd.Argv, cmd.Env), "\n") + string(cmd.Input)
-	for _, f := range cmd.Files {
-		all += string(f.Content)
-	}
-	if !strings.Contains(all, req.Conversation) {
+	if !strings.Contains(given(cmd), req.Conversation) {
 		return errors.New("the id of the conversation is nowhere in its command")
 	}
 	return nil

@@ -68,8 +68,24 @@ func (s *suite) working() error {
 	return nil
 }
 
+// firstAnswer is how long the first call may take unless Options.Answer says
+// otherwise: a plugin that waits for services which it never connects to would
+// take all of the time that a real call has.
+const firstAnswer = 10 * time.Second
+
 func answersFirst(ctx context.Context, s *suite) error {
-	err := s.call(ctx, s.services())
+	limit := firstAnswer
+	if s.options.Answer > 0 {
+		limit = s.options.Answer
+	}
+	host, asked := s.services(), atomic.Bool{}
+	host.Before = func(context.Context, string) error { asked.Store(true); return nil }
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded))
+	defer cancel()
+	err := s.call(within, host)
+	if within.Err() != nil && ctx.Err() == nil && !asked.Load() && (s.kind == plugins.KindReviewer || s.kind == plugins.KindArbiter) {
+		err = fmt.Errorf("%w: nothing was asked of coven's services meanwhile. If it waits for them, it does not connect to the address that it is sent on its broker (see coven's services in docs/formats/plugin.md)", context.Cause(within))
+	}
 	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, fault.ErrGone) && !errors.Is(err, fault.ErrInvalid) {
 		return skipf("its model API could not be asked: %v", err)
 	}
@@ -206,7 +222,7 @@ const (
 	warmUp      = 60
 	calls       = 300
 	fewCalls    = 40 // fewer say nothing
-	patience    = 20 * time.Second
+	patience    = 10 * time.Second
 	moreBytes   = 48 << 20 // more would be 160 KiB for each call
 	moreFiles   = 30
 	moreThreads = 60
@@ -229,6 +245,13 @@ func (s *suite) repeat(ctx context.Context, n int) (int, error) {
 func endures(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
+	}
+	start := time.Now()
+	if _, err := s.repeat(ctx, 1); err != nil {
+		return err
+	}
+	if took := time.Since(start); took*(warmUp+fewCalls) > 2*patience {
+		return skipf("it answers; a call takes %v, and too few of them would fit into %v", took.Round(time.Millisecond), 2*patience)
 	}
 	if _, err := s.repeat(ctx, warmUp); err != nil {
 		return err

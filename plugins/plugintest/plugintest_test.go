@@ -44,6 +44,7 @@ func TestSuite(t *testing.T) {
 		{"reviewer", "strict", []string{"unknown option"}},
 		{"reviewer", "fragile", []string{"cut diff"}},
 		{"reviewer", "slow", []string{"ready"}},
+		{"reviewer", "unhurried", nil},
 		{"arbiter", "good", nil},
 		{"arbiter", "first", []string{"ready"}},
 		{"arbiter", "verbose", []string{"ready"}},
@@ -59,6 +60,8 @@ func TestSuite(t *testing.T) {
 		{"provider", "whole", []string{"parse statelessly"}},
 		{"provider", "eager", []string{"parse nothing"}},
 		{"provider", "silent", []string{"message"}},
+		{"provider", "boastful", []string{"gate"}},
+		{"provider", "gated", nil},
 		{"model", "good", nil},
 		{"model", "no key", nil},
 		{"model", "endless", []string{"ready"}},
@@ -105,6 +108,14 @@ func TestSuite(t *testing.T) {
 			}
 			if OK(results) != (len(tc.fails) == 0) {
 				t.Errorf("OK: %v", OK(results))
+			}
+			says := map[string]string{
+				"slow":      "failed: ready: no answer within 5s: context deadline exceeded: nothing was asked of coven's services meanwhile",
+				"unhurried": "skipped: many calls: it answers; a call takes",
+				"boastful":  "failed: gate: it says that every tool call passes the gate, and its command does not have the",
+			}[tc.manner]
+			if !strings.Contains(text, says) {
+				t.Errorf("it does not say %q", says)
 			}
 			t.Log(strings.TrimSpace(text))
 		})

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -152,8 +153,10 @@ func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host serv
 		if c.Truncated != "" {
 			os.Exit(3)
 		}
-	case "slow":
+	case "slow": // it waits for services, and never connects
 		select {}
+	case "unhurried":
+		<-time.After(300 * time.Millisecond)
 	}
 	_ = host.Log(ctx, "looked at "+c.Task.ID)
 	return review, nil
@@ -193,6 +196,11 @@ func (p *wrongProvider) Command(_ context.Context, req provider.Request) (provid
 		cmd.Argv, cmd.Account = nil, ""
 	case "forgetful":
 		cmd.Argv = cmd.Argv[:1]
+	case "boastful": // it says so, and asks nobody
+		cmd.Gated = true
+	case "gated":
+		cmd.Gated, cmd.Env = true, req.Gate.Env
+		cmd.Argv = append(append(cmd.Argv, req.Gate.Argv...), req.GateTool)
 	}
 	return cmd, nil
 }

@@ -10,7 +10,6 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,19 +18,23 @@ import (
 	"github.com/coven-run/coven/plugins/fault"
 )
 
-// ErrNoMessages is what Message returns when the CLI cannot be told anything while
-// it works.
-var ErrNoMessages = errors.New("its agent CLI takes no messages while it works")
+// ErrNoMessages is fault.ErrUnsupported, in words.
+//
+// Deprecated: return fault.ErrUnsupported.
+var ErrNoMessages = fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
 
 // Provider knows one agent CLI.
 type Provider interface {
-	// Command says how to start the CLI for one run of an agent.
+	// Command says how to start the CLI for one run of an agent. For a CLI that
+	// cannot resume a conversation it returns fault.ErrUnsupported when
+	// Request.Resume is set: coven then starts a new one in the same worktree.
 	Command(ctx context.Context, req Request) (Command, error)
 	// Parse turns whole lines of the CLI's output, each with its newline, into
 	// events. Lines that say nothing give no event; no line is an error.
 	Parse(ctx context.Context, lines []byte) ([]Event, error)
 	// Message turns what a person says into bytes for the CLI's standard input.
-	// The CLI must say Heard of each message, or the provider gives an error.
+	// The CLI must say Heard of each message. A provider whose CLI cannot be told
+	// anything while it works returns fault.ErrUnsupported.
 	Message(ctx context.Context, message Message) ([]byte, error)
 }
 
@@ -89,14 +92,17 @@ type Server struct {
 
 // Command is how to start the CLI.
 type Command struct {
-	Argv    []string // Argv[0] is looked up on PATH
-	Env     []string // KEY=VALUE, set for the CLI
-	Pass    []string // names handed on from the user's environment; a trailing * stands for any ending
-	Input   []byte   // the first bytes on its standard input
-	Once    bool     // its input ends with Input: the CLI waits for that, and is told nothing more
-	Files   []File   // written before the start, readable by the user only
-	Gated   bool     // every tool call of this command line passes the gate
-	Account string   // what rate limits and cost belong to: anthropic, openai, local
+	Argv  []string // Argv[0] is looked up on PATH
+	Env   []string // KEY=VALUE, set for the CLI
+	Pass  []string // names handed on from the user's environment; a trailing * stands for any ending
+	Input []byte   // the first bytes on its standard input
+	Once  bool     // its input ends with Input: the CLI waits for that, and is told nothing more
+	Files []File   // written before the start, readable by the user only
+	Gated bool     // every tool call of this command line passes the gate
+	// ReadOnly says that the CLI, started so, can change nothing. Agents that review
+	// need it of a command that is not gated.
+	ReadOnly bool
+	Account  string // what rate limits and cost belong to: anthropic, openai, local
 	// Partial is how those lines of the output begin that are pieces of what comes
 	// whole later: the record of the run leaves them out. Empty: there are none.
 	Partial string

@@ -30,6 +30,8 @@ func main() {
 	switch {
 	case judges[strings.TrimPrefix(name, "coven-arbiter-")] != nil:
 		plugins.Serve(plugins.Arbiter(judges[strings.TrimPrefix(name, "coven-arbiter-")]))
+	case drives[strings.TrimPrefix(name, "coven-provider-")] != nil:
+		plugins.Serve(plugins.Provider(drives[strings.TrimPrefix(name, "coven-provider-")]))
 	case name == "coven-model-quits":
 		plugins.Serve(plugins.Model(quitter{}))
 	case greet(beast):

@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -60,17 +61,18 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 		argv = append(argv, "resume", req.Conversation)
 	}
 	return provider.Command{
-		Argv:    append(argv, "-"),
-		Pass:    []string{"OPENAI_API_KEY", "OPENAI_ORGANIZATION", "CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"},
-		Input:   provider.WithSystem(req),
-		Once:    true,
-		Account: provider.OpenAIAccount(base),
+		Argv:     append(argv, "-"),
+		Pass:     []string{"OPENAI_API_KEY", "OPENAI_ORGANIZATION", "CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"},
+		Input:    provider.WithSystem(req),
+		Once:     true,
+		ReadOnly: req.ReadOnly(),
+		Account:  provider.OpenAIAccount(base),
 	}, nil
 }
 
 // Message implements provider.Provider: the CLI takes none.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, provider.ErrNoMessages
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
 }
 
 // server is another server in the CLI's configuration. JSON's strings are TOML's.

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -55,11 +56,12 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 		argv = append(argv, "--model", req.Model)
 	}
 	return provider.Command{
-		Argv:    argv,
-		Env:     []string{unattended},
-		Pass:    []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME", "QWEN_RUNTIME_DIR"},
-		Input:   append(input, '\n'),
-		Account: provider.OpenAIAccount(p.Getenv("OPENAI_BASE_URL")),
+		Argv:     argv,
+		Env:      []string{unattended},
+		Pass:     []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME", "QWEN_RUNTIME_DIR"},
+		Input:    append(input, '\n'),
+		ReadOnly: req.ReadOnly(),
+		Account:  provider.OpenAIAccount(p.Getenv("OPENAI_BASE_URL")),
 	}, nil
 }
 
@@ -70,5 +72,5 @@ const unattended = "QWEN_CODE_UNATTENDED_RETRY=1"
 
 // Message implements provider.Provider: the CLI takes none.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, provider.ErrNoMessages
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
 }

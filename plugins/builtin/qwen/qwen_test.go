@@ -110,7 +110,7 @@ func TestAccount(t *testing.T) {
 }
 
 func TestNoMessages(t *testing.T) {
-	if _, err := driver.Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, provider.ErrNoMessages) {
+	if _, err := driver.Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (s *providerServer) Command(ctx context.Context, in *pluginv1.CommandReques
 	}
 	return &pluginv1.CommandResponse{
 		Argv: out.Argv, Env: out.Env, Pass: out.Pass, Input: out.Input,
-		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once,
+		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once, ReadOnly: out.ReadOnly,
 	}, nil
 }
 
@@ -109,7 +109,7 @@ func (c *providerClient) Command(ctx context.Context, req provider.Request) (pro
 	}
 	return provider.Command{
 		Argv: out.GetArgv(), Env: out.GetEnv(), Pass: out.GetPass(), Input: out.GetInput(),
-		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(),
+		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(), ReadOnly: out.GetReadOnly(),
 	}, nil
 }
 

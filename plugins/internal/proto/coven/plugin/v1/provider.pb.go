@@ -195,15 +195,16 @@ func (x *Server) GetEnv() []string {
 
 type CommandResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`       // argv[0] is looked up on PATH
-	Env           []string               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`         // KEY=VALUE, set for the CLI
-	Pass          []string               `protobuf:"bytes,3,rep,name=pass,proto3" json:"pass,omitempty"`       // names of variables handed on from the user's environment; a trailing * stands for any ending
-	Input         []byte                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`     // the first bytes on its standard input
-	Files         []*File                `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`     // written, readable by the user only, before the start
-	Gated         bool                   `protobuf:"varint,6,opt,name=gated,proto3" json:"gated,omitempty"`    // every tool call of this command line passes the gate
-	Account       string                 `protobuf:"bytes,7,opt,name=account,proto3" json:"account,omitempty"` // what rate limits and cost belong to
-	Once          bool                   `protobuf:"varint,9,opt,name=once,proto3" json:"once,omitempty"`      // its input ends with input: the CLI waits for that, and is told nothing more
-	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"` // lines of output that begin so are pieces of what comes whole later; empty: none
+	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`                           // argv[0] is looked up on PATH
+	Env           []string               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`                             // KEY=VALUE, set for the CLI
+	Pass          []string               `protobuf:"bytes,3,rep,name=pass,proto3" json:"pass,omitempty"`                           // names of variables handed on from the user's environment; a trailing * stands for any ending
+	Input         []byte                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`                         // the first bytes on its standard input
+	Files         []*File                `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`                         // written, readable by the user only, before the start
+	Gated         bool                   `protobuf:"varint,6,opt,name=gated,proto3" json:"gated,omitempty"`                        // every tool call of this command line passes the gate
+	Account       string                 `protobuf:"bytes,7,opt,name=account,proto3" json:"account,omitempty"`                     // what rate limits and cost belong to
+	ReadOnly      bool                   `protobuf:"varint,10,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // the CLI, started so, can change nothing
+	Once          bool                   `protobuf:"varint,9,opt,name=once,proto3" json:"once,omitempty"`                          // its input ends with input: the CLI waits for that, and is told nothing more
+	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"`                     // lines of output that begin so are pieces of what comes whole later; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,6 +286,13 @@ func (x *CommandResponse) GetAccount() string {
 		return x.Account
 	}
 	return ""
+}
+
+func (x *CommandResponse) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
 }
 
 func (x *CommandResponse) GetOnce() bool {
@@ -1451,7 +1459,7 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x06Server\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\tR\x03env\"\xec\x01\n" +
+	"\x03env\x18\x03 \x03(\tR\x03env\"\x89\x02\n" +
 	"\x0fCommandResponse\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x10\n" +
 	"\x03env\x18\x02 \x03(\tR\x03env\x12\x12\n" +
@@ -1459,7 +1467,9 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05input\x18\x04 \x01(\fR\x05input\x12+\n" +
 	"\x05files\x18\x05 \x03(\v2\x15.coven.plugin.v1.FileR\x05files\x12\x14\n" +
 	"\x05gated\x18\x06 \x01(\bR\x05gated\x12\x18\n" +
-	"\aaccount\x18\a \x01(\tR\aaccount\x12\x12\n" +
+	"\aaccount\x18\a \x01(\tR\aaccount\x12\x1b\n" +
+	"\tread_only\x18\n" +
+	" \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04once\x18\t \x01(\bR\x04once\x12\x18\n" +
 	"\apartial\x18\b \x01(\tR\apartial\"4\n" +
 	"\x04File\x12\x12\n" +

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// drives are the providers: each drives a shell that runs the code blocks of the
+// task.
+var drives = map[string]provider.Provider{
+	// The liar says that its calls pass the gate, and asks nobody.
+	"liar": driver{gated: true, shown: true},
+	// The sneak says so, too, and shows no call.
+	"sneak": driver{gated: true},
+	// The goldfish says what it is, and remembers no conversation.
+	"goldfish": driver{shown: true},
+}
+
+type driver struct{ gated, shown bool }
+
+// agent prints a line for each thing it does. A command that is called hold waits
+// for the file "go".
+const agent = `echo started; sed -n '/^` + "```" + `sh$/,/^` + "```" + `$/p' | sed '/^` + "```" + `/d' >.commands
+cp .commands seen
+while read -r line; do echo "call $line"; [ "$line" = hold ] && { while [ ! -e go ]; do sleep 0.05; done; continue; }; eval "$line"; done <.commands
+rm -f .commands; echo end`
+
+// Command implements provider.Provider.
+func (d driver) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+	if req.Resume {
+		return provider.Command{}, fmt.Errorf("a goldfish remembers nothing: %w", fault.ErrUnsupported)
+	}
+	return provider.Command{Argv: []string{"sh", "-c", agent}, Input: []byte(req.Prompt + "\n"), Once: true, Gated: d.gated, Account: "local"}, nil
+}
+
+// Message implements provider.Provider.
+func (driver) Message(context.Context, provider.Message) ([]byte, error) {
+	return nil, fmt.Errorf("it does not listen: %w", fault.ErrUnsupported)
+}
+
+// Parse implements provider.Provider.
+func (d driver) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
+	var events []provider.Event
+	for line := range bytes.Lines(lines) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		switch {
+		case word == "started":
+			events = append(events, provider.Started{Conversation: "none"})
+		case word == "call" && d.shown:
+			input, err := json.Marshal(map[string]string{"command": rest})
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, provider.ToolCall{ID: rest, Name: "sh", Input: input})
+		case word == "end":
+			events = append(events, provider.Result{OK: true, Text: "Done.", Turns: 1})
+		}
+	}
+	return events, nil
+}
