@@ -17,7 +17,7 @@ type late struct {
 func (l late) Command(context.Context, provider.Request) (provider.Command, error) {
 	close(l.asked)
 	<-l.let
-	return provider.Command{Account: "late"}, nil
+	return provider.Command{Account: "late", Gated: true}, nil
 }
 
 // Nobody waits for a plugin of somebody else's.
