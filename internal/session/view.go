@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/ledger"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -50,7 +51,8 @@ type View struct {
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
-	Rounds   []Round          `json:"rounds,omitempty"` // of review by plugins
+	Rounds   []Round          `json:"rounds,omitempty"`        // of review by plugins
+	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings: not fixed, not accepted by a person
 	ClaimOid string           `json:"-"`
 	Landed   event.Landing    `json:"landed,omitzero"`
 	Warnings []string         `json:"warnings,omitempty"`
@@ -162,6 +164,7 @@ type folder struct {
 	last  time.Time // of the events that are taken in
 	seen  int       // how many those are
 	book  *ledger.Ledger
+	found findings.Log
 }
 
 func newFolder() *folder {
@@ -175,10 +178,14 @@ func (f *folder) fold(events []event.Event) (View, error) {
 		if err := f.view.take(e); err != nil {
 			return f.view, err
 		}
+		if err := f.found.Take(e); err != nil {
+			return f.view, err
+		}
 		f.clock(e)
 		f.seen++
 	}
 	v := f.view
+	v.Open = f.found.Open()
 	if !f.since.IsZero() {
 		v.Active += v.Updated.Sub(f.since)
 	}
