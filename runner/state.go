@@ -183,6 +183,12 @@ func (s *State) skipped(name, output string) {
 	}
 }
 
+// ran reports whether a step ran when its turn came last.
+func (s *State) ran(name string) bool {
+	value, _ := s.steps[name].(map[string]any)
+	return value["skipped"] == false
+}
+
 // view is a result as templates see it.
 func view(r Result, skipped bool) map[string]any {
 	outputs := r.Outputs
