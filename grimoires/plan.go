@@ -31,9 +31,13 @@ const (
 	// PlanChecksLastFix is the version since which a loop evaluates its exit condition
 	// once more after its last fix.
 	PlanChecksLastFix = 1
+	// PlanNamesOfOriginal is the version since which templates know what the
+	// documentation of the original Coven names: the status of a step, the steps
+	// before a loop in loop_entry, optional names in prompts.
+	PlanNamesOfOriginal = 1
 	// PlanVersion is that of the plans that this coven freezes, and the newest that it
 	// can play.
-	PlanVersion = PlanChecksLastFix
+	PlanVersion = 1
 )
 
 // VersionError says that a plan is of a newer version than this coven knows.
@@ -116,10 +120,12 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 		}
 		file, text = found.file(), found.Text
 	}
-	return tmpl.Prompt(file, text, data, func(name string) (string, string, bool) {
+	lookup := func(name string) (string, string, bool) {
 		found, ok := p.Prompts[name]
 		return found.file(), found.Text, ok
-	})
+	}
+	inputs, _ := data["input"].(map[string]any)
+	return tmpl.PromptWith(file, text, data, lookup, tmpl.PromptOptions{Inputs: inputs, Strict: p.V < PlanNamesOfOriginal})
 }
 
 // prompt finds a prompt of the plan; the name may end in .md.
