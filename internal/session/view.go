@@ -57,6 +57,12 @@ type View struct {
 	Landed   event.Landing    `json:"landed,omitzero"`
 	Warnings []string         `json:"warnings,omitempty"`
 
+	// FailedAt is the step that ended the session, and FailedWhy why it did, also after
+	// the session was cancelled or rejected. Empty: no step has failed since it was
+	// resumed last.
+	FailedAt  string `json:"-"`
+	FailedWhy string `json:"-"`
+
 	// Crashed says that the process that ran the session is gone, and nobody
 	// had stopped it.
 	Crashed bool `json:"crashed,omitempty"`
@@ -229,6 +235,7 @@ func (v *View) take(e event.Event) error {
 		v.Holder, v.Since = r.Holder, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
+		v.FailedAt, v.FailedWhy = "", ""
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
@@ -251,6 +258,9 @@ func (v *View) end(e event.Event) error {
 	v.Status, v.Reason = strings.TrimPrefix(string(e.Type), "session."), ""
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	v.Until, v.Parked = time.Time{}, nil
+	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {
+		v.FailedAt, v.FailedWhy = d.Step, d.Reason
+	}
 	if d.Summary != "" {
 		v.Summary = d.Summary
 	}
