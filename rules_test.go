@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"internal/fakeapi":    {},
 	"internal/fakebd":     {},
 	"internal/fakeclaude": {},
-	"internal/findings":    {"internal/event", "plugins/reviewer"},
+	"internal/findings":   {"internal/event", "plugins/reviewer"},
 	"internal/gate":       {"internal/event", "internal/permission"},
 	"internal/ledger":     {"internal/budget", "internal/event"},
 	"internal/mcp":        {"internal/gate"},
