@@ -20,14 +20,14 @@ const module = "github.com/coven-run/coven/"
 // tests left out. A new package fails until its row is here.
 var imports = map[string][]string{
 	"cmd/coven": {
-		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event",
+		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event", "internal/findings",
 		"internal/gate", "internal/mcp", "internal/permission", "internal/plain",
 		"internal/process", "runner/rehearsal", "internal/registry", "internal/schema", "internal/scratch", "internal/screen", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
 		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/ledger",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/crash", "internal/event", "internal/findings", "internal/ledger",
 		"internal/tmpl", "plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services",
 	},
 	"runner/rehearsal": {
@@ -65,10 +65,11 @@ var imports = map[string][]string{
 	"internal/clock":      {},
 	"internal/config":     {"internal/budget", "internal/plain", "internal/schema", "internal/trust", "internal/yamldoc", "internal/suggest"},
 	"internal/crash":      {},
-	"internal/event":      {"internal/budget", "internal/crash", "plugins/arbiter"},
+	"internal/event":      {"internal/budget", "internal/crash", "plugins/arbiter", "plugins/reviewer"},
 	"internal/fakeapi":    {},
 	"internal/fakebd":     {},
 	"internal/fakeclaude": {},
+	"internal/findings":   {"internal/event", "plugins/reviewer"},
 	"internal/gate":       {"internal/event", "internal/permission"},
 	"internal/ledger":     {"internal/budget", "internal/event"},
 	"internal/mcp":        {"internal/gate"},
@@ -79,7 +80,7 @@ var imports = map[string][]string{
 	"internal/schema":     {},
 	"internal/scratch":    {},
 	"internal/screen":     {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":    {"internal/budget", "internal/crash", "internal/event", "internal/ledger", "plugins/provider"},
+	"internal/session":    {"internal/budget", "internal/crash", "internal/event", "internal/findings", "internal/ledger", "plugins/provider"},
 	"internal/secret":     {"internal/plain", "internal/schema", "internal/suggest", "internal/yamldoc"},
 	"internal/suggest":    {},
 	"internal/task":       {"internal/crash"},

@@ -40,7 +40,7 @@ func TestOriginalStyle(t *testing.T) {
 			spells++
 		}
 	}
-	if spells != 7 {
+	if spells != 9 {
 		t.Errorf("%d spells were looked at", spells)
 	}
 }

@@ -12,6 +12,7 @@ import (
 // Plan is all that a session needs of grimoires, prompts, configuration and
 // tracker, frozen when it begins. Edits made later do not touch it.
 type Plan struct {
+	V        int // which version of coven's rules it is played by; see PlanVersion
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt // all that steps use, included ones too
 	Checks   []string          // what must pass before the change lands, in order
@@ -21,6 +22,29 @@ type Plan struct {
 	Target   string // full ref: refs/heads/main
 	Task     Task
 	Attempt  string // what the prior session of the task came to; empty: there is none
+}
+
+// The versions of plans. A session is played by the rules of its plan's version, so
+// that resuming it takes the way that is on record. Plans that were frozen before
+// there were versions have none: 0.
+const (
+	// PlanChecksLastFix is the version since which a loop evaluates its exit condition
+	// once more after its last fix.
+	PlanChecksLastFix = 1
+	// PlanNamesOfOriginal is the version since which templates know what the
+	// documentation of the original Coven names: the status of a step, the steps
+	// before a loop in loop_entry, optional names in prompts.
+	PlanNamesOfOriginal = 1
+	// PlanVersion is that of the plans that this coven freezes, and the newest that it
+	// can play.
+	PlanVersion = 1
+)
+
+// VersionError says that a plan is of a newer version than this coven knows.
+type VersionError struct{ V int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("its plan has version %d, and this coven knows versions up to %d: a newer coven began it; resume it with that one", e.V, PlanVersion)
 }
 
 // Proves reports whether a command is a check: one that must pass on the very tree
@@ -64,7 +88,7 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
+	return &Plan{V: PlanVersion, Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
 }
 
 // rawUses says where commands opt out of quoting.
@@ -96,10 +120,12 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 		}
 		file, text = found.file(), found.Text
 	}
-	return tmpl.Prompt(file, text, data, func(name string) (string, string, bool) {
+	lookup := func(name string) (string, string, bool) {
 		found, ok := p.Prompts[name]
 		return found.file(), found.Text, ok
-	})
+	}
+	inputs, _ := data["input"].(map[string]any)
+	return tmpl.PromptWith(file, text, data, lookup, tmpl.PromptOptions{Inputs: inputs, Strict: p.V < PlanNamesOfOriginal})
 }
 
 // prompt finds a prompt of the plan; the name may end in .md.

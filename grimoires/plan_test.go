@@ -1,6 +1,8 @@
 package grimoires
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -126,6 +128,26 @@ func TestReadPlanErrors(t *testing.T) {
 	}
 	if _, err := ReadPlan(nil); err == nil {
 		t.Error("an empty plan was read")
+	}
+}
+
+func TestPlanVersions(t *testing.T) {
+	data, err := samplePlan(t).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := fmt.Sprintf("\nv: %d\n", PlanVersion)
+	if !strings.Contains(string(data), current) {
+		t.Fatalf("the plan has no version:\n%s", data)
+	}
+	old, err := ReadPlan([]byte(strings.Replace(string(data), current, "\n", 1)))
+	if err != nil || old.V != 0 {
+		t.Errorf("a plan without a version: %+v, %v", old, err)
+	}
+	newer := fmt.Sprintf("\nv: %d\ninvented: later\n", PlanVersion+1)
+	_, err = ReadPlan([]byte(strings.Replace(string(data), current, newer, 1)))
+	if refused := (*VersionError)(nil); !errors.As(err, &refused) || refused.V != PlanVersion+1 {
+		t.Errorf("a plan of a newer coven: %v", err)
 	}
 }
 

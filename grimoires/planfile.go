@@ -13,6 +13,7 @@ import (
 
 // planFile is a plan as plan.yaml has it.
 type planFile struct {
+	V        int                   `yaml:"v,omitempty"`
 	Source   written               `yaml:"source"`
 	Model    written               `yaml:"model"`
 	Provider written               `yaml:"provider"`
@@ -127,6 +128,7 @@ func (p *Plan) Marshal() ([]byte, error) {
 func (p *Plan) file() planFile {
 	t := p.Task
 	file := planFile{
+		V:      p.V,
 		Source: written(p.Grimoire.Source), Model: written(p.Model), Provider: written(p.Provider), Target: written(p.Target),
 		Checks: list(p.Checks), Raw: list(p.Raw), Attempt: written(p.Attempt),
 		Task: taskFile{

@@ -1,12 +1,17 @@
 package grimoires
 
-import "github.com/coven-run/coven/internal/yamldoc"
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/yamldoc"
+)
 
 // planName is what errors call a frozen plan.
 const planName = "plan.yaml"
 
 // planKeys is what is read of a plan.
 type planKeys struct {
+	V        int                   `yaml:"v"`
 	Source   string                `yaml:"source"`
 	Model    string                `yaml:"model"`
 	Provider string                `yaml:"provider"`
@@ -19,11 +24,14 @@ type planKeys struct {
 	Prompts  map[string]promptFile `yaml:"prompts"`
 }
 
-// ReadPlan reads what Marshal wrote. The error is a yamldoc.Errors.
+// ReadPlan reads what Marshal wrote. The error is a yamldoc.Errors or a *VersionError.
 func ReadPlan(data []byte) (*Plan, error) {
 	doc, err := yamldoc.Parse(planName, data)
 	if err != nil {
 		return nil, err
+	}
+	if v := versionOf(data); v > PlanVersion {
+		return nil, &VersionError{v}
 	}
 	var keys planKeys
 	doc.Decode(&keys)
@@ -32,7 +40,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	g := r.grimoire(keys.Grimoire)
 	g.Source = keys.Source
 	p := &Plan{
-		Grimoire: g, Prompts: map[string]Prompt{}, Checks: texts(keys.Checks), Raw: texts(keys.Raw), Model: keys.Model,
+		V: keys.V, Grimoire: g, Prompts: map[string]Prompt{}, Checks: texts(keys.Checks), Raw: texts(keys.Raw), Model: keys.Model,
 		Provider: keys.Provider, Target: keys.Target, Attempt: keys.Attempt,
 		Task: Task{
 			ID: string(t.ID), Title: string(t.Title), Description: string(t.Description), Acceptance: string(t.Acceptance),
@@ -48,6 +56,16 @@ func ReadPlan(data []byte) (*Plan, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// versionOf is the version of a plan. It is read before the rest: a newer plan may
+// have keys that this coven does not know.
+func versionOf(data []byte) int {
+	var head struct {
+		V int `yaml:"v"`
+	}
+	_ = yaml.Unmarshal(data, &head) // whatever is wrong with it, reading the rest says so
+	return head.V
 }
 
 // demand records prompts that steps name and the plan does not have.

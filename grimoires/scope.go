@@ -47,7 +47,7 @@ func (s shape) set(k kind, names ...string) shape {
 
 // result is the shape of what a step gave.
 func result() shape {
-	s := leaves("output", "summary", "error", "commit", "success", "failed", "skipped")
+	s := leaves("output", "summary", "error", "commit", "status", "success", "failed", "skipped")
 	s.keys["outputs"] = shape{open: true}
 	return s.set(numberKind, "exit_code").set(listKind, "files")
 }
@@ -131,10 +131,19 @@ func (s *scope) shape(step string, inputs []string) shape {
 			data.keys[output] = named
 		}
 	}
-	for _, loop := range s.steps[step].loops {
+	loops := s.steps[step].loops
+	for _, loop := range loops {
 		data.keys[loop] = counters()
 	}
+	for _, input := range inputs {
+		if _, known := data.keys[input]; !known {
+			data.keys[input] = shape{}
+		}
+	}
 	maps.Copy(data.keys, reserved())
+	if len(loops) > 0 {
+		data.keys["loop_entry"] = s.entry(loops[len(loops)-1])
+	}
 	delete(data.keys, tmpl.Parent) // only included prompts have one
 	delete(data.keys, secrets)     // only commands and variables have them
 	data.keys["steps"], data.keys["input"] = steps, leaves(inputs...)
@@ -142,6 +151,19 @@ func (s *scope) shape(step string, inputs []string) shape {
 		data.keys["steps"], data.keys["input"] = shape{open: true}, shape{open: true}
 	}
 	return data
+}
+
+// entry is the shape of loop_entry in a loop: the result of the step before it, and
+// the steps that can have ended by then.
+func (s *scope) entry(loop string) shape {
+	entry := shape{keys: map[string]shape{}}
+	for name := range s.steps {
+		if s.before(name, loop) && !slices.Contains(s.steps[name].loops, loop) {
+			entry.keys[name] = result()
+		}
+	}
+	maps.Copy(entry.keys, result().keys)
+	return entry
 }
 
 // included is the data of a prompt that another one includes, which has data.
@@ -254,11 +276,22 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
 		index, msg, hint := s.find(data, step, ref.Path)
+		if ref.Tested && index == 0 && s.maybe(data, ref.Path[0]) {
+			continue
+		}
 		if msg != "" {
 			all = append(all, fault{ref.Line, columnOf(ref, index), msg, hint})
 		}
 	}
 	return all
+}
+
+// maybe reports whether a name that a prompt asks for may be one that is not there,
+// rather than one that is misspelt or not there yet.
+func (s *scope) maybe(data shape, name string) bool {
+	_, isStep := s.steps[name]
+	_, isReserved := reserved()[name]
+	return !isStep && !isReserved && !suggest.Misspelt(name, slices.Collect(maps.Keys(data.keys)))
 }
 
 // columnOf is where a part of a path stands.

@@ -81,7 +81,8 @@ func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
 	case spec.Merge != nil:
 		return mergeStep{spec.Name, *spec.Merge, plan}
 	default:
-		return loop{spec.Name, buildAll(plan, spec.Loop.Steps), spec.Loop.MaxIterations, spec.Loop.OnMaxIterations}
+		body := spec.Loop.Steps
+		return loop{spec.Name, buildAll(plan, body), spec.Loop.MaxIterations, spec.Loop.OnMaxIterations, checkOf(plan, body)}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -11,7 +12,7 @@ import (
 // The ErrorTypes of a review that found what must not land, and of plugins that
 // could not judge.
 const (
-	FindingsType = "findings"
+	FindingsType = findings.ErrorType
 	PluginType   = "plugin"
 )
 

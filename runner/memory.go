@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -42,8 +44,26 @@ func begunAt(events []event.Event, path string) int64 {
 	return 0
 }
 
-// meant says whether a path is the one that is named, or below it when that ends
-// in a slash: an iteration of a loop.
+// iteration splits the name of an iteration of a loop: "a[1]/b[3]/" is the third of
+// "a[1]/b".
+var iteration = regexp.MustCompile(`^(.*)\[(\d+)\]/$`)
+
+// meant reports whether a path is the named one. A name that ends in a slash is an
+// iteration of a loop: it means all below it, and the iterations after it.
 func meant(named, path string) bool {
-	return path == named || strings.HasSuffix(named, "/") && strings.HasPrefix(path, named)
+	if path == named || strings.HasSuffix(named, "/") && strings.HasPrefix(path, named) {
+		return true
+	}
+	of := iteration.FindStringSubmatch(named)
+	if of == nil {
+		return false
+	}
+	rest, ok := strings.CutPrefix(path, of[1]+"[")
+	number, _, closed := strings.Cut(rest, "]/")
+	if !ok || !closed {
+		return false
+	}
+	first, _ := strconv.Atoi(of[2])
+	n, err := strconv.Atoi(number)
+	return err == nil && n > first
 }

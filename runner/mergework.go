@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 )
 
 // lander brings the task branch and its target together.
@@ -211,19 +212,24 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 }
 
 // approval returns nil when the candidate is approved, or does not need to be;
-// otherwise it asks and waits. What reviewers have not seen as it is always needs a
-// person. message is what the change lands with.
+// otherwise it asks and waits. What reviewers have not seen as it is, and what has
+// open error findings, always needs a person. message is what the change lands with.
 func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
+	open, err := findings.Open(w.Journal.Events())
+	if err != nil {
+		return err
+	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !w.becomes(tree, candidate.Tree) })
-	if !c.Merge.RequireReview && !unseen {
+	byPerson := unseen || len(open) > 0
+	if !c.Merge.RequireReview && !byPerson {
 		return nil
 	}
 	asked, approved := w.askedAbout(c.Path, candidate)
-	if approved {
+	if approved && len(open) == 0 {
 		return nil
 	}
 	question := event.Review{Patch: candidate.Patch, Tree: candidate.Tree}
-	if w.Approve != "" && !unseen {
+	if w.Approve != "" && !byPerson {
 		question.Approved, question.By = true, w.Approve
 		return w.emit(event.ReviewAnswered, c.Path, question)
 	}
@@ -233,11 +239,24 @@ func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
 			return err
 		}
 	}
-	detail := "the change is ready and waits for a person's approval"
+	return reviewWait(open, unseen)
+}
+
+// reviewWait says why a change waits for a person's approval, and what to look at.
+func reviewWait(open []event.Finding, unseen bool) *Wait {
+	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
+	w := &Wait{Reason: "review", Detail: "the change is ready and waits for a person's approval", Next: "approve"}
 	if unseen {
-		detail = "the change is not what the reviewers saw: it waits for a person's approval"
+		w.Detail = changed
 	}
-	return &Wait{Reason: "review", Detail: detail, Next: "approve"}
+	if len(open) == 0 {
+		return w
+	}
+	w.Detail, w.Next = findings.Summary(open), "review"
+	if unseen {
+		w.Detail = changed + "; " + w.Detail
+	}
+	return w
 }
 
 // becomes says whether a tree is another one, but for what git alone has brought

@@ -130,6 +130,7 @@ func TestReplayAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
+		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
 		want, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(whole, first), p))

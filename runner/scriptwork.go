@@ -21,6 +21,9 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 			return Result{}, err
 		}
 	}
+	if text := tooLong(c.Script); text != "" {
+		return Result{Error: text, ErrorType: "too_long"}, nil
+	}
 	transcript, _, err := w.Logs.Open(c.Path)
 	if err != nil {
 		return Result{}, err
@@ -46,6 +49,25 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 		return w.unfinished(ctx, result)
 	}
 	return w.committed(ctx, c, b, result, "")
+}
+
+// maxArgument is how long an argument or a variable of a program may be: Linux allows
+// 128 KiB, with the byte that ends it.
+const maxArgument = 128<<10 - 1
+
+// tooLong says that a script cannot be run because of its length; empty: it can.
+func tooLong(s *ScriptInput) string {
+	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
+	if n := len(s.Command); n > maxArgument {
+		return fmt.Sprintf(advice, "the command", n>>10)
+	}
+	for _, variable := range s.Env {
+		if n := len(variable); n > maxArgument {
+			name, _, _ := strings.Cut(variable, "=")
+			return fmt.Sprintf(advice, "the variable "+name, n>>10)
+		}
+	}
+	return ""
 }
 
 // settings is what makes a script's run differ from that of the same command

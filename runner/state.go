@@ -19,6 +19,7 @@ type State struct {
 	Seen func(step string, way Way, path string)
 
 	leaves  Leaves
+	v       int // of the plan
 	task    map[string]any
 	prior   string // summary of the session before
 	secrets map[string]any
@@ -31,7 +32,7 @@ type State struct {
 	steps    map[string]any
 	outputs  map[string]any
 	previous map[string]any
-	entry    map[string]any
+	entry    any
 
 	files    []string
 	commits  []string
@@ -45,7 +46,7 @@ type State struct {
 // enter begins a loop: next is called before each iteration, leave after the last.
 func (s *State) enter(name string, most int) (next func(n int), leave func()) {
 	outer, entry, attempt, path := s.at, s.entry, s.attempt, s.name(name)
-	s.entry, s.attempt = s.previous, 1
+	s.entry, s.attempt = s.snapshot(), 1
 	s.loops = append(s.loops, loopState{name: name, max: most})
 	next = func(n int) {
 		s.at = outer.iteration(path, n)
@@ -68,10 +69,12 @@ type loopState struct {
 // not run have defined values, those of a step that was skipped.
 func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 	s := &State{
-		leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
-		steps: map[string]any{}, outputs: map[string]any{}, previous: nothing(), entry: nothing(), attempt: 1,
+		leaves: leaves, v: plan.V, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
+		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
+	s.previous = s.nothing()
+	s.entry = s.previous
 	for _, name := range plan.Grimoire.Secrets() {
 		s.secrets[name] = tmpl.Secret{Name: name}
 	}
@@ -115,7 +118,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 
 // named lets later steps know the result of a step by its name.
 func (s *State) named(name, output string, r Result) {
-	value := view(r, false)
+	value := s.view(r, false)
 	s.steps[name] = value
 	s.previous = value
 	if output != "" {
@@ -176,31 +179,66 @@ func (s *State) proofs() []event.Receipt {
 // skipped gives a step that did not run its defined values. previous stays:
 // it is the step that ran just before.
 func (s *State) skipped(name, output string) {
-	value := view(Result{}, true)
+	value := s.view(Result{}, true)
 	s.steps[name] = value
 	if _, ok := s.outputs[output]; output != "" && !ok {
 		s.outputs[output] = tmpl.Output{Parts: value}
 	}
 }
 
+// ran reports whether a step ran when its turn came last.
+func (s *State) ran(name string) bool {
+	value, _ := s.steps[name].(map[string]any)
+	return value["skipped"] == false
+}
+
 // view is a result as templates see it.
-func view(r Result, skipped bool) map[string]any {
+func (s *State) view(r Result, skipped bool) map[string]any {
 	outputs := r.Outputs
 	if outputs == nil {
 		outputs = map[string]any{}
 	}
-	return map[string]any{
+	value := map[string]any{
 		"output": r.Output, "outputs": outputs, "summary": r.Summary, "error": r.Error,
 		"exit_code": r.ExitCode, "commit": r.Commit, "files": r.Files,
 		"success": r.OK, "failed": !r.OK && !skipped, "skipped": skipped,
 	}
+	if s.v >= grimoires.PlanNamesOfOriginal {
+		value["status"] = statusOf(r, skipped)
+	}
+	return value
+}
+
+// statusOf is the status of a step as templates see it.
+func statusOf(r Result, skipped bool) string {
+	switch {
+	case skipped:
+		return "skipped"
+	case r.OK:
+		return "success"
+	}
+	return "failed"
 }
 
 // nothing is what previous is before the first step.
-func nothing() map[string]any {
-	v := view(Result{}, true)
+func (s *State) nothing() map[string]any {
+	v := s.view(Result{}, true)
 	v["skipped"] = false
+	if s.v >= grimoires.PlanNamesOfOriginal {
+		v["status"] = ""
+	}
 	return v
+}
+
+// snapshot is what loop_entry is in a loop that begins now: the result of the step
+// before it, which also has the steps so far by their names.
+func (s *State) snapshot() any {
+	if s.v < grimoires.PlanNamesOfOriginal {
+		return s.previous
+	}
+	parts := maps.Clone(s.steps)
+	maps.Copy(parts, s.previous)
+	return tmpl.Output{Text: tmpl.JSON(s.previous), Parts: parts}
 }
 
 func str(v any) string {

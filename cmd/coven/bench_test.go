@@ -21,14 +21,14 @@ import (
 // agent CLI is the fake one.
 
 func BenchmarkLineOnScreen(b *testing.B) {
-	d := newDelay(b)
+	d := newDelay(b, b.N)
 	cmd := exec.CommandContext(b.Context(), "coven", "run", "-p", "Talk", "--auto-approve", "--grimoire", "none")
 	d.measure(b, cmd, nil)
 }
 
 // BenchmarkLineOnScreenFloor is the floor of BenchmarkLineOnScreen.
 func BenchmarkLineOnScreenFloor(b *testing.B) {
-	d := newDelay(b)
+	d := newDelay(b, b.N)
 	cmd := exec.CommandContext(b.Context(), "claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 	d.measure(b, cmd, strings.NewReader(`{"type":"user","message":{"role":"user","content":[{"type":"text","text":"Talk"}]}}`+"\n"))
 }
@@ -40,12 +40,12 @@ type delay struct {
 	env []string
 }
 
-func newDelay(b *testing.B) *delay {
+func newDelay(b testing.TB, lines int) *delay {
 	b.Helper()
 	d := &delay{dir: b.TempDir()}
 	repo := filepath.Join(d.dir, "repo")
 	var chunks []fakeapi.Chunk
-	for i := range b.N {
+	for i := range lines {
 		chunks = append(chunks, fakeapi.Chunk{Text: fmt.Sprintf("line %d.", i), Hold: fmt.Sprint(i)})
 	}
 	api, err := fakeapi.New(fakeapi.Scenario{Conversations: []fakeapi.Conversation{{Turns: []fakeapi.Turn{{Chunks: chunks}}}}})
@@ -70,8 +70,20 @@ func newDelay(b *testing.B) *delay {
 	return d
 }
 
-// measure lets one line go after another and times each.
+// measure times lines, one after another.
 func (d *delay) measure(b *testing.B, cmd *exec.Cmd, in io.Reader) {
+	b.Helper()
+	b.ResetTimer()
+	var all time.Duration
+	for _, took := range d.lines(b, cmd, in, b.N) {
+		all += took
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(all.Nanoseconds())/float64(b.N), "ns/op")
+}
+
+// lines lets one line go after another, and returns how long each took to come.
+func (d *delay) lines(b testing.TB, cmd *exec.Cmd, in io.Reader, n int) []time.Duration {
 	b.Helper()
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr = d.dir, d.env, in, os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -84,13 +96,11 @@ func (d *delay) measure(b *testing.B, cmd *exec.Cmd, in io.Reader) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	lines := bufio.NewReader(out)
-	b.ResetTimer()
-	for i := range b.N {
-		b.StopTimer()
+	var took []time.Duration
+	for i := range n {
 		if err := d.api.WaitHeld(ctx, fmt.Sprint(i)); err != nil {
 			b.Fatal(err)
 		}
-		b.StartTimer()
 		start := time.Now()
 		d.api.Release(fmt.Sprint(i))
 		for want := fmt.Sprintf("line %d.", i); ; {
@@ -102,12 +112,13 @@ func (d *delay) measure(b *testing.B, cmd *exec.Cmd, in io.Reader) {
 				break
 			}
 		}
+		took = append(took, time.Since(start))
 	}
-	b.StopTimer()
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		b.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		b.Fatal(err)
 	}
+	return took
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
 )
 
 func newGrimoiresValidate(a *app) *cobra.Command {
@@ -22,19 +24,19 @@ func newGrimoiresValidate(a *app) *cobra.Command {
 		Long: `Find what is wrong in workflows, prompts, and what chooses workflows, before a run
 does. Without arguments: everything of this repository, of yours, and what coven
 ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it need
-not be where coven looks for it. A plugin that is not there is a warning: it may be
+not be where coven looks for it, nor in a repository. A plugin that is not there is a warning: it may be
 there where the workflow runs.`,
 		Example: `  coven grimoires validate
   coven grimoires validate implement
   coven grimoires validate drafts/careful.yaml`,
 		ValidArgsFunction: a.completeValidate,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.open(cmd.Context())
+			h, err := a.openFor(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 			all, err := h.validate(args)
-			if err == nil {
+			if err == nil && h.repo != nil {
 				err = h.lookForPlugins(all)
 			}
 			if err != nil {
@@ -53,6 +55,22 @@ there where the workflow runs.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// openFor opens the repository. Outside of one, files can be validated all the same:
+// against the prompts of the user and those that coven ships.
+func (a *app) openFor(ctx context.Context, args []string) (*house, error) {
+	h, err := a.open(ctx)
+	if errors.Is(err, worktree.ErrNotRepository) && len(args) > 0 && !slices.ContainsFunc(args, isName) {
+		return &house{app: a, library: grimoires.NewLibrary("", a.userDir())}, nil
+	}
+	return h, err
+}
+
+// isName reports whether an argument of validate names a grimoire or a prompt, and
+// not a file.
+func isName(arg string) bool {
+	return filepath.Base(arg) == arg && !slices.Contains([]string{".yaml", ".yml", ".md"}, filepath.Ext(arg))
 }
 
 // validate looks at grimoires, prompts and files, or at all that there is.
@@ -76,7 +94,7 @@ func (h *house) validate(args []string) ([]grimoires.Checked, error) {
 }
 
 func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
-	if filepath.Base(arg) == arg && !slices.Contains([]string{".yaml", ".yml", ".md"}, filepath.Ext(arg)) {
+	if isName(arg) {
 		found, err := h.library.ValidateName(arg)
 		return found, unknownGrimoire(err)
 	}

@@ -80,10 +80,15 @@ func attemptText(v session.View) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Status: %s\n", v.Status)
+	reason := v.Detail
+	if why := oneLine(v.FailedWhy); why != "" && why != oneLine(v.Detail) { // and then a person dismissed it
+		reason = why + "; " + v.Detail
+	}
 	for _, part := range []struct{ name, text string }{
-		{"Failing step", v.Failing},
-		{"Reason", v.Detail},
+		{"Failing step", v.FailedAt},
+		{"Reason", reason},
 		{"Summary", v.Summary},
+		{"Landed as", v.Commit},
 	} {
 		if part.text != "" {
 			fmt.Fprintf(&b, "%s: %s\n", part.name, oneLine(part.text))

@@ -110,7 +110,7 @@ func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (ru
 	task := shellWord(v.Task)
 	switch {
 	case v.Status == session.Waiting && v.Reason == "review":
-		return runner.Ending{}, person("coven approve "+task, "task %s waits for a review", v.Task)
+		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:
 		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
 	case v.Status == session.Completed:

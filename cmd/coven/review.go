@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
@@ -50,7 +51,10 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 		}
 		switch answer {
 		case "a", "approve":
-			return decision{verdict: approved}, nil
+			accepted, err := d.acceptFindings(ctx, v)
+			if err != nil || accepted {
+				return decision{verdict: approved}, err
+			}
 		case "d", "diff":
 			if err := d.printDiff(ctx, v.Task, false); err != nil {
 				return decision{}, err
@@ -67,13 +71,30 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 				return decision{}, err
 			}
 		case "", "l", "later":
-			return decision{}, d.app().say("it waits\n  next: coven approve %s\n", shellWord(v.Task))
+			return decision{}, d.app().say("it waits\n  next: %s\n", printable(nextOf(v)))
 		default:
 			if err := d.app().say("%q is no answer here\n", answer); err != nil {
 				return decision{}, err
 			}
 		}
 	}
+}
+
+// acceptFindings asks whether a person accepts the open error findings of a change;
+// without any it does not ask.
+func (d *desk) acceptFindings(ctx context.Context, v session.View) (bool, error) {
+	if len(v.Open) == 0 {
+		return true, nil
+	}
+	if err := d.app().say("%s\n", openLines(v.Open)); err != nil {
+		return false, err
+	}
+	them := "these errors are"
+	if len(v.Open) == 1 {
+		them = "this error is"
+	}
+	answer, err := d.app().ask(ctx, "Land it although "+them+" not fixed? Your name goes on record. [y]es [n]o ")
+	return answer == "y" || answer == "yes", err
 }
 
 // fewFiles is how many files of a change a question names.
@@ -92,12 +113,17 @@ func (d *desk) introduce(ctx context.Context, v session.View) error {
 	if more := len(names) - fewFiles; more > 0 {
 		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
 	}
-	return d.app().say("%s  %s%s\n  +%d -%d  %s\n", printable(v.Task), printable(oneLine(v.Info.Query)), printable(colon(v.Summary)), added, deleted,
+	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", printable(v.Task), printable(oneLine(v.Info.Query)), printable(colon(v.Summary)), added, deleted,
 		printable(strings.Join(names, " ")))
+	if open := findings.Summary(v.Open); open != "" {
+		text += "  " + printable(open) + "\n"
+	}
+	return d.app().say("%s", text)
 }
 
-// approveNow records a person's approval of a patch that v waits with, and goes on
-// with the session. Another patch than that is asked about again.
+// approveNow records a person's approval of a patch that v waits with, and of v's
+// open error findings, and goes on with the session. Another patch than that is asked
+// about again.
 func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
 	needs, err := needsOfSession(v.Dir)
 	if err == nil {
@@ -106,7 +132,7 @@ func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (ru
 	if err != nil {
 		return runner.Ending{}, err // before anything is on record
 	}
-	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user()}); err != nil {
+	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user(), Accepted: v.Open}); err != nil {
 		return runner.Ending{}, err
 	}
 	v, err = session.Load(v.Dir)

@@ -91,9 +91,20 @@ func (d *desk) reviewTask(ctx context.Context, id string, asJSON bool) error {
 		return err
 	}
 	if !d.app().interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
-		return d.app().say("  next: %s\n", nextOf(p.View))
+		return d.app().say("  next: %s\n", afterPage(p.View))
 	}
 	return d.askAndDo(ctx, p.View, p.Diff.PatchID)
+}
+
+// afterPage is the next command for a person who has read the page of v.
+func afterPage(v session.View) string {
+	switch {
+	case heldByFindings(v):
+		return acceptCommand(v)
+	case v.Status == session.Waiting && v.Reason == "review":
+		return "coven approve " + shellWord(v.Task)
+	}
+	return nextOf(v)
 }
 
 // askAndDo asks about a change that waits, and does as it is told. patch is what
@@ -168,7 +179,7 @@ func (p page) text(color bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n%s", printable(v.Task), printable(v.Info.Query), stateText(v))
 	if v.Detail != "" {
-		fmt.Fprintf(&b, ": %s", printable(oneLine(v.Detail)))
+		fmt.Fprintf(&b, ": %s", printable(detailOf(v)))
 	}
 	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
 	if v.Summary != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -290,7 +291,11 @@ func planOf(dir string) (*grimoires.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grimoires.ReadPlan(frozen)
+	plan, err := grimoires.ReadPlan(frozen)
+	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
+		return nil, usage("coven version", "session %s: %w", filepath.Base(dir), err)
+	}
+	return plan, err
 }
 
 // preface says what the user should know before agents work.

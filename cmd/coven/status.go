@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -73,7 +74,23 @@ func (a *app) statusTable(views []session.View) error {
 		seen[v.Task] = true
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
 	}
-	return written(w.Flush())
+	if err := written(w.Flush()); err != nil {
+		return err
+	}
+	return a.openFindings(views)
+}
+
+// openFindings says below the table which sessions wait because of their findings.
+func (a *app) openFindings(views []session.View) error {
+	for _, v := range views {
+		if !heldByFindings(v) {
+			continue
+		}
+		if err := a.say("%s: %s\n", printable(v.Task), printable(findings.Summary(v.Open))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clip makes a text one printable line of at most n characters.
@@ -89,6 +106,8 @@ func clip(text string, n int) string {
 // or at work.
 func nextOf(v session.View) string {
 	switch {
+	case heldByFindings(v):
+		return "coven review " + shellWord(v.Task)
 	case v.Next != "":
 		return v.Next
 	case v.Status == session.Interrupted:
@@ -97,4 +116,20 @@ func nextOf(v session.View) string {
 		return "coven run " + shellWord(v.Task)
 	}
 	return ""
+}
+
+// heldByFindings reports whether a session waits for a person because of open error
+// findings.
+func heldByFindings(v session.View) bool {
+	return v.Status == session.Waiting && v.Reason == "review" && len(v.Open) > 0
+}
+
+// detailOf is why a session is in its state, in one line. Records of versions that
+// did not hold a change for its findings do not name them.
+func detailOf(v session.View) string {
+	detail, open := oneLine(v.Detail), oneLine(findings.Summary(v.Open))
+	if heldByFindings(v) && !strings.Contains(detail, open) {
+		return open + "; " + detail
+	}
+	return detail
 }

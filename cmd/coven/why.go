@@ -67,7 +67,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	case err != nil:
 		return reason{}, err
 	}
-	r := reason{Task: id, State: stateText(v), Reason: oneLine(v.Detail), Next: nextOf(v)}
+	r := reason{Task: id, State: stateText(v), Reason: detailOf(v), Next: nextOf(v)}
 	switch v.Status {
 	case session.Running:
 		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // Session is the data of SessionStarted.
@@ -195,6 +196,16 @@ type Review struct {
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
 	Reason   string `json:"reason,omitempty"`
+	// Accepted lists the open error findings that the person accepts with the
+	// change; only answered.
+	Accepted []Finding `json:"accepted,omitempty"`
+}
+
+// Finding is a reviewer's finding, with the step that has it reviewed.
+type Finding struct {
+	Step     string `json:"step"` // path without iterations and attempts: quality/review
+	Reviewer string `json:"reviewer"`
+	reviewer.Finding
 }
 
 // Opinion is the data of ReviewGiven: what a reviewer said of a change.

@@ -96,7 +96,7 @@ func TestScreenAloneGivesUp(t *testing.T) {
 }
 
 // What a person sees is a summary's first 100 characters, whatever they are made
-// of, and a failure with its type and severity. C-38 C-39
+// of, and a failure with its type and severity.
 func TestStepEnd(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"ok":true,"agent":"build","summary":"` + strings.Repeat("日本", 150) + `"}`:               "work: done\n  " + strings.Repeat("日本", 50),

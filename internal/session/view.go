@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/ledger"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -50,10 +51,17 @@ type View struct {
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // what the gate decided
 	Review   *Review          `json:"review,omitempty"`
-	Rounds   []Round          `json:"rounds,omitempty"` // of review by plugins
+	Rounds   []Round          `json:"rounds,omitempty"`        // of review by plugins
+	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings: not fixed, not accepted by a person
 	ClaimOid string           `json:"-"`
 	Landed   event.Landing    `json:"landed,omitzero"`
 	Warnings []string         `json:"warnings,omitempty"`
+
+	// FailedAt is the step that ended the session, and FailedWhy why it did, also after
+	// the session was cancelled or rejected. Empty: no step has failed since it was
+	// resumed last.
+	FailedAt  string `json:"-"`
+	FailedWhy string `json:"-"`
 
 	// Crashed says that the process that ran the session is gone, and nobody
 	// had stopped it.
@@ -162,6 +170,7 @@ type folder struct {
 	last  time.Time // of the events that are taken in
 	seen  int       // how many those are
 	book  *ledger.Ledger
+	found findings.Log
 }
 
 func newFolder() *folder {
@@ -175,10 +184,14 @@ func (f *folder) fold(events []event.Event) (View, error) {
 		if err := f.view.take(e); err != nil {
 			return f.view, err
 		}
+		if err := f.found.Take(e); err != nil {
+			return f.view, err
+		}
 		f.clock(e)
 		f.seen++
 	}
 	v := f.view
+	v.Open = f.found.Open()
 	if !f.since.IsZero() {
 		v.Active += v.Updated.Sub(f.since)
 	}
@@ -222,6 +235,7 @@ func (v *View) take(e event.Event) error {
 		v.Holder, v.Since = r.Holder, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
+		v.FailedAt, v.FailedWhy = "", ""
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
@@ -244,6 +258,9 @@ func (v *View) end(e event.Event) error {
 	v.Status, v.Reason = strings.TrimPrefix(string(e.Type), "session."), ""
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	v.Until, v.Parked = time.Time{}, nil
+	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {
+		v.FailedAt, v.FailedWhy = d.Step, d.Reason
+	}
 	if d.Summary != "" {
 		v.Summary = d.Summary
 	}

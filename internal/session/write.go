@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/findings"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -188,6 +189,9 @@ func (v View) outcome() string {
 		if part != "" {
 			text += "\n\n" + part
 		}
+	}
+	if r := v.Review; r != nil && len(r.Accepted) > 0 {
+		text += "\n\n" + r.By + " accepted " + findings.Summary(r.Accepted) + "."
 	}
 	if v.Commit != "" {
 		text += "\n\nLanded as " + v.Commit + "."

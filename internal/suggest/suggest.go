@@ -40,6 +40,17 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
+// shortWord is a word of which one letter more or less makes another word.
+const shortWord = 5
+
+// Misspelt reports whether a word is one typing error away from a known one, where it
+// could as well be a word of its own. Short words are not misspelt.
+func Misspelt(word string, known []string) bool {
+	return len([]rune(word)) >= shortWord && slices.ContainsFunc(known, func(k string) bool {
+		return distance(fold(word), fold(k)) == 1
+	})
+}
+
 // limit is how many typing errors a word may hold: one in three letters.
 func limit(word string) int { return max(1, len([]rune(word))/3) }
 

@@ -4,6 +4,9 @@ package tmpl
 type Reference struct {
 	Path         []string // {{.steps.fix.output}}: steps, fix, output
 	Line, Column int      // from 1
+	// Tested says that the template asks whether it is there: {{if .x}}, {{with .x}},
+	// {{default "none" .x}}. A prompt may then name what is not there.
+	Tested bool
 }
 
 // Uses is what a template is seen to use without being run.

@@ -21,12 +21,15 @@ type program struct {
 	tree *parse.Tree
 	gets []access // by the number that _get is called with
 	uses Uses
+
+	tested map[parse.Node]bool // paths that the template asks for: they may lead nowhere
 }
 
 // access is one use of a path.
 type access struct {
 	Reference
 	base string // what the path begins at, for messages: "the data", "$x"
+	root bool   // the path begins at the whole data
 }
 
 func compile(name, text string, f form) (*program, error) {
@@ -51,6 +54,7 @@ func compile(name, text string, f form) (*program, error) {
 	if err := p.list(tree.Root, true); err != nil {
 		return nil, err
 	}
+	p.optional()
 	return p, nil
 }
 
@@ -162,6 +166,9 @@ func (p *program) node(n parse.Node, root bool) error {
 }
 
 func (p *program) branch(b *parse.BranchNode, root, inner bool) error {
+	if b.NodeType != parse.NodeRange {
+		p.asks(b.Pipe)
+	}
 	if err := p.pipe(b.Pipe, root); err != nil {
 		return err
 	}
@@ -184,6 +191,9 @@ func (p *program) ident(name string, at parse.Pos) parse.Node {
 
 func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	for i, c := range pipe.Cmds {
+		if i > 0 && len(c.Args) == 2 && called(c, "default") {
+			p.asks(pipe.Cmds[i-1])
+		}
 		if err := p.call(c, i > 0, root); err != nil {
 			return err
 		}
@@ -205,6 +215,8 @@ func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 		function, ok := arg.(*parse.IdentifierNode)
 		switch {
 		case !ok:
+		case function.Ident == "default" && i == 0 && len(c.Args) == 3:
+			p.asks(c.Args[2])
 		case function.Ident == "raw":
 			p.uses.Raw = append(p.uses.Raw, p.reference(function.Pos, nil))
 		case function.Ident == "include" && p.form != prompt:
@@ -235,16 +247,17 @@ func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
 		if !root {
 			base = "the current value"
 		}
-		return p.get(&parse.DotNode{NodeType: parse.NodeDot, Pos: n.Pos}, start(n.Pos, n.Ident), p.access(start(n.Pos, n.Ident), n.Ident, base, root)), nil
+		number := p.access(n, start(n.Pos, n.Ident), n.Ident, base, root)
+		return p.get(&parse.DotNode{NodeType: parse.NodeDot, Pos: n.Pos}, start(n.Pos, n.Ident), number), nil
 	case *parse.VariableNode:
 		if len(n.Ident) == 1 {
 			return n, nil
 		}
 		base := &parse.VariableNode{NodeType: parse.NodeVariable, Pos: n.Pos, Ident: n.Ident[:1]}
-		return p.get(base, n.Pos, p.access(n.Pos, n.Ident[1:], n.Ident[0], n.Ident[0] == "$")), nil
+		return p.get(base, n.Pos, p.access(n, n.Pos, n.Ident[1:], n.Ident[0], n.Ident[0] == "$")), nil
 	case *parse.ChainNode:
 		base, err := p.operand(n.Node, root)
-		return p.get(base, n.Pos, p.access(n.Pos, n.Field, "the value", false)), err
+		return p.get(base, n.Pos, p.access(n, n.Pos, n.Field, "the value", false)), err
 	case *parse.PipeNode:
 		return n, p.pipe(n, root)
 	}
@@ -270,12 +283,13 @@ func (p *program) decoded(fields []string) []string {
 }
 
 // access notes the use of a path. root says that it begins at the whole data.
-func (p *program) access(at parse.Pos, fields []string, base string, root bool) int {
+func (p *program) access(n parse.Node, at parse.Pos, fields []string, base string, root bool) int {
 	ref := p.reference(at, p.decoded(fields))
+	ref.Tested = p.tested[n]
 	if root {
 		p.uses.Data = append(p.uses.Data, ref)
 	}
-	p.gets = append(p.gets, access{ref, base})
+	p.gets = append(p.gets, access{ref, base, root})
 	return len(p.gets) - 1
 }
 

@@ -32,9 +32,9 @@ func signatures() map[string]any {
 type verbatim string
 
 // functions are the functions of one run.
-func (p *program) functions(include func(string, ...any) (string, error)) template.FuncMap {
+func (p *program) functions(include func(string, ...any) (string, error), strict bool) template.FuncMap {
 	return template.FuncMap{
-		"_get": p.field, "_put": p.put, "_each": each,
+		"_get": func(base any, number int) (any, error) { return p.field(base, number, strict) }, "_put": p.put, "_each": each,
 		"default": orElse, "join": join, "indent": indent, "json": asJSON, "include": include,
 		"upper": func(v any) (string, error) { s, err := str(v); return strings.ToUpper(s), err },
 		"lower": func(v any) (string, error) { s, err := str(v); return strings.ToLower(s), err },
@@ -185,8 +185,9 @@ func kindOf(v any) string {
 	return "a number"
 }
 
-// field finds what a path names, from base.
-func (p *program) field(base any, number int) (any, error) {
+// field finds what a path names, from base. What the template only asks for need not
+// be there, unless strict.
+func (p *program) field(base any, number int, strict bool) (any, error) {
 	use := p.gets[number]
 	for i, key := range use.Path {
 		value := reflect.ValueOf(base)
@@ -197,6 +198,9 @@ func (p *program) field(base any, number int) (any, error) {
 			return nil, p.missing(use, i, fmt.Sprintf("%s is %s and has no %q", use.label(i), kindOf(base), key), "")
 		}
 		found := value.MapIndex(reflect.ValueOf(key).Convert(value.Type().Key()))
+		if !found.IsValid() && use.Tested && !strict {
+			return nil, nil
+		}
 		if !found.IsValid() {
 			return nil, p.missing(use, i, fmt.Sprintf("%s has no %q", use.label(i), key), known(key, keysOf(value)))
 		}

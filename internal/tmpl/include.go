@@ -116,14 +116,16 @@ type including struct {
 	taken  map[string]any // the data that it began with, whose names no parameter may hide
 	open   []string       // names being included, the innermost last
 	count  *int           // of all includes so far
+	strict bool           // what a prompt asks for must be there, too
 }
 
 func (p *program) execute(out io.Writer, data map[string]any, in *including) error {
 	include := func(string, ...any) (string, error) { return "", errors.New("include works in prompts only") }
+	strict := in == nil || in.strict
 	if in != nil {
 		include = func(name string, params ...any) (string, error) { return in.include(name, params, data) }
 	}
-	t := template.New(treeName).Funcs(p.functions(include))
+	t := template.New(treeName).Funcs(p.functions(include, strict))
 	if _, err := t.AddParseTree(treeName, p.tree); err != nil {
 		return fmt.Errorf("add template: %w", err)
 	}
@@ -159,6 +161,6 @@ func (in *including) include(name string, params []any, data map[string]any) (st
 		}
 		inner[key] = params[i+1]
 	}
-	deeper := &including{in.lookup, in.taken, append(slices.Clone(in.open), name), in.count}
+	deeper := &including{in.lookup, in.taken, append(slices.Clone(in.open), name), in.count, in.strict}
 	return render(file, text, prompt, inner, deeper)
 }

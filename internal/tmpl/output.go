@@ -10,6 +10,12 @@ type Output struct {
 	Parts map[string]any
 }
 
+// JSON is a value as templates print a map. A value that JSON cannot have is empty.
+func JSON(v any) string {
+	text, _ := asJSON(v)
+	return text
+}
+
 // String returns the text.
 func (o Output) String() string { return o.Text }
 

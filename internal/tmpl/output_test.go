@@ -86,14 +86,14 @@ func TestFunctionsOfTheOriginal(t *testing.T) {
 }
 
 // original 3c 18: a name that is missing is an error in every kind of template,
-// also where a function would stand in for it, and a condition is true or false
-// and nothing else.
+// also where a function would stand in for it, unless a prompt asks for it; and a
+// condition is true or false and nothing else.
 func TestMissingAndConditions(t *testing.T) {
 	data := map[string]any{"tests": Output{Text: "0 failures"}, "step": map[string]any{}}
 	for _, text := range []string{"{{.nope}}", `{{default "d" .nope}}`, "{{if .nope}}{{end}}", "{{.step.nope}}", "{{not .nope}}", `{{index .step.nope "x"}}`} {
 		_, errText := Text("f", text, data)
 		_, errCommand := Command("f", text, data)
-		_, errPrompt := Prompt("f", text, data, nil)
+		_, errPrompt := PromptWith("f", text, data, nil, PromptOptions{Strict: true})
 		_, errBool := Bool("f", text, data)
 		for kind, err := range map[string]error{"text": errText, "command": errCommand, "prompt": errPrompt, "bool": errBool} {
 			if err == nil || !containsAll(err.Error(), "f:1:", `has no "nope"`) {
@@ -110,4 +110,38 @@ func TestMissingAndConditions(t *testing.T) {
 
 func containsAll(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// A prompt may ask for what is not there, as the documentation of the original has
+// it. Whatever else it names must be there.
+func TestOptionalNames(t *testing.T) {
+	data := map[string]any{"step": map[string]any{"outputs": map[string]any{}, "output": "out"}, "none": nil}
+	lookup := func(string) (string, string, bool) { return "i.md", "{{if .inner}}{{.inner}}{{else}}-{{end}}", true }
+	for text, want := range map[string]string{
+		"{{if .maybe}}{{.maybe}}{{else}}no{{end}}":                             "no",
+		"{{if not .maybe}}no{{end}}{{.maybe}}":                                 "no",
+		"{{with .maybe}}{{.}}{{else}}no{{end}}":                                "no",
+		"{{- if $.maybe -}}{{$.maybe}}{{- end -}}":                             "",
+		"{{if and .maybe (gt (len .maybe) 0)}}{{range .maybe}}{{end}}{{end}}":  "",
+		"{{if or .maybe .step.output}}yes{{end}}":                              "yes",
+		"{{if .given}}{{.given}}{{end}}{{.given}}":                             "GG",
+		`{{default "none" .maybe}}{{.maybe | default "x"}}`:                    "nonex",
+		`{{default "none" .step.outputs.key}}`:                                 "none",
+		"{{if .step.outputs.key}}{{.step.outputs.key}}{{end}}":                 "",
+		"{{if .step.output}}{{if .other}}{{end}}{{.step.output}}{{end}}":       "out",
+		`{{include "i"}}{{include "i" inner="x"}}{{include "i" given="mine"}}`: "-x-",
+	} {
+		got, err := PromptWith("f", text, data, lookup, PromptOptions{Inputs: map[string]any{"given": "G", "step": "hidden"}})
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"{{.maybe}}", "{{if .a}}{{end}}{{.maybe}}", "{{if eq .maybe 1}}{{end}}", "{{.step.outputs.key}}", "{{range .maybe}}{{end}}",
+		"{{if .maybe.part}}{{end}}{{.maybe.other}}", "{{if .step.outputs.key}}{{.step.outputs.other}}{{else}}{{.step.outputs.other}}{{end}}",
+	} {
+		if got, err := Prompt("f", text, data, lookup); err == nil || !strings.Contains(err.Error(), "has no ") {
+			t.Errorf("%s: got %q, %v", text, got, err)
+		}
+	}
 }

@@ -3,7 +3,8 @@
 // Its rules:
 //
 //   - What a template names must exist: a missing key is an error with its line,
-//     its column and what was probably meant. A list or map value is printed as
+//     its column and what was probably meant. In a prompt a name that is asked for
+//     need not exist: {{if .x}}, {{with .x}}, {{default "none" .x}}. A list or map value is printed as
 //     JSON, and null as nothing.
 //   - Names may hold hyphens: {{.steps.run-tests.output}}. (A name that ends in
 //     a hyphen, or a first name that begins with a digit, needs index.)
@@ -25,6 +26,7 @@ package tmpl
 import (
 	"errors"
 	"fmt"
+	"maps"
 )
 
 // Error is one thing that is wrong in a template, or with what it was given.
@@ -61,7 +63,27 @@ type Lookup func(name string) (file, text string, ok bool)
 // template that includes. Of the open names a parameter can only hide another
 // parameter.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
-	return render(name, text, prompt, data, &including{lookup: lookup, taken: data, count: new(int)})
+	return PromptWith(name, text, data, lookup, PromptOptions{})
+}
+
+// PromptOptions say what a prompt may name.
+type PromptOptions struct {
+	// Inputs are names beside those of the data, which hide them. A parameter may
+	// hide an input.
+	Inputs map[string]any
+	// Strict makes it an error to ask for a name that is not there:
+	// {{if .maybe}}, {{default "none" .maybe}}.
+	Strict bool
+}
+
+// PromptWith is Prompt with options.
+func PromptWith(name, text string, data map[string]any, lookup Lookup, o PromptOptions) (string, error) {
+	seen := data
+	if len(o.Inputs) > 0 {
+		seen = maps.Clone(o.Inputs)
+		maps.Copy(seen, data)
+	}
+	return render(name, text, prompt, seen, &including{lookup: lookup, taken: data, count: new(int), strict: o.Strict})
 }
 
 func shorten(s string) string {

@@ -1,0 +1,148 @@
+// Package findings tracks the open error findings of a session: what the last
+// review of each step found and no person has accepted.
+//
+// A finding stays open until a later review of the same step comes to an end
+// without it, or a person accepts it. Nothing else closes it: not an arbiter that
+// ends the loop, not a step that is skipped, not a review that breaks off.
+package findings
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// ErrorType is the error type of a review that found something.
+const ErrorType = "findings"
+
+// Log folds the events of a session. The zero value is an empty log.
+type Log struct {
+	reviews map[string]bool // paths of the review leaves that started
+	open    []event.Finding
+}
+
+// Open returns the open error findings after events.
+func Open(events []event.Event) ([]event.Finding, error) {
+	var l Log
+	for _, e := range events {
+		if err := l.Take(e); err != nil {
+			return nil, err
+		}
+	}
+	return l.open, nil
+}
+
+// Open returns the findings that are open after the events taken so far.
+func (l *Log) Open() []event.Finding { return slices.Clone(l.open) }
+
+// Take adds the next event.
+func (l *Log) Take(e event.Event) error {
+	switch e.Type {
+	case event.StepStarted:
+		var start event.StepStart
+		err := e.Decode(&start)
+		if start.Kind == "review" {
+			if l.reviews == nil {
+				l.reviews = map[string]bool{}
+			}
+			l.reviews[e.Path] = true
+		}
+		return err
+	case event.StepCompleted:
+		if !l.reviews[e.Path] {
+			return nil
+		}
+		var r review
+		err := e.Decode(&r)
+		l.reviewed(stepOf(e.Path), r)
+		return err
+	case event.ReviewAnswered:
+		var answer event.Review
+		err := e.Decode(&answer)
+		if answer.Approved {
+			l.drop(func(f event.Finding) bool { return slices.Contains(answer.Accepted, f) })
+		}
+		return err
+	}
+	return nil
+}
+
+// review is the result of a review, as far as it matters here.
+type review struct {
+	OK        bool            `json:"ok"`
+	ErrorType string          `json:"error_type"`
+	Opinions  []event.Opinion `json:"opinions"`
+}
+
+// reviewed replaces what a step found before. A review that broke off closes
+// nothing: a reviewer that passed may have judged another worktree, or not all of it.
+func (l *Log) reviewed(step string, r review) {
+	ended := r.OK || r.ErrorType == ErrorType
+	if ended {
+		l.drop(func(f event.Finding) bool { return f.Step == step })
+	}
+	for _, o := range r.Opinions {
+		found := errorsOf(step, o)
+		if len(found) > 0 && !ended {
+			l.drop(func(f event.Finding) bool { return f.Step == step && f.Reviewer == o.Reviewer })
+		}
+		l.open = append(l.open, found...)
+	}
+}
+
+func (l *Log) drop(closed func(event.Finding) bool) {
+	l.open = slices.DeleteFunc(slices.Clone(l.open), closed)
+}
+
+// errorsOf returns the error findings of an opinion. A reviewer that fails a change
+// without a finding has one that it does not name.
+func errorsOf(step string, o event.Opinion) []event.Finding {
+	var all []event.Finding
+	for _, f := range o.Findings {
+		if f.Severity == reviewer.Error {
+			all = append(all, event.Finding{Step: step, Reviewer: o.Reviewer, Finding: f})
+		}
+	}
+	if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
+		unnamed := reviewer.Finding{Severity: reviewer.Error, Message: o.Reviewer + " says fail and names no finding"}
+		all = append(all, event.Finding{Step: step, Reviewer: o.Reviewer, Finding: unnamed})
+	}
+	return all
+}
+
+var counters = regexp.MustCompile(`#\d+|\[\d+\]`)
+
+// stepOf is the path of a step without iterations and attempts: all of them review
+// the same thing.
+func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
+
+// Summary says in one line which findings are open: "2 open error findings: a.txt:1
+// leaks the token, and 1 more". It is empty when there are none.
+func Summary(open []event.Finding) string {
+	switch len(open) {
+	case 0:
+		return ""
+	case 1:
+		return "1 open error finding: " + Line(open[0])
+	}
+	return fmt.Sprintf("%d open error findings: %s, and %d more", len(open), Line(open[0]), len(open)-1)
+}
+
+// maxMessage is how much of a finding's message a line shows, in characters.
+const maxMessage = 200
+
+// Line is a finding in one line: "a.txt:1 leaks the token".
+func Line(f event.Finding) string {
+	text := strings.Join(strings.Fields(f.Message), " ")
+	if runes := []rune(text); len(runes) > maxMessage {
+		text = string(runes[:maxMessage-1]) + "…"
+	}
+	if f.File == "" {
+		return text
+	}
+	return f.Where() + " " + text
+}

@@ -1,0 +1,55 @@
+package tmpl
+
+import "text/template/parse"
+
+// asks notes the paths of a prompt that a condition or default asks for: one that
+// stands alone, and those that and, or and not combine.
+func (p *program) asks(n parse.Node) {
+	if p.form != prompt {
+		return
+	}
+	switch n := n.(type) {
+	case *parse.FieldNode, *parse.VariableNode:
+		if p.tested == nil {
+			p.tested = map[parse.Node]bool{}
+		}
+		p.tested[n] = true
+	case *parse.PipeNode:
+		if len(n.Cmds) == 1 {
+			p.asks(n.Cmds[0])
+		}
+	case *parse.CommandNode:
+		args := n.Args
+		if called(n, "and") || called(n, "or") || called(n, "not") {
+			args = args[1:]
+		} else if len(args) > 1 {
+			return
+		}
+		for _, arg := range args {
+			p.asks(arg)
+		}
+	}
+}
+
+// called reports whether a command calls a function.
+func called(c *parse.CommandNode, function string) bool {
+	name, ok := c.Args[0].(*parse.IdentifierNode)
+	return ok && name.Ident == function
+}
+
+// optional makes a name that the prompt asks for one that need not be there,
+// wherever the prompt uses it.
+func (p *program) optional() {
+	names := map[string]bool{}
+	for _, use := range p.uses.Data {
+		if use.Tested && len(use.Path) == 1 {
+			names[use.Path[0]] = true
+		}
+	}
+	for i, use := range p.uses.Data {
+		p.uses.Data[i].Tested = use.Tested || names[use.Path[0]]
+	}
+	for i, use := range p.gets {
+		p.gets[i].Tested = use.Tested || use.root && names[use.Path[0]]
+	}
+}
