@@ -49,7 +49,7 @@ func (h *house) trustStore() (*trust.Store, error) {
 }
 
 func (h *house) storeFor(where trust.Territory) *trust.Store {
-	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv})
+	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv, Stop: h.app.stopped})
 }
 
 // registry knows the plugins that this repository can have.

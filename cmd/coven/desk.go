@@ -56,6 +56,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		}
 		base = info.Oid
 	}
+	defer d.app().parking()()
 	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.app().now)
 	if err != nil {
 		return runner.Ending{}, err
@@ -147,6 +148,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err != nil {
 		return runner.Ending{}, err
 	}
+	defer d.app().parking()()
 	s, err := d.take(v)
 	if err != nil {
 		return runner.Ending{}, err

@@ -168,9 +168,11 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
 				continue
 			}
 			tried[f.Text] = true
+			done := v.app.parking()
 			if found[i] = f.mendNow(ctx); found[i].Fixed != "" {
 				mended, again = append(mended, found[i]), true
 			}
+			done()
 		}
 		if again && ctx.Err() == nil {
 			v.forget()
