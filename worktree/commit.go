@@ -190,6 +190,9 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 // makeCommit stores a commit. author overrides who wrote it, as environment.
 func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
 	g := r.git()
+	if r.Redact != nil {
+		message = r.Redact(message)
+	}
 	identity, err := r.identity(ctx)
 	if err != nil {
 		return "", err

@@ -172,7 +172,7 @@ func (h *house) admitPlugins(ctx context.Context, needs []plugins.Need) error {
 	if err == nil || len(wanting) == 0 || !h.app.interactive {
 		return err
 	}
-	trusted, askErr := h.askTrust(ctx, wanting, false)
+	trusted, askErr := h.askTrust(ctx, wanting, nil, false)
 	if askErr != nil {
 		return askErr
 	}

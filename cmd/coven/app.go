@@ -35,6 +35,9 @@ type app struct {
 	// stopped is closed at the first interrupt; nil when nobody interrupts.
 	stopped <-chan struct{}
 
+	// hide takes secrets out of what is printed; nil: no process was handed any.
+	hide func(text string) string
+
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
 	size        func() (width, height int)
@@ -96,6 +99,14 @@ func run(a *app, args []string) int {
 	return codeOf(err)
 }
 
+// hidden is a text without secrets.
+func (a *app) hidden(text string) string {
+	if a.hide == nil {
+		return text
+	}
+	return a.hide(text)
+}
+
 // interruptedBy is the error of a command that failed after an interrupt. What failed
 // only because it was interrupted says so.
 func interruptedBy(err error) error {
@@ -118,7 +129,7 @@ func (a *app) explain(err error) {
 	if err == nil || errors.As(err, &exit) && exit.err == nil {
 		return
 	}
-	fmt.Fprintln(a.err, "coven:", printableLines(err.Error())) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.err, "coven:", printableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
 	next := hint(err)
 	if exit != nil && exit.next != "" {
 		next = exit.next

@@ -167,6 +167,19 @@ func (v *visit) tracker(ctx context.Context) []finding {
 	if err != nil {
 		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
 	}
+	all, err := v.allTasks(ctx)
+	if err != nil {
+		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
+	}
+	var found []finding
+	for _, t := range all {
+		if err := t.Usable(); err != nil && t.Status != task.StatusClosed {
+			found = append(found, odd("coven task show "+shellWord(t.ID), "%v", err)...)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
 	return good("%d ready in %s (%s)", len(ready), h.tracker.Where(), h.tracker.Kind())
 }
 

@@ -96,6 +96,8 @@ type engine struct {
 	agents   *agent.Runner
 	accounts *accounts
 	secrets  *secret.Store
+	environ  func() []string
+	warning  string // about secrets that cannot be hidden
 }
 
 // secrets reads the project's secrets. A file that git would take into a commit
@@ -117,10 +119,15 @@ func (h *house) secrets() (*secret.Store, error) {
 }
 
 func (h *house) start() (*engine, error) {
+	if err := h.mayHave(h.passed()); err != nil {
+		return nil, err
+	}
 	secrets, err := h.secrets()
 	if err != nil {
 		return nil, err
 	}
+	warning := h.hideHanded(secrets)
+	h.repo.Redact, h.app.hide = secrets.Text, secrets.Text
 	self, err := h.app.self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
@@ -144,7 +151,7 @@ func (h *house) start() (*engine, error) {
 		},
 	})
 	return &engine{
-		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,
+		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.app.environ, warning: warning,
 		agents: &agent.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: h.app.environ, Version: version, Sockets: private.Path(),
 		},

@@ -13,7 +13,7 @@ import (
 
 // say prints to standard output.
 func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.out, format, args...)
+	_, err := io.WriteString(a.out, a.hidden(fmt.Sprintf(format, args...)))
 	return written(err)
 }
 

@@ -38,8 +38,12 @@ import (
 // Variable is what trusts everything when it is 1.
 const Variable = "COVEN_TRUST"
 
-// KindPlugin is the kind of plugins. Their names are those of their files.
-const KindPlugin = "plugin"
+// The kinds of items.
+const (
+	KindPlugin   = "plugin"   // named as its file
+	KindVariable = "variable" // of the user's environment, which the repository's env.pass names
+	KindSecret   = "secret"   // GRIMOIRE:NAME:HASH: taken from the user's environment by a grimoire of the repository
+)
 
 const (
 	fileName = "trust.json"
