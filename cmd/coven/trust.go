@@ -284,7 +284,7 @@ func (h *house) revoke(names []string) error {
 		return err
 	}
 	revoked := func(it trust.Item, name string) bool {
-		return it.Name == name || it.Kind == trust.KindSecret && strings.HasPrefix(it.Name, name+":") || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
+		return it.Name == name || it.Kind == trust.KindSecret && (strings.HasPrefix(it.Name, name+":") || strings.HasPrefix(it.What, "$"+name+":")) || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
 			return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
 		})
 	}

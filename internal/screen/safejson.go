@@ -28,4 +28,3 @@ func SafeJSON(text []byte) []byte {
 
 // obeyed reports whether terminals act upon a character that JSON leaves as it is.
 func obeyed(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }
-

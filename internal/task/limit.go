@@ -203,9 +203,11 @@ func (s *shortener) next(out []byte, b byte) []byte {
 		}
 		return append(out, b)
 	}
-	s.length++
-	if s.overflow = s.overflow || s.length > MaxText; s.overflow {
-		s.kept = s.kept[:min(len(s.kept), s.whole())]
+	if s.overflow {
+		return out
+	}
+	if s.length++; s.length > MaxText {
+		s.overflow, s.kept = true, s.kept[:s.whole()]
 		return out
 	}
 	s.kept = append(s.kept, b)
