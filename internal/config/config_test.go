@@ -56,6 +56,20 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
+// Only names that the repository's file adds need the user's trust.
+func TestAskedNames(t *testing.T) {
+	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
+	c, err := Load(root, trust.NewTerritory(root), getenv)
+	if want := (Env{Pass: []string{"MINE", "THEIRS"}, Asked: []string{"THEIRS"}}); err != nil || !reflect.DeepEqual(c.Env, want) {
+		t.Errorf("%+v, %v", c.Env, err)
+	}
+	// A file of the user's that is inside of the repository is the repository's.
+	c, err = Load(root, trust.NewTerritory(filepath.Dir(root)), getenv)
+	if want := []string{"MINE", "THEIRS"}; err != nil || !reflect.DeepEqual(c.Env.Asked, want) {
+		t.Errorf("%+v, %v", c.Env, err)
+	}
+}
+
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
