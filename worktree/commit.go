@@ -196,6 +196,9 @@ func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []st
 // commitTree is makeCommit with git's own options.
 func (r *Repo) commitTree(ctx context.Context, tree, message string, author, options []string) (string, error) {
 	g := r.git()
+	if r.Redact != nil {
+		message = r.Redact(message)
+	}
 	identity, err := r.identity(ctx)
 	if err != nil {
 		return "", err

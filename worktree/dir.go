@@ -7,23 +7,93 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 const worktreesDir = ".coven/worktrees"
 
+// covenIgnore is what git leaves out of .coven.
 const covenIgnore = `worktrees/
 run/
+` + keepSessions + `
+` + ignoreSessions + `
 sessions/*/logs/
 sessions/*/results/
 secrets.yaml
 `
 
+// keepSessions is the comment above the line that people remove to commit records.
+const (
+	keepSessions   = "# Sessions hold what tools printed. To commit them, remove the next line."
+	ignoreSessions = "sessions/"
+)
+
+// oldIgnores are what earlier covens wrote.
+func oldIgnores() []string {
+	return []string{
+		"worktrees/\nrun/\nsessions/*/logs/\nsessions/*/results/\nsecrets.yaml\n",
+		"worktrees/\nrun/\nsessions/*/logs/\nsessions/*/results/\n",
+	}
+}
+
+// The states of .coven/.gitignore.
+const (
+	IgnoreGood    = "good"    // it is there as coven writes it, ignores sessions, or keeps them on purpose
+	IgnoreOld     = "old"     // exactly as an earlier coven wrote it
+	IgnoreChanged = "changed" // changed by somebody, and it does not ignore sessions
+)
+
+// maxIgnore is how many bytes of a .gitignore are read.
+const maxIgnore = 1 << 20
+
+// CovenIgnore says how ROOT/.coven/.gitignore is. One that is not there is good: it is
+// made when it is needed.
+func CovenIgnore(root string) (string, error) {
+	data, err := plain.ReadIn(root, ".coven/.gitignore", maxIgnore)
+	if errors.Is(err, fs.ErrNotExist) {
+		return IgnoreGood, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read .coven/.gitignore: %w", err)
+	}
+	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
+	ignores := func(line string) bool {
+		return slices.Contains([]string{"sessions/", "sessions", "/sessions/", "/sessions", "*"}, strings.TrimSpace(line))
+	}
+	switch {
+	case slices.Contains(oldIgnores(), string(data)):
+		return IgnoreOld, nil
+	case slices.ContainsFunc(lines, ignores), slices.Contains(lines, keepSessions):
+		return IgnoreGood, nil
+	}
+	return IgnoreChanged, nil
+}
+
+// UpdateCovenIgnore replaces a .coven/.gitignore that an earlier coven wrote. One that
+// somebody changed stays.
+func UpdateCovenIgnore(root string) error {
+	state, err := CovenIgnore(root)
+	if err != nil || state != IgnoreOld {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(root, ".coven", ".gitignore"), []byte(covenIgnore), 0o644); err != nil {
+		return fmt.Errorf("write .coven/.gitignore: %w", err)
+	}
+	return nil
+}
+
 // EnsureCovenDir makes ROOT/.coven and, unless there is one, the .gitignore in
 // it that keeps worktrees, locks and logs out of the repository.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
+	if err := plain.Directory(root, worktreesDir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}

@@ -60,6 +60,10 @@ type Repo struct {
 	Checkout string // top of the checkout that Open was called in
 	GitDir   string // the git directory that all checkouts share
 
+	// Redact, unless it is nil, takes what nobody may read out of the message of each
+	// commit that coven makes.
+	Redact func(message string) string
+
 	checkoutDir string        // the git directory of Checkout
 	bare        bool          // all checkouts are linked ones
 	format      string        // hash algorithm of the objects

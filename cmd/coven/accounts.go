@@ -11,10 +11,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/account"
+	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -30,8 +32,10 @@ type accounts struct {
 // drives is what a provider's agents are like, whatever they are asked.
 type drives struct {
 	account  string
-	gated    bool // their tool calls pass the gate
-	harmless bool // agents that review can change nothing
+	gated    bool     // their tool calls pass the gate
+	harmless bool     // agents that review can change nothing
+	pass     []string // variables of the user's that they get
+	env      []string // variables that the provider makes
 }
 
 func newAccounts(root string) *accounts {
@@ -55,7 +59,7 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 	if err != nil {
 		return drives{}, err
 	}
-	known = drives{account: command.Account, gated: command.Gated, harmless: command.Gated}
+	known = drives{account: command.Account, gated: command.Gated, harmless: command.Gated, pass: command.Pass, env: command.Env}
 	if !command.Gated {
 		request.Tools = []string{provider.ToolRead}
 		reading, err := driver.Command(ctx, request)
@@ -190,7 +194,12 @@ func (e *engine) drives(ctx context.Context, name string) (drives, error) {
 			return drives{}, err
 		}
 	}
-	return e.accounts.of(ctx, name, driver)
+	known, err := e.accounts.of(ctx, name, driver)
+	if err == nil {
+		e.secrets.Handed(e.environ(), func(name string) bool { return agent.Names(known.pass, name) })
+		e.secrets.Handed(known.env, secret.IsTelling)
+	}
+	return known, err
 }
 
 // tab is what one run of an agent says of its account.

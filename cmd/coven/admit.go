@@ -49,7 +49,7 @@ func (h *house) trustStore() (*trust.Store, error) {
 }
 
 func (h *house) storeFor(where trust.Territory) *trust.Store {
-	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv})
+	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv, Stop: h.app.stopped})
 }
 
 // registry knows the plugins that this repository can have.
@@ -172,7 +172,7 @@ func (h *house) admitPlugins(ctx context.Context, needs []plugins.Need) error {
 	if err == nil || len(wanting) == 0 || !h.app.interactive {
 		return err
 	}
-	trusted, askErr := h.askTrust(ctx, wanting, false)
+	trusted, askErr := h.askTrust(ctx, wanting, nil, false)
 	if askErr != nil {
 		return askErr
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,14 @@ type app struct {
 	workdir func() (string, error)
 	now     func() time.Time
 	self    func() (string, error) // path of this binary
+
+	// Work that parks what it has begun when it is interrupted; see parking.
+	parks atomic.Int32
+	// stopped is closed at the first interrupt; nil when nobody interrupts.
+	stopped <-chan struct{}
+
+	// hide takes secrets out of what is printed; nil: no process was handed any.
+	hide func(text string) string
 
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
@@ -74,16 +83,44 @@ func (a *app) absolute(file string) (string, error) {
 
 // run is coven: it runs one command line and returns the exit code.
 func run(a *app, args []string) int {
-	ctx, stop := interruptible()
+	ctx, stop := a.interruptible()
 	defer stop()
+	a.stopped = ctx.Done()
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
+		err = interruptedBy(err)
+	}
 	a.explain(err)
 	return codeOf(err)
+}
+
+// hidden is a text without secrets.
+func (a *app) hidden(text string) string {
+	if a.hide == nil {
+		return text
+	}
+	return a.hide(text)
+}
+
+// interruptedBy is the error of a command that failed after an interrupt. What failed
+// only because it was interrupted says so.
+func interruptedBy(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errInterrupted
+	case codeOf(err) == exitFailed:
+		exit := (*exitError)(nil)
+		if errors.As(err, &exit) && exit.err == nil {
+			return status(exitInterrupted)
+		}
+		return &exitError{code: exitInterrupted, err: err}
+	}
+	return err
 }
 
 // explain says what went wrong and what to do next.
@@ -92,7 +129,7 @@ func (a *app) explain(err error) {
 	if err == nil || errors.As(err, &exit) && exit.err == nil {
 		return
 	}
-	fmt.Fprintln(a.err, "coven:", printableLines(err.Error())) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.err, "coven:", printableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
 	next := hint(err)
 	if exit != nil && exit.next != "" {
 		next = exit.next
@@ -102,11 +139,44 @@ func (a *app) explain(err error) {
 	}
 }
 
+// parking marks the time in which an interrupt is answered by parking what was begun.
+// Outside of it coven ends soon after an interrupt, wherever it is.
+func (a *app) parking() (done func()) {
+	a.parks.Add(1)
+	return func() { a.parks.Add(-1) }
+}
+
+// An interrupt is answered within stopTicks * stopTick, unless something is parked.
+const (
+	stopTick  = 100 * time.Millisecond
+	stopTicks = 7
+)
+
+// endSoon ends the process when it does not end by itself after an interrupt: it may be
+// held up by a read or a lock that knows of no interrupts. All that coven records
+// survives that, as it survives a kill.
+func (a *app) endSoon(done <-chan struct{}) {
+	ticker := time.NewTicker(stopTick)
+	defer ticker.Stop()
+	for idle := 0; idle < stopTicks; {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		if idle++; a.parks.Load() > 0 {
+			idle = 0
+		}
+	}
+	a.explain(errInterrupted)
+	os.Exit(exitInterrupted)
+}
+
 // interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
 // terminal is closed, with a cause that says so. A second Ctrl-C or TERM ends the
 // process at once: the kernel then ends everything that it started. A closed
 // terminal may be told of twice.
-func interruptible() (context.Context, func()) {
+func (a *app) interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -120,6 +190,7 @@ func interruptible() (context.Context, func()) {
 			return
 		case <-signals:
 			cancel(errInterrupted)
+			go a.endSoon(done)
 		}
 		for {
 			select {

@@ -51,7 +51,8 @@ func newArena(t *testing.T) *arena {
 	}
 	for file, text := range map[string]string{
 		"repo/.gitignore":                 ".beads\n.coven/run\n.coven/sessions\n.coven/worktrees\n.coven/.gitignore\n",
-		"repo/.coven/config.yaml":         "grimoire: race\nchecks: []\nenv: {pass: [GATE]}\n",
+		"repo/.coven/config.yaml":         "grimoire: race\nchecks: []\n",
+		".config/coven/config.yaml":       "env: {pass: [GATE]}\n",
 		"repo/.coven/grimoires/race.yaml": raceGrimoire,
 		"gate/open":                       "",
 	} {

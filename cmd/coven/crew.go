@@ -276,7 +276,7 @@ func (l logs) Open(path string) (io.WriteCloser, int64, error) { return l.OpenLo
 
 // Read implements runner's logs.
 func (l logs) Read(path string, from int64) (io.ReadCloser, error) {
-	f, err := os.Open(session.LogFile(l.Dir, path))
+	f, err := session.ReadLog(l.Dir, path)
 	if err != nil {
 		return nil, err
 	}

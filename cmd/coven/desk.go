@@ -56,6 +56,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		}
 		base = info.Oid
 	}
+	defer d.app().parking()()
 	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.app().now)
 	if err != nil {
 		return runner.Ending{}, err
@@ -147,6 +148,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err != nil {
 		return runner.Ending{}, err
 	}
+	defer d.app().parking()()
 	s, err := d.take(v)
 	if err != nil {
 		return runner.Ending{}, err
@@ -159,7 +161,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err := d.house.mayRun(needsOf(plan.Grimoire, plan.Provider)); err != nil {
 		return runner.Ending{}, err
 	}
-	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
+	if err := d.mayUse(plan.Grimoire); err != nil {
 		return runner.Ending{}, err
 	}
 	if err := d.admits(ctx, plan); err != nil {
@@ -232,7 +234,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		mail: newMailbox(s),
 	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID))), Claims: site, Ground: site,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.app().hidden), Claims: site, Ground: site,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
 			Agents: agents{c}, Judges: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
@@ -277,7 +279,7 @@ func sinceStart(events []event.Event) []event.Event {
 // say shows lines to a person, between those of the tasks at work.
 func (d *desk) say(format string, args ...any) {
 	if !d.json && d.screen != nil {
-		d.screen.Say(fmt.Sprintf(format, args...))
+		d.screen.Say(d.app().hidden(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -165,7 +165,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := givenBack(ctx, j, v); err != nil {
+	if err := givenBack(ctx, j.told(actorIn(v), d.app().hidden), v); err != nil {
 		return "", err
 	}
 	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)
@@ -173,8 +173,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 
 // givenBack tells the tracker that a session is over: a task that has landed is
 // done, whatever else was to come; any other is free.
-func givenBack(ctx context.Context, j job, v session.View) error {
-	told := j.told(actorIn(v))
+func givenBack(ctx context.Context, told told, v session.View) error {
 	give := func() error { return told.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
 		give = func() error { return told.Close(ctx, v.Summary, v.Landed.New) }

@@ -34,6 +34,7 @@ func checkups() []checkup {
 		{"checks", "something is tested before a change lands", true, (*visit).checks},
 		{"disk", "there is room for worktrees and journals", true, (*visit).disk},
 		{"sessions", "all can be read, and none was cut off", true, (*visit).sessions},
+		{"privacy", "records are for your eyes only, and git leaves them out", true, (*visit).privacy},
 		{"claims", "no task is claimed by a session that is over or gone", true, (*visit).claims},
 		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*visit).worktrees},
 		{"leftovers", "no files of a coven that was killed", true, (*visit).leftovers},
@@ -168,9 +169,11 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
 				continue
 			}
 			tried[f.Text] = true
+			done := v.app.parking()
 			if found[i] = f.mendNow(ctx); found[i].Fixed != "" {
 				mended, again = append(mended, found[i]), true
 			}
+			done()
 		}
 		if again && ctx.Err() == nil {
 			v.forget()

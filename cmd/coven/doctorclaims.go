@@ -205,8 +205,14 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	defer func() { err = errors.Join(err, repo.Unclaim(context.WithoutCancel(ctx), id, mine.Oid)) }()
 	// Nobody can begin now. What has begun meanwhile is not ours.
 	views, err := session.List(k.house.repo.Root)
+	damaged, err := session.DamagedIn(err)
 	if err != nil {
 		return "", err
+	}
+	for _, d := range damaged {
+		if worktree.SafeName(d.Task) == worktree.SafeName(id) {
+			return "", d
+		}
 	}
 	for _, v := range views {
 		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {

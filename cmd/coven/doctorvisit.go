@@ -49,6 +49,10 @@ func (a *app) visit(ctx context.Context) *visit {
 		v.houseErr = err
 		return v
 	}
+	if err := checkPlaces(repo.Root); err != nil {
+		v.houseErr = err // what is made good elsewhere is not the repository's
+		return v
+	}
 	settings, err := a.settings(repo)
 	if err != nil {
 		v.configErr, settings = err, config.Default()
@@ -163,6 +167,19 @@ func (v *visit) tracker(ctx context.Context) []finding {
 	if err != nil {
 		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
 	}
+	all, err := v.allTasks(ctx)
+	if err != nil {
+		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
+	}
+	var found []finding
+	for _, t := range all {
+		if err := t.Usable(); err != nil && t.Status != task.StatusClosed {
+			found = append(found, odd("coven task show "+shellWord(t.ID), "%v", err)...)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
 	return good("%d ready in %s (%s)", len(ready), h.tracker.Where(), h.tracker.Kind())
 }
 
@@ -190,7 +207,7 @@ func (v *visit) disk(context.Context) []finding {
 	if err := syscall.Statfs(dirs[0], &disks[0]); err != nil {
 		return bad("df -h "+shellWord(dirs[0]), "%s: %v", dirs[0], err)
 	}
-	// .coven may be a link to a larger disk.
+	// .coven may be on another disk.
 	coven := filepath.Join(v.house.repo.Root, ".coven")
 	if err := syscall.Statfs(coven, &disks[1]); err == nil && disks[1].Fsid != disks[0].Fsid {
 		dirs = append(dirs, coven)
@@ -231,9 +248,13 @@ func size(bytes int64) string {
 
 func (v *visit) sessions(context.Context) []finding {
 	views, broken := v.sessionViews()
+	damaged, broken := session.DamagedIn(broken)
 	var found []finding
 	if broken != nil {
 		found = bad("ls -l "+session.Dir, "cannot be read: %v", broken)
+	}
+	for _, d := range damaged {
+		found = append(found, v.damaged(d))
 	}
 	onTheWay := 0
 	for _, s := range views {
@@ -248,6 +269,24 @@ func (v *visit) sessions(context.Context) []finding {
 		return found
 	}
 	return good("%d, of which %d can go on", len(views), onTheWay)
+}
+
+// damaged is the finding of a damaged record. --fix sets it aside, whole, unless it
+// can be read by another coven or after a chmod.
+func (v *visit) damaged(d *session.DamagedError) finding {
+	text := d.Error()
+	if d.Task != "" {
+		text = fmt.Sprintf("task %s: %s", d.Task, text)
+	}
+	f := bad(nextDamaged(d), "%s", text)[0]
+	if f.Next != "coven doctor --fix" {
+		return f
+	}
+	f.mend = func(context.Context) (string, error) {
+		to, err := session.SetAside(v.house.repo.Root, d)
+		return "the record is set aside as " + to + "; what its task has left is cleared away below", err
+	}
+	return f
 }
 
 func (v *visit) refs(ctx context.Context) []finding {

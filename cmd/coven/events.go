@@ -33,7 +33,7 @@ until the session stops, or without an argument until you stop it.`,
 			if err != nil {
 				return err
 			}
-			w := &watcher{app: a, root: h.repo.Root, tails: map[string]*event.Tail{}, since: since}
+			w := &watcher{app: a, root: h.repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
 			if len(args) == 1 {
 				v, err := h.sessionOf(args[0])
 				if err != nil {
@@ -64,6 +64,8 @@ type watcher struct {
 	only  string // a session's directory; empty: all
 	since int64
 	tails map[string]*event.Tail
+
+	broken map[string]bool // directories whose record is damaged
 }
 
 func (w *watcher) run(ctx context.Context, follow bool) error {
@@ -102,17 +104,29 @@ func (w *watcher) print() error {
 	}
 	var fresh []event.Event
 	for _, dir := range dirs {
+		if w.broken[dir] {
+			continue
+		}
 		tail, ok := w.tails[dir]
 		if !ok {
 			tail = event.NewTail(filepath.Join(dir, "events.jsonl"))
 			w.tails[dir] = tail
 		}
 		events, err := tail.Next()
-		if err != nil {
-			return err
-		}
 		fresh = append(fresh, events...)
+		if err != nil && w.only != "" {
+			return errors.Join(w.say(fresh), err)
+		}
+		if err != nil { // one damaged record: said once
+			w.broken[dir] = true
+			w.app.explain(err)
+		}
 	}
+	return w.say(fresh)
+}
+
+// say prints events, ordered by time.
+func (w *watcher) say(fresh []event.Event) error {
 	slices.SortStableFunc(fresh, func(a, b event.Event) int { return a.Time.Compare(b.Time) })
 	for _, e := range fresh {
 		if e.Seq <= w.since {

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/scratch"
 	"github.com/coven-run/coven/internal/secret"
@@ -40,6 +41,9 @@ func (a *app) open(ctx context.Context) (*house, error) {
 	}
 	repo, err := worktree.Open(ctx, dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPlaces(repo.Root); err != nil {
 		return nil, err
 	}
 	cfg, err := a.settings(repo)
@@ -92,6 +96,8 @@ type engine struct {
 	agents   *agent.Runner
 	accounts *accounts
 	secrets  *secret.Store
+	environ  func() []string
+	warning  string // about secrets that cannot be hidden
 }
 
 // secrets reads the project's secrets. A file that git would take into a commit
@@ -113,10 +119,15 @@ func (h *house) secrets() (*secret.Store, error) {
 }
 
 func (h *house) start() (*engine, error) {
+	if err := h.mayHave(h.passed()); err != nil {
+		return nil, err
+	}
 	secrets, err := h.secrets()
 	if err != nil {
 		return nil, err
 	}
+	warning := h.hideHanded(secrets)
+	h.repo.Redact, h.app.hide = secrets.Text, secrets.Text
 	self, err := h.app.self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
@@ -140,7 +151,7 @@ func (h *house) start() (*engine, error) {
 		},
 	})
 	return &engine{
-		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets,
+		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.app.environ, warning: warning,
 		agents: &agent.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: h.app.environ, Version: version, Sockets: private.Path(),
 		},
@@ -175,6 +186,8 @@ func classify(err error) int {
 	backend, conflict, corrupt := (*task.BackendError)(nil), (*task.ConflictMarkersError)(nil), (*task.CorruptError)(nil)
 	checkout := (*worktree.CheckoutError)(nil)
 	switch {
+	case errors.As(err, new(*session.DamagedError)):
+		return exitPerson
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case aboutTrust(err):
@@ -200,7 +213,12 @@ func classify(err error) int {
 // hint says what to do about an error, when the error does not say it itself.
 func hint(err error) string {
 	blocked, status := (*task.BlockedError)(nil), (*task.StatusError)(nil)
+	damaged, link := (*session.DamagedError)(nil), (*plain.LinkError)(nil)
 	switch {
+	case errors.As(err, &damaged):
+		return nextDamaged(damaged)
+	case errors.As(err, &link):
+		return linkHint(link)
 	case errors.As(err, &blocked):
 		return "coven why " + shellWord(blocked.ID)
 	case errors.As(err, &status):

@@ -32,9 +32,10 @@ func (j job) trackerName() string {
 type told struct {
 	job   job
 	actor string
+	hide  func(string) string // takes secrets out of what is written
 }
 
-func (j job) told(actor string) told { return told{j, actor} }
+func (j job) told(actor string, hide func(string) string) told { return told{j, actor, hide} }
 
 // Close closes the task with what was done and the commit that landed.
 func (t told) Close(ctx context.Context, summary, commit string) error {
@@ -42,7 +43,7 @@ func (t told) Close(ctx context.Context, summary, commit string) error {
 		return nil
 	}
 	// What has landed is done, whoever has the task now.
-	_, err := t.job.tracker.Close(ctx, t.job.task.ID, "", strings.TrimSpace(summary+"\n\nLanded as "+commit+"."))
+	_, err := t.job.tracker.Close(ctx, t.job.task.ID, "", t.hide(strings.TrimSpace(summary+"\n\nLanded as "+commit+".")))
 	return err
 }
 
@@ -51,7 +52,7 @@ func (t told) Block(ctx context.Context, why string) error {
 	if t.job.tracker == nil {
 		return nil
 	}
-	_, err := t.job.tracker.Block(ctx, t.job.task.ID, t.actor, why)
+	_, err := t.job.tracker.Block(ctx, t.job.task.ID, t.actor, t.hide(why))
 	return taken(err)
 }
 
@@ -60,7 +61,7 @@ func (t told) Release(ctx context.Context, why string) error {
 	if t.job.tracker == nil {
 		return nil
 	}
-	_, err := t.job.tracker.Release(ctx, t.job.task.ID, t.actor, why)
+	_, err := t.job.tracker.Release(ctx, t.job.task.ID, t.actor, t.hide(why))
 	return taken(err)
 }
 
@@ -69,7 +70,7 @@ func (t told) Note(ctx context.Context, text string) error {
 	if t.job.tracker == nil {
 		return nil
 	}
-	_, err := t.job.tracker.Note(ctx, t.job.task.ID, t.actor, text)
+	_, err := t.job.tracker.Note(ctx, t.job.task.ID, t.actor, t.hide(text))
 	return taken(err)
 }
 

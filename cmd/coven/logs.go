@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -40,7 +39,7 @@ func newLogs(a *app) *cobra.Command {
 				return err
 			}
 			if o.raw {
-				return o.printRaw(v)
+				return o.printRaw(cmd.Context(), v)
 			}
 			return o.print(cmd.Context(), v)
 		},
@@ -105,29 +104,46 @@ func (s *spectator) show() (session.View, error) {
 }
 
 // printRaw copies the logs of the steps, in the order in which they ran.
-func (o *logsOptions) printRaw(v session.View) error {
+func (o *logsOptions) printRaw(ctx context.Context, v session.View) error {
 	shown := map[string]bool{}
 	for _, step := range v.Steps {
 		if shown[step.Path] {
 			continue
 		}
 		shown[step.Path] = true
-		if err := o.copyLog(session.LogFile(v.Dir, step.Path)); err != nil {
+		if err := o.copyLog(ctx, v.Dir, step.Path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *logsOptions) copyLog(file string) error {
-	f, err := os.Open(file)
+func (o *logsOptions) copyLog(ctx context.Context, dir, step string) error {
+	f, err := session.ReadLog(dir, step)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read log: %w", err)
+		return fmt.Errorf("read log %s: %w", session.LogFile(dir, step), err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	_, err = io.Copy(o.app.out, f)
+	_, err = io.Copy(o.app.out, reader{ctx, f})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
 	return written(err)
+}
+
+// reader ends when its context does.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }

@@ -51,6 +51,7 @@ func (d *desk) notify(ctx context.Context, j job, s *session.Session, e runner.E
 }
 
 func (d *desk) tellOthers(ctx context.Context, n news) {
+	n.Title, n.Detail, n.Next = d.app().hidden(n.Title), d.app().hidden(n.Detail), d.app().hidden(n.Next)
 	for _, notice := range d.house.config.Notify {
 		if !wants(notice, n.State) {
 			continue

@@ -36,7 +36,7 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 	if plan.Grimoire.Budget == (budget.Amount{}) {
 		plan.Grimoire.Budget = cfg.Budget
 	}
-	if err := d.engine.has(plan.Grimoire.Secrets()); err != nil {
+	if err := d.mayUse(plan.Grimoire); err != nil {
 		return nil, err
 	}
 	plan.Provider = cmp.Or(c.provider, cfg.Provider)
@@ -53,6 +53,15 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 		plan.Attempt = attemptText(prior)
 	}
 	return plan, nil
+}
+
+// mayUse says whether a grimoire's secrets are there, and may be taken from where they
+// are.
+func (d *desk) mayUse(g *grimoires.Grimoire) error {
+	if err := d.engine.has(g.Secrets()); err != nil {
+		return err
+	}
+	return d.house.mayHave(d.house.secretWishes(g, d.engine.secrets))
 }
 
 // has says whether all secrets of these names are there. From then on no record

@@ -109,6 +109,8 @@ func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
 	task := shellWord(v.Task)
 	switch {
+	case v.Damage != "" && v.Status != session.Running:
+		return runner.Ending{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
 	case v.Status == session.Waiting && v.Reason == "review":
 		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:

@@ -217,6 +217,9 @@ func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
 	if strings.TrimSpace(o.prompt) == "" {
 		return nil, usage("", "the prompt is empty")
 	}
+	if len(o.prompt) > task.MaxText {
+		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
+	}
 	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
 	slug := "p-" + session.Slug(title)
 	id := slug
@@ -261,6 +264,9 @@ func (h *house) tracked(ctx context.Context, id string) (job, error) {
 		return job{}, err
 	}
 	t, err := tracker.Get(ctx, id)
+	if err == nil {
+		err = t.Usable()
+	}
 	return job{task: t, tracker: tracker}, err
 }
 
@@ -307,6 +313,9 @@ func (d *desk) preface(ctx context.Context, target worktree.Target) error {
 	}
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
+	}
+	if d.engine.warning != "" {
+		lines = append(lines, d.engine.warning)
 	}
 	checks, found := d.house.checks()
 	switch {

@@ -81,6 +81,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"example":   cmdExample,
 		"zoo":       animals.put,
 		"extinct":   cmdExtinct,
+		"stops":     cmdStops,
+		"holds":     cmdHolds,
 	}
 }
 

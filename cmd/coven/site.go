@@ -320,6 +320,9 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 
 // Land moves the target to the candidate.
 func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOptions) (event.Landing, error) {
+	if err := s.presentable(ctx, c, o.Strategy); err != nil {
+		return event.Landing{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	landed, err := s.tree.Land(ctx, worktree.LandRequest{
@@ -361,6 +364,18 @@ func refusal(err error) error {
 		return &runner.RefusedError{Reason: err.Error()}
 	}
 	return nil
+}
+
+// presentable refuses to land commits as they are that tell a secret in their messages.
+func (s *site) presentable(ctx context.Context, c runner.Candidate, strategy string) error {
+	if worktree.Strategy(strategy) != worktree.Merge {
+		return nil // coven writes the messages
+	}
+	telling, err := s.tree.Unredacted(ctx, c.Old)
+	if err != nil || len(telling) == 0 {
+		return err
+	}
+	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s tells a secret; change it, or land with strategy squash", telling[0])}
 }
 
 // Recover finishes or undoes a landing that was cut off.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +10,13 @@ import (
 	"io"
 	"strings"
 	"syscall"
+
+	"github.com/coven-run/coven/internal/screen"
 )
 
 // say prints to standard output.
 func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.out, format, args...)
+	_, err := io.WriteString(a.out, a.hidden(fmt.Sprintf(format, args...)))
 	return written(err)
 }
 
@@ -27,10 +30,15 @@ func written(err error) error {
 
 // sayJSON prints a value as indented JSON.
 func (a *app) sayJSON(value any) error {
-	enc := json.NewEncoder(a.out)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return written(enc.Encode(value))
+	if err := enc.Encode(value); err != nil {
+		return fmt.Errorf("encode output: %w", err)
+	}
+	_, err := a.out.Write(screen.SafeJSON(text.Bytes()))
+	return written(err)
 }
 
 // ask asks a person and returns the answer: one line, trimmed. The end of the

@@ -24,13 +24,22 @@ func newStatus(a *app) *cobra.Command {
 				return err
 			}
 			views, broken := session.List(h.repo.Root)
-			a.explain(broken)
+			damaged, broken := session.DamagedIn(broken)
+			if broken != nil {
+				return broken
+			}
+			for _, d := range damaged {
+				views = append(views, damagedView(d))
+			}
 			if !all {
 				views = current(views)
 			}
 			if asJSON {
 				for i := range views {
-					views[i] = views[i].Shown()
+					next := nextOf(views[i])
+					if views[i] = views[i].Shown(); views[i].Status == session.Damaged {
+						views[i].Next = next
+					}
 				}
 				return a.sayJSON(views)
 			}
@@ -72,7 +81,7 @@ func (a *app) statusTable(views []session.View) error {
 			next = ""
 		}
 		seen[v.Task] = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(v.Task, 30), stateText(v), clip(v.At(), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(nameOf(v), 30), stateText(v), clip(whereOf(v), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
 	}
 	if err := written(w.Flush()); err != nil {
 		return err
@@ -93,6 +102,22 @@ func (a *app) openFindings(views []session.View) error {
 	return nil
 }
 
+// nameOf is the task of a session, or the session where the record does not say.
+func nameOf(v session.View) string {
+	if v.Task == "" {
+		return v.ID
+	}
+	return v.Task
+}
+
+// whereOf is where a session is, or what is wrong with its record.
+func whereOf(v session.View) string {
+	if v.Status == session.Damaged {
+		return "see: coven doctor"
+	}
+	return v.At()
+}
+
 // clip makes a text one printable line of at most n characters.
 func clip(text string, n int) string {
 	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
@@ -106,6 +131,8 @@ func clip(text string, n int) string {
 // or at work.
 func nextOf(v session.View) string {
 	switch {
+	case v.Damage != "" && v.Status != session.Running:
+		return "coven cancel " + shellWord(v.Task)
 	case heldByFindings(v):
 		return "coven review " + shellWord(v.Task)
 	case v.Next != "":

@@ -161,6 +161,9 @@ func readProposals(value any) ([]proposal, error) {
 		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are taken: have it propose fewer", len(all), mostProposed)
 	}
 	numbers := map[string]int{} // by title
+	if len(text) > mostProposed*task.MaxText {
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d bytes: have it propose less", len(text))
+	}
 	for i := range all {
 		p := &all[i]
 		if p.Title = strings.TrimSpace(p.Title); p.Title == "" {
@@ -181,6 +184,8 @@ func readProposals(value any) ([]proposal, error) {
 // check says what is wrong about a proposal after earlier ones; empty: nothing.
 func (p proposal) check(earlier int) string {
 	switch {
+	case len(p.Title)+len(p.Description)+len(strings.Join(p.Acceptance, "")) > task.MaxText:
+		return fmt.Sprintf("it has more than %d bytes of text", task.MaxText)
 	case printable(p.Title) != p.Title:
 		return "the title has control characters"
 	case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):

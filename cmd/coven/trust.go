@@ -28,6 +28,10 @@ what you trust, and ask whether you trust them. A plugin runs outside of the fen
 it can do what you can. Trusted are exactly the bytes that are shown, for this
 repository; when they change, coven asks again. Nothing is run.
 
+Show also the variables of your environment that this repository asks for: by
+env.pass in its configuration, or as secrets of its grimoires. They are handed to
+nothing until you trust these uses.
+
 What is trusted is written into .coven/plugins.lock, too, for everybody who works
 on the repository; the trust itself stays with you. What does not match the lock is
 not trusted by --yes, unless it is named. With COVEN_TRUST=1 in the environment
@@ -69,34 +73,46 @@ everything is trusted that matches the lock, for that one command.`,
 
 // trust shows the plugins that a person could trust, and asks.
 func (h *house) trust(ctx context.Context, names []string, yes bool) error {
-	r, err := h.registry()
+	wanted, rest, err := h.wanted(names)
 	if err != nil {
 		return err
 	}
-	all, err := r.List()
+	all, err := h.meantPlugins(names, rest)
 	if err != nil {
 		return err
-	}
-	if len(names) > 0 {
-		if all, err = meant(all, names); err != nil {
-			return err
-		}
 	}
 	open, lost := toTrust(all, yes && len(names) == 0)
-	if len(open) == 0 && len(lost) == 0 {
+	if len(open) == 0 && len(lost) == 0 && len(wanted) == 0 {
 		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
 	}
 	for _, p := range lost {
 		h.app.explain(lostError(p))
 	}
-	if len(open) == 0 {
+	if len(open) == 0 && len(wanted) == 0 {
 		return status(exitUsage)
 	}
-	trusted, err := h.askTrust(ctx, open, yes)
+	trusted, err := h.askTrust(ctx, open, wanted, yes)
 	if err == nil && (!trusted || len(lost) > 0) {
 		err = status(exitUsage)
 	}
 	return err
+}
+
+// meantPlugins are the plugins that a person means: all, or those of the names that
+// mean no variable.
+func (h *house) meantPlugins(names, rest []string) ([]registry.Plugin, error) {
+	if len(names) > 0 && len(rest) == 0 {
+		return nil, nil
+	}
+	r, err := h.registry()
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.List()
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	return meant(all, rest)
 }
 
 // meant are the plugins of these names, those left out that are hidden. A name that
@@ -153,8 +169,8 @@ func called(p registry.Plugin, name string) bool { return name == p.ID() || name
 
 // askTrust shows plugins and asks whether they are trusted. Where nobody can be
 // asked the answer is no, unless it was given before.
-func (h *house) askTrust(ctx context.Context, open []registry.Plugin, yes bool) (bool, error) {
-	if err := h.app.say("%s", h.trustPage(open)); err != nil {
+func (h *house) askTrust(ctx context.Context, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
+	if err := h.app.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
 		return false, err
 	}
 	switch {
@@ -170,7 +186,30 @@ func (h *house) askTrust(ctx context.Context, open []registry.Plugin, yes bool) 
 			return false, h.app.say("nothing was trusted\n")
 		}
 	}
+	if err := h.trustVariables(wanted); err != nil || len(open) == 0 {
+		return err == nil, err
+	}
 	return true, h.trustNow(open)
+}
+
+// trustVariables trusts the uses of variables as they were shown.
+func (h *house) trustVariables(shown []wish) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, w := range shown {
+		items, names = append(items, w.item(h.app.now().UTC().Truncate(time.Second))), append(names, w.name)
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	return h.app.say("trusted: %s\n", printable(strings.Join(names, " ")))
 }
 
 // trustNow trusts plugins as they were shown, and pins them in the lock.
@@ -245,7 +284,7 @@ func (h *house) revoke(names []string) error {
 		return err
 	}
 	revoked := func(it trust.Item, name string) bool {
-		return it.Name == name || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
+		return it.Name == name || it.Kind == trust.KindSecret && (strings.HasPrefix(it.Name, name+":") || strings.HasPrefix(it.What, "$"+name+":")) || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
 			return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
 		})
 	}
@@ -278,6 +317,11 @@ func (v *visit) trustNames(context.Context, []string) []string {
 		return nil
 	}
 	var names []string
+	if all, err := v.house.wishes(); err == nil {
+		for _, w := range all {
+			names = append(names, w.name)
+		}
+	}
 	if r, err := v.house.registry(); err == nil {
 		all, _ := r.List()
 		for _, p := range all {

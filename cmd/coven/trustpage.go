@@ -22,6 +22,9 @@ func (h *house) near(file string) string {
 
 // trustPage shows plugins that are not trusted.
 func (h *house) trustPage(open []registry.Plugin) string {
+	if len(open) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("This repository wants to run programs of its own. They are not fenced: they can do\n" +
 		"what you can. Trusted would be exactly these bytes, in this repository.\n\n")

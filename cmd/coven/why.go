@@ -61,13 +61,20 @@ func (r reason) text() string {
 
 func (h *house) why(ctx context.Context, id string) (reason, error) {
 	v, err := session.OfTask(h.repo.Root, id)
+	damaged := (*session.DamagedError)(nil)
 	switch {
+	case errors.As(err, &damaged):
+		return reason{Task: id, State: session.Damaged, Reason: oneLine(damaged.Error()), Next: nextDamaged(damaged)}, nil
 	case errors.Is(err, session.ErrNone):
 		return h.whyTask(ctx, id)
 	case err != nil:
 		return reason{}, err
 	}
 	r := reason{Task: id, State: stateText(v), Reason: detailOf(v), Next: nextOf(v)}
+	if v.Damage != "" && v.Status != session.Running {
+		r.Reason = fmt.Sprintf("session %s is damaged: %s", v.ID, v.Damage)
+		return r, nil
+	}
 	switch v.Status {
 	case session.Running:
 		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)

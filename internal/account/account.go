@@ -23,6 +23,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -138,11 +139,17 @@ func (b *Book) file(account string) string {
 	return filepath.Join(b.dir, unsafe.ReplaceAllString(account, "-")+".json")
 }
 
+// maxLimit is how many bytes the file of a limit may have.
+const maxLimit = 64 << 10
+
 // read returns no limit when there is none. A file that cannot be read as one is
 // none: a limit that holds is soon met again.
 func (b *Book) read(account string) (Limit, error) {
-	data, err := os.ReadFile(b.file(account))
+	data, err := plain.ReadIn(b.dir, filepath.Base(b.file(account)), maxLimit)
 	if errors.Is(err, fs.ErrNotExist) {
+		return Limit{}, nil
+	}
+	if errors.Is(err, plain.ErrNotFile) || errors.As(err, new(*plain.SizeError)) {
 		return Limit{}, nil
 	}
 	if err != nil {
@@ -154,14 +161,14 @@ func (b *Book) read(account string) (Limit, error) {
 }
 
 func (b *Book) write(account string, l Limit) error {
-	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return fmt.Errorf("write down a limit: %w", err)
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("write down a limit: %w", err)
 	}
-	if err := renameio.WriteFile(b.file(account), append(data, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(b.file(account), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write down a limit: %w", err)
 	}
 	return nil

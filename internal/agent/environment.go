@@ -26,6 +26,10 @@ func Environment(user, pass []string) []string {
 	return env
 }
 
+// Names reports whether a list of names, some with a trailing * for any ending, has a
+// name.
+func Names(list []string, name string) bool { return matches(list, name) }
+
 func matches(names []string, name string) bool {
 	for _, n := range names {
 		if prefix, open := strings.CutSuffix(n, "*"); n == name || open && strings.HasPrefix(name, prefix) {

@@ -60,6 +60,9 @@ type Notice struct {
 // Env says what of the user's environment is passed on.
 type Env struct {
 	Pass []string // names of variables that agents and scripts get
+	// Asked are those of Pass that only a file of the repository names: they need the
+	// user's trust.
+	Asked []string
 }
 
 // Timeouts are the limits that hold for every step.
@@ -202,7 +205,7 @@ func (c *Config) apply(f file, data []byte) error {
 	var k keys
 	doc.Decode(&k)
 	c.Checks = list(doc, k.Checks, c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
-	c.Env.Pass = list(doc, k.Env.Pass, c.Env.Pass, "the name of a variable", variableRE.MatchString)
+	c.Env = c.Env.over(doc, f, k.Env.Pass)
 	c.DefaultModel = word(doc, k.DefaultModel, c.DefaultModel)
 	c.Provider = word(doc, k.Provider, c.Provider)
 	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
@@ -228,6 +231,20 @@ var (
 	variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	wordRE     = regexp.MustCompile(`^[^\s\pC-][^\s\pC]*$`)
 )
+
+// over is what a file makes of the names from before.
+func (e Env) over(doc *yamldoc.Document, f file, given yamldoc.At[[]text]) Env {
+	pass := list(doc, given, e.Pass, "the name of a variable", variableRE.MatchString)
+	if !given.Set() {
+		return e
+	}
+	if !f.theirs {
+		return Env{Pass: pass}
+	}
+	own := slices.DeleteFunc(slices.Clone(e.Pass), func(name string) bool { return slices.Contains(e.Asked, name) })
+	asked := slices.DeleteFunc(slices.Clone(pass), func(name string) bool { return slices.Contains(own, name) })
+	return Env{Pass: pass, Asked: asked}
+}
 
 // list returns the given list, or the one from before. Lists are replaced, not
 // added to; an empty one stays one.

@@ -56,6 +56,20 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
+// Only names that the repository's file adds need the user's trust.
+func TestAskedNames(t *testing.T) {
+	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
+	c, err := Load(root, trust.NewTerritory(root), getenv)
+	if want := (Env{Pass: []string{"MINE", "THEIRS"}, Asked: []string{"THEIRS"}}); err != nil || !reflect.DeepEqual(c.Env, want) {
+		t.Errorf("%+v, %v", c.Env, err)
+	}
+	// A file of the user's that is inside of the repository is the repository's.
+	c, err = Load(root, trust.NewTerritory(filepath.Dir(root)), getenv)
+	if want := []string{"MINE", "THEIRS"}; err != nil || !reflect.DeepEqual(c.Env.Asked, want) {
+		t.Errorf("%+v, %v", c.Env, err)
+	}
+}
+
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "default_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
@@ -68,7 +82,7 @@ func TestLoadPrecedence(t *testing.T) {
 	c, err := Load(root, trust.NewTerritory(root), getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
-		Env: Env{Pass: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
+		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Tracker: "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour},
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,

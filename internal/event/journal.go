@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // DamageError says that a journal holds something that no crash of coven
@@ -25,10 +27,19 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s:%d: damaged event: %v (the file was changed by something else; restore it, or remove its session)", e.File, e.Line, e.Err)
+	return fmt.Sprintf("%s:%d: damaged event: %v (something else than coven changed the file)", e.File, e.Line, e.Err)
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }
+
+// ErrVersion reports an event of a version that this coven does not read.
+var ErrVersion = errors.New("unknown version")
+
+// What a journal may hold: more is damage, and is never written.
+const (
+	maxJournal = 512 << 20 // bytes
+	maxLine    = 32 << 20  // bytes of one event
+)
 
 // Journal is an open journal: its events, and the one writer.
 type Journal struct {
@@ -50,9 +61,9 @@ type Journal struct {
 // a crash leaves it, is cut off; any other damage is a *DamageError. The
 // caller holds the session's lock.
 func Open(file string, now func() time.Time) (*Journal, error) {
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := plain.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
+		return nil, fmt.Errorf("open journal %s: %w", file, err)
 	}
 	events, whole, err := read(f, file)
 	if err == nil {
@@ -64,14 +75,27 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	_ = f.Chmod(fileMode) // one that belongs to another user stays as it is; doctor says so
 	return &Journal{now: now, file: f, size: whole, events: events}, nil
+}
+
+// fileMode is that of a journal: records are for their owner only.
+const fileMode = 0o600
+
+// openToRead opens a journal. No link in its name leads out of its directory.
+func openToRead(file string) (*os.File, error) {
+	f, err := plain.OpenIn(filepath.Dir(file), filepath.Base(file))
+	if err != nil {
+		return nil, fmt.Errorf("read journal %s: %w", file, err)
+	}
+	return f, nil
 }
 
 // Read returns the whole events in file, leaving a torn last line where it is.
 func Read(file string) ([]Event, error) {
-	f, err := os.Open(file)
+	f, err := openToRead(file)
 	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
+		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // read only
 	events, _, err := read(f, file)
@@ -80,12 +104,15 @@ func Read(file string) ([]Event, error) {
 
 // First returns the first event in file; the zero Event when there is none yet.
 func First(file string) (Event, error) {
-	f, err := os.Open(file)
+	f, err := openToRead(file)
 	if err != nil {
-		return Event{}, fmt.Errorf("read journal: %w", err)
+		return Event{}, err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	line, err := bufio.NewReader(f).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(f, maxLine)).ReadBytes('\n')
+	if errors.Is(err, io.EOF) && len(line) == maxLine {
+		return Event{}, &DamageError{File: file, Line: 1, Err: errLine}
+	}
 	if errors.Is(err, io.EOF) {
 		return Event{}, nil // nothing, or a torn line
 	}
@@ -99,11 +126,14 @@ func First(file string) (Event, error) {
 	return e, nil
 }
 
-// read returns the events of r and the number of bytes they fill.
-func read(r io.Reader, name string) (events []Event, whole int64, err error) {
-	data, err := io.ReadAll(r)
+// errLine reports an event that no coven has written.
+var errLine = fmt.Errorf("it is longer than %d bytes", maxLine)
+
+// read returns the events of f and the number of bytes they fill.
+func read(f *os.File, name string) (events []Event, whole int64, err error) {
+	data, err := readLines(f, name, 0)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read journal: %w", err)
+		return nil, 0, err
 	}
 	whole = int64(bytes.LastIndexByte(data, '\n') + 1)
 	if whole == 0 {
@@ -115,6 +145,41 @@ func read(r io.Reader, name string) (events []Event, whole int64, err error) {
 		return nil, 0, &DamageError{File: name, Line: line, Err: err}
 	}
 	return events, whole, nil
+}
+
+// readLines reads what is left of a journal after the first lines. It stops, with a
+// *DamageError, at a line that is too long to be an event: a file of any size costs no
+// more than that.
+func readLines(f *os.File, name string, lines int) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	if info.Size() > maxJournal {
+		return nil, &DamageError{File: name, Line: lines + 1, Err: &plain.SizeError{Max: maxJournal}}
+	}
+	data, open := make([]byte, 0, min(info.Size()+1, maxLine)), 0 // where the last line begins
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := f.Read(data[len(data):cap(data)])
+		fresh := data[len(data) : len(data)+n]
+		if end := bytes.LastIndexByte(fresh, '\n'); end >= 0 {
+			open = len(data) + end + 1
+		}
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, fmt.Errorf("read journal: %w", err)
+		case len(data)-open > maxLine:
+			return nil, &DamageError{File: name, Line: lines + bytes.Count(data[:open], []byte("\n")) + 1, Err: errLine}
+		case len(data) > maxJournal:
+			return nil, &DamageError{File: name, Line: lines + 1, Err: &plain.SizeError{Max: maxJournal}}
+		}
+	}
 }
 
 // parseAll parses the lines of a journal, parts of them at once. Its error is that
@@ -148,7 +213,7 @@ func parse(line []byte, seq int64) (Event, error) {
 	}
 	switch {
 	case e.V != Version:
-		return Event{}, fmt.Errorf("version %d, this coven reads version %d", e.V, Version)
+		return Event{}, fmt.Errorf("%w %d, this coven reads version %d", ErrVersion, e.V, Version)
 	case e.Seq != seq:
 		return Event{}, fmt.Errorf("sequence number %d where %d belongs", e.Seq, seq)
 	}
@@ -166,6 +231,9 @@ func (j *Journal) Append(e Event, data any) error {
 	e, line, err := j.encode(e, data)
 	if err != nil {
 		return err
+	}
+	if j.size+int64(len(line)) > maxJournal || len(line) > maxLine {
+		return fmt.Errorf("append %s to the journal: it is too large (%d bytes after %d)", e.Type, len(line), j.size)
 	}
 	crash.Point("event.before." + string(e.Type))
 	if err := j.write(e.Type, line); err != nil {

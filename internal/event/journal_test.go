@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +58,32 @@ func TestTornLine(t *testing.T) {
 		if err != nil || len(events) != 2 || events[1].Type != event.SessionResumed {
 			t.Fatalf("cut at %d, then appended: %v, %v", cut, events, err)
 		}
+	}
+}
+
+// A journal that an earlier coven made for everybody to read is its owner's again.
+func TestJournalIsPrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "events.jsonl")
+	must(t, os.WriteFile(file, nil, 0o644))
+	must(t, open(t, file).Close())
+	info, err := os.Stat(file)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("%s", info.Mode())
+	}
+}
+
+// What is larger than a reader takes is not written.
+func TestLongEvent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "events.jsonl")
+	j := open(t, file)
+	if err := j.Append(event.Event{Type: event.AgentText}, event.Text{Text: strings.Repeat("x", 33<<20)}); err == nil {
+		t.Error("it was written")
+	}
+	must(t, j.Append(event.Event{Type: event.AgentText}, event.Text{Text: strings.Repeat("x", 31<<20)}))
+	must(t, j.Close())
+	if events, err := event.Read(file); err != nil || len(events) != 1 {
+		t.Errorf("%d events, %v", len(events), err)
 	}
 }
 

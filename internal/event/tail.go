@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 )
 
 // Tail reads a journal that another process may be writing, each event once.
@@ -22,20 +21,20 @@ func NewTail(file string) *Tail { return &Tail{file: file} }
 // Next returns the events that were written since the last call. A line that is
 // not whole yet is left for the next.
 func (t *Tail) Next() ([]Event, error) {
-	f, err := os.Open(t.file)
+	f, err := openToRead(t.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
+		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // read only
 	if _, err := f.Seek(t.read, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	data, err := io.ReadAll(f)
+	data, err := readLines(f, t.file, int(t.lines))
 	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
+		return nil, err
 	}
 	var events []Event
 	for {

@@ -7,6 +7,8 @@
 package ledger
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +35,8 @@ type leaf struct {
 
 func (l leaf) amount() budget.Amount {
 	sum := l.runs
-	for _, used := range l.agents {
-		sum = sum.Add(used)
+	for _, path := range slices.Sorted(maps.Keys(l.agents)) {
+		sum = sum.Add(l.agents[path])
 	}
 	return sum
 }
@@ -148,9 +150,9 @@ func (l *Ledger) Cut(path string) budget.Amount {
 // without attempt and iteration, or the whole session when scope is empty.
 func (l *Ledger) Within(scope string) budget.Amount {
 	var sum budget.Amount
-	for path, used := range l.used {
+	for _, path := range slices.Sorted(maps.Keys(l.used)) { // in one order: sums of fractions depend on it
 		if Inside(scope, path) {
-			sum = sum.Add(used)
+			sum = sum.Add(l.used[path])
 		}
 	}
 	if Inside(scope, l.open.path) {

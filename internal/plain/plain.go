@@ -1,17 +1,42 @@
 // Package plain opens files that are files. What a repository has under the name of
-// one may be a pipe: whoever opens that would wait for somebody to write.
+// one may be a pipe: whoever opens that would wait for somebody to write. It may also
+// be a link out of the repository, or larger than any memory.
 package plain
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // ErrNotFile says that there is something else than a file.
 var ErrNotFile = errors.New("it is not a file")
+
+// SizeError reports a file that is too large to be what it is named.
+type SizeError struct{ Max int64 }
+
+// Error returns "it is larger than N bytes".
+func (e *SizeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.Max) }
+
+// LinkError reports a directory that has to be a directory and is something else.
+type LinkError struct {
+	Path string // relative to the root that was checked
+	To   string // where the symbolic link leads; empty: it is none
+}
+
+// Error names the path, and the target of a link.
+func (e *LinkError) Error() string {
+	if e.To == "" {
+		return e.Path + " is not a directory"
+	}
+	return fmt.Sprintf("%s is a symbolic link (to %s); coven needs a directory there", e.Path, e.To)
+}
 
 const reading = os.O_RDONLY | syscall.O_NONBLOCK
 
@@ -40,6 +65,85 @@ func OpenIn(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	return checked(f)
+}
+
+// OpenFileIn opens a file in a directory with the flags of package os, to write it
+// or to make it. No link leads out of the directory.
+func OpenFileIn(dir, name string, flags int, mode fs.FileMode) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	f, err := root.OpenFile(name, flags|syscall.O_NONBLOCK, mode)
+	if errors.Is(err, syscall.ENXIO) {
+		err = ErrNotFile // a pipe that nobody reads
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checked(f)
+}
+
+// Read returns the bytes of a file that has at most max of them.
+func Read(file string, max int64) ([]byte, error) {
+	f, err := Open(file)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, max)
+}
+
+// ReadIn is Read of a file in a directory: no link leads out of that.
+func ReadIn(dir, name string, max int64) ([]byte, error) {
+	f, err := OpenIn(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, max)
+}
+
+func readAll(f *os.File, max int64) ([]byte, error) {
+	defer f.Close() //nolint:errcheck // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > max {
+		return nil, &SizeError{max}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(data)) > max {
+		err = &SizeError{max}
+	}
+	return data, err
+}
+
+// Directory checks that a path below root leads through directories only. What does
+// not exist yet is no error. The error is a *LinkError.
+func Directory(root, path string) error {
+	at := ""
+	for _, part := range strings.Split(filepath.ToSlash(path), "/") {
+		at = filepath.Join(at, part)
+		full := filepath.Join(root, at)
+		info, err := os.Lstat(full)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case info.IsDir():
+			continue
+		}
+		to := ""
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if to, err = os.Readlink(full); err != nil {
+				return err
+			}
+		}
+		return &LinkError{Path: at, To: to}
+	}
+	return nil
 }
 
 // FS are the files of a directory in a root: no link leads out of the root, and no

@@ -18,7 +18,7 @@ func JSONLine(e event.Event) string {
 	if err != nil {
 		return ""
 	}
-	return string(line) + "\n"
+	return string(SafeJSON(line)) + "\n"
 }
 
 // Lines is an event as people read it; empty for what they need not see.
@@ -258,7 +258,7 @@ func Printable(text string) string {
 		switch {
 		case r == '\t':
 			return ' '
-		case r < 0x20 || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+		case r < 0x20 || obeyed(r):
 			return '�'
 		}
 		return r

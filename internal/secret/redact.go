@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -64,11 +65,13 @@ func (s *Store) hidden() []string {
 	return s.known
 }
 
-// Text returns a text without the secrets in it.
+// Text returns a text without the secrets in it, also where JSON in it has escaped
+// them, in whatever way and up to maxDepth times.
 func (s *Store) Text(text string) string {
 	for _, value := range s.hidden() {
 		text = strings.ReplaceAll(text, value, mask)
 	}
+	text = s.unescaped(text)
 	if !strings.Contains(text, cutMark) {
 		return text
 	}
@@ -92,14 +95,14 @@ func (s *Store) beforeCut(text string) string {
 	return text
 }
 
-// JSON returns a JSON value without the secrets in its texts. Names of members
-// stay.
+// JSON returns a JSON value without the secrets in its texts. Names of members stay
+// that look like those of coven's own records.
 func (s *Store) JSON(raw []byte) []byte {
 	s.mu.RLock()
 	written := s.written
 	s.mu.RUnlock()
 	isIn := func(value string) bool { return bytes.Contains(raw, []byte(value)) }
-	if len(written) == 0 || !isIn(cutMark) && !slices.ContainsFunc(written, isIn) {
+	if len(written) == 0 || !isIn(cutMark) && !isIn(`\\`) && !isIn(`\u`) && !isIn(`\/`) && !slices.ContainsFunc(written, isIn) {
 		return raw
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -117,6 +120,9 @@ func (s *Store) JSON(raw []byte) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// memberRE matches the names that coven's own records give to members.
+var memberRE = regexp.MustCompile(`^[a-z][a-z_]{0,30}$`)
+
 func (s *Store) walk(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -126,8 +132,15 @@ func (s *Store) walk(value any) any {
 			value[i] = s.walk(value[i])
 		}
 	case map[string]any:
-		for key := range value {
-			value[key] = s.walk(value[key])
+		for key, member := range value {
+			clean := key
+			if !memberRE.MatchString(key) {
+				clean = s.Text(key)
+			}
+			if clean != key {
+				delete(value, key)
+			}
+			value[clean] = s.walk(member)
 		}
 	}
 	return value
@@ -136,7 +149,12 @@ func (s *Store) walk(value any) any {
 // Writer returns a writer that hands on what it is given without the secrets in
 // it, also those that come in pieces: it holds back what could be the beginning
 // of one until more comes, or Close.
-func (s *Store) Writer(to io.WriteCloser) io.WriteCloser { return &writer{store: s, to: to} }
+//
+// Lines that hold an escape are looked at whole, up to maxOpenLine: JSON may have
+// escaped a secret in them.
+func (s *Store) Writer(to io.WriteCloser) io.WriteCloser {
+	return &writer{store: s, to: &lineWriter{store: s, to: to}}
+}
 
 type writer struct {
 	store *Store

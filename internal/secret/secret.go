@@ -114,7 +114,7 @@ func (s *Store) Value(name string) (string, error) {
 	if value, ok := s.file[name]; ok {
 		return value, nil
 	}
-	variable := strings.ToUpper(name)
+	variable := Variable(name)
 	value := s.getenv(variable)
 	switch {
 	case value == "":

@@ -80,7 +80,7 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
-	if got := string(s.JSON([]byte(`{"MIIEabcdef":["x MIIEabcdef",{"n":12345678901234567890}],"y":1.50}`))); got != `{"MIIEabcdef":["x ***",{"n":12345678901234567890}],"y":1.50}` {
+	if got := string(s.JSON([]byte(`{"MIIEabcdef":["x MIIEabcdef",{"n":12345678901234567890}],"y":1.50}`))); got != `{"***":["x ***",{"n":12345678901234567890}],"y":1.50}` {
 		t.Errorf("JSON: %s", got)
 	}
 }

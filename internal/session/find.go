@@ -10,10 +10,26 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/plain"
 )
 
-// Load computes the view of the session in dir.
+// Load computes the view of the session in dir. The error is a *DamagedError when the
+// record is there and cannot be read.
 func Load(dir string) (View, error) {
+	v, err := load(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && hasBegun(dir), err == nil && v.Started.IsZero() && hasBegun(dir):
+		return View{}, damaged(dir, errNoEvents)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return View{}, damaged(dir, err)
+	}
+	return v, err
+}
+
+func load(dir string) (View, error) {
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return View{}, plain.Directory(filepath.Dir(dir), filepath.Base(dir))
+	}
 	file := filepath.Join(dir, eventsFile)
 	size := length(file)
 	events, err := event.Read(file)
@@ -25,10 +41,13 @@ func Load(dir string) (View, error) {
 		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), err)
 	}
 	v.ID, v.Dir = filepath.Base(dir), dir
+	if v.Live() && !v.Started.IsZero() {
+		v.Damage = planDamage(dir)
+	}
 	if v.Status == Running && !held(dir) {
 		// It may have ended, and recorded that, since its events were read.
 		if length(file) != size {
-			return Load(dir)
+			return load(dir)
 		}
 		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
 	}
@@ -37,6 +56,21 @@ func Load(dir string) (View, error) {
 
 // Events are the events of the session in dir.
 func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join(dir, eventsFile)) }
+
+// entriesOf lists the directories of a project's sessions. A link in the place of the
+// parent is refused with a *plain.LinkError.
+func entriesOf(root string) ([]os.DirEntry, error) {
+	if err := plain.Directory(root, Dir); err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(root, Dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // a file beside the sessions is nobody's
+	}), nil
+}
 
 // length is how long a file is, in bytes; 0 when that cannot be found out.
 func length(file string) int64 {
@@ -48,15 +82,12 @@ func length(file string) int64 {
 }
 
 // List returns the sessions of a project, the newest first. A session that
-// cannot be read is left out and named in the error; the others are returned
-// beside it.
+// cannot be read is left out and named in the error (see DamagedIn); the others are
+// returned beside it.
 func List(root string) ([]View, error) {
-	entries, err := os.ReadDir(filepath.Join(root, Dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	entries, err := entriesOf(root)
 	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+		return nil, err
 	}
 	var views []View
 	var broken error
@@ -98,13 +129,16 @@ type owner struct {
 // NewFinder returns a Finder for the sessions of a project.
 func NewFinder(root string) *Finder { return &Finder{root: root, owner: map[string]owner{}} }
 
-// OfTask is like the function of that name.
+// OfTask is like the function of that name. The error is a *DamagedError when the
+// newest session of the task is damaged. Damaged sessions of other tasks, and those
+// whose task nobody knows, do not matter: the claim of a task that one of those works
+// on says so.
 func (f *Finder) OfTask(task string) (View, error) {
-	entries, err := os.ReadDir(filepath.Join(f.root, Dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return View{}, fmt.Errorf("list sessions: %w", err)
+	entries, err := entriesOf(f.root)
+	if err != nil {
+		return View{}, err
 	}
-	newest, broken := View{}, error(nil)
+	newest, broken := View{}, (*DamagedError)(nil)
 	for _, e := range entries {
 		of, err := f.taskOf(e)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && of != task {
@@ -114,18 +148,22 @@ func (f *Finder) OfTask(task string) (View, error) {
 		if err == nil {
 			v, err = Load(filepath.Join(f.root, Dir, e.Name()))
 		}
-		if err != nil {
-			broken = errors.Join(broken, err)
-			continue
-		}
-		if v.Started.After(newest.Started) {
+		found := (*DamagedError)(nil)
+		switch {
+		case errors.As(err, &found):
+			if found.Task == task && (broken == nil || found.Started.After(broken.Started)) {
+				broken = found
+			}
+		case err != nil:
+			continue // it was removed meanwhile
+		case v.Started.After(newest.Started):
 			newest = v
 		}
 	}
+	if broken != nil && !newest.Started.After(broken.Started) {
+		return View{}, broken
+	}
 	if newest.Started.IsZero() {
-		if broken != nil {
-			return View{}, broken
-		}
 		return View{}, fmt.Errorf("task %s: %w", task, ErrNone)
 	}
 	return newest, nil
@@ -144,13 +182,24 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 	if ok && os.SameFile(known.dir, dir) && known.dir.ModTime().Equal(dir.ModTime()) {
 		return known.task, nil
 	}
-	first, err := event.First(filepath.Join(f.root, Dir, e.Name(), eventsFile))
-	if err == nil && first.Seq > 0 {
+	at := filepath.Join(f.root, Dir, e.Name())
+	if !dir.IsDir() {
+		_, err := Load(at)
+		return "", err
+	}
+	first, err := event.First(filepath.Join(at, eventsFile))
+	switch {
+	case err == nil && first.Seq > 0:
 		f.mu.Lock()
 		f.owner[e.Name()] = owner{dir, first.Task}
 		f.mu.Unlock()
+		return first.Task, nil
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasBegun(at):
+		return "", fs.ErrNotExist // it never began
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		err = errNoEvents
 	}
-	return first.Task, err
+	return "", damaged(at, err)
 }
 
 // IsOver says that a session has ended and will not go on, and that nobody is

@@ -15,12 +15,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // inboxDir is where requests to running sessions are put, below a project's
 // root: one directory for each session, one file for each request. Whoever runs
 // the session looks there.
 const inboxDir = ".coven/run/inbox"
+
+// maxRequest is how many bytes a request may have.
+const maxRequest = 8 << 20
 
 // The kinds of requests.
 const (
@@ -43,7 +47,7 @@ type Request struct {
 // says afterwards whether it was taken: see Asked.
 func Ask(root, id string, r Request) (name string, err error) {
 	dir := filepath.Join(root, inboxDir, id)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makeDir(root, filepath.Join(inboxDir, id)); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
 	r.ID = uuid.NewString()
@@ -54,7 +58,7 @@ func Ask(root, id string, r Request) (name string, err error) {
 	// Names sort as the requests were made.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
 	crash.Point("inbox.ask.before")
-	if err := renameio.WriteFile(name, append(data, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(name, append(data, '\n'), fileMode); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
 	crash.Point("inbox.ask.after")
@@ -74,6 +78,9 @@ func Withdraw(name string) bool { return os.Remove(name) == nil }
 // cannot be read is removed.
 func (s *Session) Requests() ([]Request, error) {
 	dir := s.inbox()
+	if err := plain.Directory(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Join(inboxDir, s.ID)); err != nil {
+		return nil, fmt.Errorf("read the inbox: %w", err)
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -87,7 +94,7 @@ func (s *Session) Requests() ([]Request, error) {
 			continue
 		}
 		r := Request{file: filepath.Join(dir, e.Name())}
-		data, err := os.ReadFile(r.file)
+		data, err := plain.ReadIn(dir, e.Name(), maxRequest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // withdrawn
 		}

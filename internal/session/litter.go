@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // litterAge is how long a file must have been left alone to be litter: between
@@ -103,7 +105,10 @@ func (l Litter) Remove() error {
 func (l Litter) needed() bool {
 	dir := filepath.Join(l.root, Dir, l.id)
 	v, err := Load(dir)
-	if l.alone || err != nil || v.Started.IsZero() {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return !l.alone // nobody knows: a damaged record keeps what it has
+	}
+	if l.alone || v.Started.IsZero() {
 		return false
 	}
 	return l.Path == dir || v.Status != Completed && v.Status != Failed && v.Status != Cancelled
@@ -112,7 +117,7 @@ func (l Litter) needed() bool {
 // reserve keeps others from writing the session in dir. One that has no journal
 // nobody can write.
 func reserve(dir string) (free func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, eventsFile), os.O_RDWR, 0)
+	f, err := plain.OpenFileIn(dir, eventsFile, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil
 	}

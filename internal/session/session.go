@@ -25,6 +25,7 @@ import (
 
 	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // The files of a session directory.
@@ -40,6 +41,15 @@ const (
 
 // Dir is where the sessions of a project are, below its root.
 const Dir = ".coven/sessions"
+
+// Records are for their owner only: they hold what tools printed.
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// maxPlan is how many bytes a plan may have: prompts, a grimoire and a task.
+const maxPlan = 16 << 20
 
 // ErrBusy says that another coven is writing the session.
 var ErrBusy = errors.New("another coven is working on it")
@@ -79,13 +89,13 @@ func (s *Session) Hide(h Hider) {
 // name, a number makes it unique.
 func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	parent := filepath.Join(root, Dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := makeDir(root, Dir); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	name := now().Format(time.DateOnly) + "-" + Slug(query)
 	id := name
 	for n := 2; ; n++ {
-		err := os.Mkdir(filepath.Join(parent, id), 0o755)
+		err := os.Mkdir(filepath.Join(parent, id), dirMode)
 		if err == nil {
 			break
 		}
@@ -107,6 +117,9 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 // does.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
+	if err := plain.Directory(root, filepath.Join(Dir, id)); err != nil {
+		return nil, err
+	}
 	first, err := event.First(filepath.Join(dir, eventsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNone)
@@ -117,11 +130,20 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 	return open(dir, first.Task, now)
 }
 
+// makeDir makes a directory of coven's below root, for its owner only. A symbolic link
+// on the way is refused.
+func makeDir(root, dir string) error {
+	if err := plain.Directory(root, dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(root, dir), dirMode)
+}
+
 func open(dir, task string, now func() time.Time) (*Session, error) {
 	file := filepath.Join(dir, eventsFile)
-	lock, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := plain.OpenFileIn(dir, eventsFile, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, fmt.Errorf("open session: %w", err)
+		return nil, fmt.Errorf("open session %s: %w", filepath.Base(dir), err)
 	}
 	if err := acquire(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("session %s: %w", filepath.Base(dir), err), lock.Close())
@@ -184,7 +206,7 @@ func (s *Session) Discard() error {
 // Freeze writes the plan. It is written once, and on disk when Freeze returns.
 func (s *Session) Freeze(plan []byte) error {
 	crash.Point("session.freeze.before")
-	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
 	if err := syncDir(s.Dir); err != nil {
@@ -205,9 +227,9 @@ func syncDir(path string) error {
 
 // Plan reads the frozen plan of a session directory.
 func Plan(dir string) ([]byte, error) {
-	plan, err := os.ReadFile(filepath.Join(dir, planFile))
+	plan, err := plain.ReadIn(dir, planFile, maxPlan)
 	if err != nil {
-		return nil, fmt.Errorf("read the plan: %w", err)
+		return nil, fmt.Errorf("read the plan %s: %w", filepath.Join(dir, planFile), err)
 	}
 	return plan, nil
 }
@@ -215,13 +237,13 @@ func Plan(dir string) ([]byte, error) {
 // OpenLog opens the log of a step to append to it, and says where: at the start
 // of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
-	file := LogFile(s.Dir, path)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := makeDir(s.Dir, logsDir); err != nil {
 		return nil, 0, fmt.Errorf("open log: %w", err)
 	}
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
+	file := LogFile(s.Dir, path)
+	f, err := plain.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_APPEND|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, 0, fmt.Errorf("open log: %w", err)
+		return nil, 0, fmt.Errorf("open log %s: %w", file, err)
 	}
 	at, err := lineStart(f)
 	if err != nil {
@@ -256,6 +278,11 @@ func LogFile(dir, path string) string {
 	return filepath.Join(dir, logsDir, strings.ReplaceAll(path, "/", ".")+".log")
 }
 
+// ReadLog opens the log of a step to read it. No link leads out of the session.
+func ReadLog(dir, path string) (*os.File, error) {
+	return plain.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
+}
+
 // acquire takes the lock without waiting. It is an open-file-description lock:
 // it belongs to this open file and is gone when the file is closed.
 func acquire(f *os.File) error {
@@ -274,7 +301,7 @@ func release(f *os.File) {
 
 // held says whether some process writes the session in dir.
 func held(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, eventsFile))
+	f, err := plain.OpenIn(dir, eventsFile)
 	if err != nil {
 		return false
 	}

@@ -63,6 +63,9 @@ type View struct {
 	FailedAt  string `json:"-"`
 	FailedWhy string `json:"-"`
 
+	// Damage is why a session that is not over cannot go on, though its events can be
+	// read: its plan is gone.
+	Damage string `json:"damage,omitempty"`
 	// Crashed says that the process that ran the session is gone, and nobody
 	// had stopped it.
 	Crashed bool `json:"crashed,omitempty"`
@@ -126,8 +129,11 @@ func (v View) Live() bool {
 }
 
 // Shown is the view as people and programs are shown it: a session at work that
-// waits for the end of a limit is waiting.
+// waits for the end of a limit is waiting, one without a plan is damaged.
 func (v View) Shown() View {
+	if v.Damage != "" && v.Status != Running {
+		v.Status, v.Reason, v.Detail = Damaged, "", v.Damage
+	}
 	if v.Status == Running && v.Parked != nil {
 		v.Status, v.Reason, v.Until = Waiting, "limit", v.Parked.At
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -67,7 +68,7 @@ func (s *Session) writeViews() error {
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), fileMode); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
 	crash.Point("session.views.half")
@@ -75,7 +76,7 @@ func (s *Session) writeViews() error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), fileMode); err != nil {
 		return fmt.Errorf("write the story: %w", err)
 	}
 	crash.Point("session.views.after")
@@ -154,7 +155,7 @@ func readable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return unicode.ReplacementChar
 		}
 		return r
@@ -234,7 +235,7 @@ func (s *Session) Say(p Part) error {
 	if s.hider != nil {
 		line = s.hider.JSON(line)
 	}
-	f, err := os.OpenFile(filepath.Join(s.Dir, messagesFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	f, err := plain.OpenFileIn(s.Dir, messagesFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}

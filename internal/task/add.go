@@ -51,6 +51,8 @@ func (n New) check() error {
 		return fmt.Errorf("%w: priority %d is not between 0 (most urgent) and 4", ErrInvalid, n.Priority)
 	case slices.Contains(n.Labels, ""):
 		return fmt.Errorf("%w: a label is empty", ErrInvalid)
+	case n.size() > MaxText:
+		return fmt.Errorf("%w: it has %d bytes of text, at most %d are taken", ErrInvalid, n.size(), MaxText)
 	}
 	return nil
 }

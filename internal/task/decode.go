@@ -186,5 +186,8 @@ func (d *decoder) task() (Task, error) {
 	if d.err != nil {
 		return Task{}, d.err
 	}
+	if t.isLarge() {
+		return tooLarge(t.ID, t.Status), nil
+	}
 	return t, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 )
 
@@ -17,6 +19,7 @@ type document struct {
 	line    map[string]int // where the line that counts is, tombstones too
 	typed   bool           // the last line says "_type"
 	changed bool
+	far     map[int]far // lines that are too long: of those lines holds the head
 }
 
 // said is what one line says.
@@ -32,6 +35,7 @@ type said struct {
 type reading struct {
 	lines [][]byte
 	said  []said
+	far   map[int]far
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
@@ -41,16 +45,21 @@ func parse(path string, data []byte) (*document, error) { return reading{}.parse
 
 // parse reads the content of a file that was read before.
 func (r reading) parse(path string, data []byte) (*document, error) {
+	return r.parseFrom(path, bytes.NewReader(data))
+}
+
+// parseFrom is parse of a file that is open.
+func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
 	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
-	if len(data) > 0 {
-		d.lines = bytes.SplitAfter(data, []byte("\n"))
-	}
-	if n := len(d.lines); n > 0 && len(d.lines[n-1]) == 0 {
-		d.lines = d.lines[:n-1]
+	var err error
+	if d.lines, d.far, err = readLines(from); err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
 	}
 	d.said = make([]said, len(d.lines))
 	for i := range d.lines {
-		if i < len(r.lines) && bytes.Equal(d.lines[i], r.lines[i]) {
+		_, isFar := d.far[i]
+		_, wasFar := r.far[i]
+		if i < len(r.lines) && isFar == wasFar && bytes.Equal(d.lines[i], r.lines[i]) {
 			d.said[i] = r.said[i]
 		}
 		if err := d.read(i); err != nil {
@@ -84,6 +93,9 @@ func (d *document) read(i int) error {
 // decode finds out what a line says.
 func (d *document) decode(i int) (said, error) {
 	_, body, _ := d.parts(i)
+	if _, isFar := d.far[i]; isFar {
+		return large(body), nil
+	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return said{known: true, none: true}, nil
 	}
@@ -149,6 +161,9 @@ func (d *document) get(id string) (Task, error) {
 // patch changes members of a task's line.
 func (d *document) patch(id string, edits []edit) error {
 	i := d.line[id]
+	if d.tasks[id].large {
+		return &TooLargeError{ID: id, File: d.path, Line: i + 1}
+	}
 	mark, body, ending := d.parts(i)
 	body, err := patch(body, edits)
 	if err != nil {
@@ -184,7 +199,7 @@ func (d *document) ending() []byte {
 
 // reading is what the lines say, whatever becomes of the document.
 func (d *document) reading() reading {
-	return reading{slices.Clone(d.lines), slices.Clone(d.said)}
+	return reading{slices.Clone(d.lines), slices.Clone(d.said), maps.Clone(d.far)}
 }
 
 func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }

@@ -2,10 +2,8 @@ package task
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"time"
 )
@@ -104,31 +102,39 @@ func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	was, err := os.Stat(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	file, was, err := f.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if file == nil {
 		d, err := parse(f.path, nil)
 		return d, nil, err
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read tasks: %w", err)
-	}
-	if !was.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("read tasks: %s is not a file", f.path)
-	}
-	data, err := os.ReadFile(f.path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read tasks: %w", err)
-	}
-	d, err := f.parse(data)
+	defer file.Close() //nolint:errcheck // read only
+	d, err := f.parse(stoppable{ctx, file})
 	return d, was, err
 }
 
+// stoppable ends when its context does.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r stoppable) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
 // parse reads the content of the file, with what is known of its lines.
-func (f *File) parse(data []byte) (*document, error) {
+func (f *File) parse(from io.Reader) (*document, error) {
 	f.mu.Lock()
 	last := f.last
 	f.mu.Unlock()
-	d, err := last.parse(f.path, data)
+	d, err := last.parseFrom(f.path, from)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 const (
 	directory   = ".beads"
 	defaultFile = "issues.jsonl"
 	oldFile     = "beads.jsonl" // what the first versions of beads wrote
+
+	maxSetting = 1 << 20 // bytes of a file of settings
 )
 
 // Find returns the path of the tasks file for somebody who stands in dir, a
@@ -97,12 +101,12 @@ func isDirectory(path string) bool {
 }
 
 func checkRedirect(beads string) error {
-	to, err := os.ReadFile(filepath.Join(beads, "redirect"))
+	to, err := plain.Read(filepath.Join(beads, "redirect"), maxSetting)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("find tasks: %w", err)
+		return fmt.Errorf("find tasks: %s/redirect: %w", beads, err)
 	}
 	if line := strings.TrimSpace(string(to)); line != "" {
 		return &RedirectError{Dir: beads, To: line}
@@ -165,7 +169,7 @@ func databaseKind(database string) string {
 
 func readMetadata(beads string) (metadata, error) {
 	path := filepath.Join(beads, "metadata.json")
-	data, err := os.ReadFile(path)
+	data, err := plain.Read(path, maxSetting)
 	if errors.Is(err, fs.ErrNotExist) {
 		if isDirectory(filepath.Join(beads, "embeddeddolt")) || isDirectory(filepath.Join(beads, "dolt")) {
 			return metadata{Backend: "dolt"}, nil
@@ -173,7 +177,7 @@ func readMetadata(beads string) (metadata, error) {
 		return metadata{}, nil
 	}
 	if err != nil {
-		return metadata{}, fmt.Errorf("find tasks: %w", err)
+		return metadata{}, fmt.Errorf("find tasks: %s: %w", path, err)
 	}
 	var m metadata
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 const (
@@ -59,12 +60,12 @@ func prefixOf(d *document, beads string) (string, error) {
 
 func configured(beads string) (string, error) {
 	path := filepath.Join(beads, "config.yaml")
-	data, err := os.ReadFile(path)
+	data, err := plain.Read(path, maxSetting)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the prefix of task ids: %w", err)
+		return "", fmt.Errorf("read the prefix of task ids: %s: %w", path, err)
 	}
 	var c struct {
 		Prefix string `yaml:"issue-prefix"`

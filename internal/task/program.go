@@ -67,8 +67,9 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = pipesLimit
 	stdout, stderr := &capped{most: mostOutput, err: errTooMuch}, &capped{most: mostNoise}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err := cmd.Run()
+	short := &shortener{to: stdout}
+	cmd.Stdout, cmd.Stderr = short, stderr
+	err := errors.Join(cmd.Run(), short.flush())
 	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
 		err = nil
 	}

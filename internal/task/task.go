@@ -69,6 +69,8 @@ type Task struct {
 	Metadata    map[string]any `json:"metadata,omitempty"` // numbers are json.Number
 	Comments    []Comment      `json:"comments,omitempty"`
 
+	// large marks one that stands for a task which says too much.
+	large bool
 	// aside marks what is kept in a tracker but is no work: a template, a
 	// pinned or an ephemeral record.
 	aside bool

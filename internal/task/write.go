@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func (f *File) attempt(ctx context.Context, edit func(*document) error) error {
 	if err := edit(d); err != nil || !d.changed {
 		return err
 	}
-	if err := f.replace(d.bytes(), was); err != nil {
+	if err := f.replace(d, was); err != nil {
 		return fmt.Errorf("write tasks: %w", err)
 	}
 	return nil
@@ -53,7 +54,7 @@ func (f *File) attempt(ctx context.Context, edit func(*document) error) error {
 
 // replace puts data where the file is: the file that a symbolic link leads to,
 // with the mode it has.
-func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
+func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 	path, err := f.target()
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pending.Cleanup()) }()
-	if _, err := pending.Write(data); err != nil {
+	if err := f.rewrite(d, was, pending); err != nil {
 		return err
 	}
 	if !same(path, was) {
@@ -80,6 +81,25 @@ func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
 	}
 	crash.Point("task.after.rename")
 	return syncDir(dir)
+}
+
+// rewrite writes the document, with the long lines of the file that it was read from.
+func (f *File) rewrite(d *document, was fs.FileInfo, to io.Writer) error {
+	if len(d.far) == 0 {
+		return d.writeTo(to, nil)
+	}
+	from, is, err := f.open()
+	if err != nil {
+		return err
+	}
+	if from == nil {
+		return errRaced
+	}
+	defer from.Close() //nolint:errcheck // read only
+	if !os.SameFile(is, was) || is.Size() != was.Size() || !is.ModTime().Equal(was.ModTime()) {
+		return errRaced
+	}
+	return d.writeTo(to, from)
 }
 
 // target is the file itself, with symbolic links followed. A link to nothing is

@@ -31,13 +31,19 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/coven-run/coven/internal/plain"
 )
 
 // Variable is what trusts everything when it is 1.
 const Variable = "COVEN_TRUST"
 
-// KindPlugin is the kind of plugins. Their names are those of their files.
-const KindPlugin = "plugin"
+// The kinds of items.
+const (
+	KindPlugin   = "plugin"   // named as its file
+	KindVariable = "variable" // of the user's environment, which the repository's env.pass names
+	KindSecret   = "secret"   // GRIMOIRE:NAME:HASH: taken from the user's environment by a grimoire of the repository
+)
 
 const (
 	fileName = "trust.json"
@@ -78,6 +84,7 @@ type Options struct {
 	GitDir    string    // the repository's common git directory
 	Territory Territory // of the repository
 	Getenv    func(string) string
+	Stop      <-chan struct{} // ends the wait for somebody else's lock; nil: nothing does
 }
 
 // Store is what a person trusts of one repository. It may be used by several
@@ -156,12 +163,39 @@ func (s *Store) Alone(do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return fmt.Errorf("write down what is trusted: %w", err)
 	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(filepath.Dir(path), lockName)).Lock()
+	unlock, err := s.lock(filepath.Join(filepath.Dir(path), lockName))
 	if err != nil {
 		return fmt.Errorf("write down what is trusted: %w", err)
 	}
 	defer unlock()
 	return do()
+}
+
+// errStopped ends the wait for a lock.
+var errStopped = errors.New("interrupted while somebody else writes it")
+
+// lock waits for the lock in a file until the store's user is stopped.
+func (s *Store) lock(file string) (unlock func(), err error) {
+	type result struct {
+		unlock func()
+		err    error
+	}
+	got := make(chan result, 1)
+	go func() {
+		unlock, err := lockedfile.MutexAt(file).Lock()
+		got <- result{unlock, err}
+	}()
+	select {
+	case r := <-got:
+		return r.unlock, r.err
+	case <-s.options.Stop:
+		go func() { // it cannot be interrupted: let go of it when it comes
+			if r := <-got; r.err == nil {
+				r.unlock()
+			}
+		}()
+		return nil, errStopped
+	}
 }
 
 func rewrite(path, repo string, do func([]Item) []Item) error {
@@ -210,9 +244,12 @@ var hashRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func read(path string) (file, error) {
 	empty := file{Version: format, Repositories: map[string][]Item{}}
-	opened, err := os.Open(path)
+	opened, err := plain.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
+	}
+	if errors.Is(err, plain.ErrNotFile) {
+		return empty, &Error{path, err.Error(), ""}
 	}
 	if err != nil {
 		return empty, fmt.Errorf("read what is trusted: %w", err)
@@ -222,8 +259,6 @@ func read(path string) (file, error) {
 	switch {
 	case err != nil:
 		return empty, fmt.Errorf("read what is trusted: %w", err)
-	case !info.Mode().IsRegular():
-		return empty, &Error{path, "it is not a file", ""}
 	case info.Mode()&0o022 != 0:
 		return empty, &Error{path, "others than you can write it", "look at it, then chmod 600 " + path}
 	}

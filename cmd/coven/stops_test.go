@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// An interrupt is answered within a second wherever coven is.
+func TestInterruptIsAnsweredSoon(t *testing.T) {
+	if limit := stopTicks * stopTick; limit >= time.Second {
+		t.Errorf("it takes %s", limit)
+	}
+}
+
+// stops FILE COMMAND interrupts a command once it has opened FILE, a lock that somebody
+// else holds, and says that it ends with 130. With pipe in the place of FILE nobody
+// reads its output: it is interrupted when it cannot write on.
+func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: stops FILE|pipe COMMAND")
+	}
+	program, err := lookPath(args[1], ts.Getenv("PATH"))
+	ts.Check(err)
+	cmd := exec.CommandContext(context.Background(), program, args[2:]...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+	read, write, err := os.Pipe()
+	ts.Check(err)
+	defer read.Close() //nolint:errcheck // nothing of it matters
+	stderr := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = write, stderr
+	ts.Check(cmd.Start())
+	_ = write.Close() // the command has it
+	stuck := func() bool { return hasOpen(cmd.Process.Pid, ts.MkAbs(args[0])) }
+	if args[0] == "pipe" {
+		before := 0
+		stuck = func() bool { // a line that does not fit leaves some room
+			n, err := unix.IoctlGetInt(int(read.Fd()), unix.TIOCINQ)
+			full := n > 1<<15 && n == before
+			before = n
+			return err == nil && full
+		}
+	}
+	for deadline := time.Now().Add(patience); !stuck(); pause() {
+		if time.Now().After(deadline) {
+			_ = cmd.Process.Kill()
+			ts.Fatalf("it never came to %s: %v\n%s", args[0], wait(cmd), stderr)
+		}
+	}
+	ts.Check(cmd.Process.Signal(syscall.SIGINT))
+	err = wait(cmd)
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		ts.Fatalf("it ended with %d (%v):\n%s", code, err, stderr)
+	}
+}
+
+// hasOpen reports whether a process has a file open.
+func hasOpen(pid int, file string) bool {
+	open, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+	if err != nil {
+		return false
+	}
+	for _, fd := range open {
+		if at, err := os.Readlink(fd); err == nil && at == file {
+			return true
+		}
+	}
+	return false
+}
+
+// holds FILE takes the lock on a file, or a directory, until the end of the story.
+func cmdHolds(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "holds FILE")
+	name := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(name), 0o755))
+	f, err := os.OpenFile(name, os.O_RDONLY, 0)
+	if os.IsNotExist(err) {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	ts.Check(err)
+	ts.Defer(func() { _ = f.Close() })
+	ts.Check(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+}

@@ -1,0 +1,199 @@
+package secret
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth is how many times JSON may be wrapped into JSON.
+const maxDepth = 4
+
+// layer is a text with its escapes resolved, and for each byte of it where it comes
+// from in the text as it was: at[i] to at[i+1].
+type layer struct {
+	text []byte
+	at   []int
+}
+
+// unescaped masks the secrets that appear when the escapes of JSON are resolved.
+func (s *Store) unescaped(text string) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	values := s.hidden()
+	for range maxDepth { // what is found inside of one layer is looked at again
+		found := spansIn(text, values)
+		if len(found) == 0 {
+			return text
+		}
+		var b strings.Builder
+		from := 0
+		for _, span := range found {
+			if span[0] < from {
+				continue
+			}
+			b.WriteString(text[from:span[0]] + mask)
+			from = span[1]
+		}
+		text = b.String() + text[from:]
+	}
+	return text
+}
+
+// spansIn are the places in a text, in order, that resolve to a secret.
+func spansIn(text string, values []string) [][2]int {
+	now := layer{text: []byte(text), at: make([]int, len(text)+1)}
+	for i := range now.at {
+		now.at[i] = i
+	}
+	for range maxDepth {
+		next, changed := now.resolve()
+		if !changed {
+			return nil
+		}
+		now = next
+		if found := now.find(values); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// find returns the places of secrets in a layer, as they were.
+func (l layer) find(values []string) [][2]int {
+	var found [][2]int
+	first := firsts(values)
+	for i := 0; i < len(l.text); i++ {
+		if !first[l.text[i]] {
+			continue
+		}
+		if value, _ := match(l.text[i:], values); value != "" {
+			found = append(found, [2]int{l.at[i], l.at[i+len(value)]})
+			i += len(value) - 1
+		}
+	}
+	return found
+}
+
+// resolve resolves one layer of escapes.
+func (l layer) resolve() (next layer, changed bool) {
+	next = layer{text: make([]byte, 0, len(l.text)), at: make([]int, 0, len(l.at))}
+	for i := 0; i < len(l.text); {
+		r, n := escape(l.text[i:])
+		if n == 0 {
+			next.text, next.at = append(next.text, l.text[i]), append(next.at, l.at[i])
+			i++
+			continue
+		}
+		changed = true
+		for range len(string(r)) {
+			next.at = append(next.at, l.at[i])
+		}
+		next.text = utf8.AppendRune(next.text, r)
+		i += n
+	}
+	next.at = append(next.at, l.at[len(l.text)])
+	return next, changed
+}
+
+// escape is the character that a text begins with in the form of an escape of JSON, and
+// the length of that; 0 when there is none.
+func escape(text []byte) (r rune, n int) {
+	if len(text) < 2 || text[0] != '\\' {
+		return 0, 0
+	}
+	if at := strings.IndexByte(`"\/bfnrt`, text[1]); at >= 0 {
+		return rune("\"\\/\b\f\n\r\t"[at]), 2
+	}
+	r, ok := unit(text)
+	if !ok {
+		return 0, 0
+	}
+	if utf16.IsSurrogate(r) {
+		if low, ok := unit(text[6:]); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return pair, 12
+			}
+		}
+		return utf8.RuneError, 6
+	}
+	return r, 6
+}
+
+// unit reads \uXXXX.
+func unit(text []byte) (rune, bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 32)
+	return rune(n), err == nil
+}
+
+// maxOpenLine is how much of a line is held back.
+const maxOpenLine = 1 << 20
+
+// lineWriter masks lines. It holds back what has an escape in it until the line ends.
+type lineWriter struct {
+	store *Store
+	to    io.WriteCloser
+	held  []byte
+}
+
+// Write implements io.Writer.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.held = append(w.held, p...)
+	end := bytes.LastIndexByte(w.held, '\n') + 1
+	switch open := w.held[end:]; {
+	case bytes.IndexByte(open, '\\') < 0:
+		end = len(w.held)
+	case len(open) > maxOpenLine:
+		end += w.cut(open)
+	}
+	if end == 0 {
+		return len(p), nil
+	}
+	text := w.held[:end]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		text = []byte(w.store.unescaped(string(text)))
+	}
+	if _, err := w.to.Write(text); err != nil {
+		return 0, err
+	}
+	w.held = append(w.held[:0], w.held[end:]...)
+	return len(p), nil
+}
+
+// cut is how much of a line that is too long is handed on: what is left is longer than
+// any secret with all its characters escaped, and no secret is cut through.
+func (w *lineWriter) cut(open []byte) int {
+	longest := 0
+	values := w.store.hidden()
+	for _, value := range values {
+		longest = max(longest, len(value))
+	}
+	at := max(len(open)-longest*6*maxDepth-64, 0)
+	for _, span := range spansIn(string(open), values) {
+		if span[0] < at && at < span[1] {
+			at = span[0]
+		}
+	}
+	for at > 0 && open[at-1] == '\\' { // nor an escape
+		at--
+	}
+	return at
+}
+
+// Close hands on what was held back, and closes.
+func (w *lineWriter) Close() error {
+	var err error
+	if len(w.held) > 0 {
+		_, err = w.to.Write([]byte(w.store.unescaped(string(w.held))))
+		w.held = nil
+	}
+	return errors.Join(err, w.to.Close())
+}

@@ -1,0 +1,222 @@
+package session_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// over makes a session of a task that is completed.
+func over(t *testing.T, root, task string) *session.Session {
+	t.Helper()
+	s, err := session.Create(root, task, "Title of "+task, day)
+	must(t, err)
+	must(t, s.Freeze([]byte("v: 1\n")))
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "Title of " + task}))
+	must(t, s.Append(event.Event{Type: event.Warning}, event.Text{Text: "x"}))
+	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
+	must(t, s.Close())
+	return s
+}
+
+// A record that is damaged, in whatever way, concerns nobody else: it is listed with its
+// task and a reason, it does not block, and it can be set aside whole.
+func TestDamagedRecord(t *testing.T) {
+	lines := func(do func([][]byte) [][]byte) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			text, err := os.ReadFile(file)
+			must(t, err)
+			must(t, os.WriteFile(file, bytes.Join(do(bytes.SplitAfter(text, []byte("\n"))), nil), 0o600))
+		}
+	}
+	instead := func(do func(string) error) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			must(t, os.Remove(file))
+			must(t, do(file))
+		}
+	}
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, file string)
+		want   string
+	}{
+		"torn middle": {lines(func(l [][]byte) [][]byte { l[1] = append(l[1][:9:9], '\n'); return l }), "events.jsonl:2"},
+		"bad JSON":    {lines(func(l [][]byte) [][]byte { l[0] = []byte("what\n"); return l }), "events.jsonl:1"},
+		"version": {lines(func(l [][]byte) [][]byte {
+			l[2] = bytes.Replace(l[2], []byte(`"v":1`), []byte(`"v":9`), 1)
+			return l
+		}), "unknown version 9"},
+		"hole": {lines(func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) }), "sequence number 3 where 2 belongs"},
+		"wrong data": {lines(func(l [][]byte) [][]byte {
+			return append(l[:1:1], []byte(`{"v":1,"seq":2,"type":"session.completed","data":[]}`+"\n"))
+		}), "event 2"},
+		"emptied":   {lines(func([][]byte) [][]byte { return nil }), "missing or empty"},
+		"missing":   {instead(func(string) error { return nil }), "missing or empty"},
+		"directory": {instead(func(file string) error { return os.Mkdir(file, 0o755) }), "not a file"},
+		"pipe":      {instead(func(file string) error { return syscall.Mkfifo(file, 0o644) }), "not a file"},
+		"endless":   {instead(func(file string) error { return os.Symlink("/dev/zero", file) }), "escapes"},
+		"huge":      {func(t *testing.T, file string) { must(t, os.Truncate(file, 10<<30)) }, "larger than"},
+		"long":      {func(t *testing.T, file string) { must(t, os.Truncate(file, 100<<20)) }, "longer than"},
+		"a link": {func(t *testing.T, file string) {
+			dir := filepath.Dir(file)
+			must(t, os.Rename(dir, dir+".elsewhere"))
+			must(t, os.Symlink(dir+".elsewhere", dir))
+			t.Cleanup(func() { _ = os.RemoveAll(dir + ".elsewhere") })
+		}, "symbolic link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			bad := over(t, root, "bad")
+			good := over(t, root, "good")
+			c.damage(t, filepath.Join(bad.Dir, "events.jsonl"))
+			views, err := session.List(root)
+			damaged, rest := session.DamagedIn(err)
+			if len(damaged) != 1 || rest != nil || damaged[0].Session != bad.ID || !strings.Contains(damaged[0].Error(), c.want) {
+				t.Fatalf("list: %v, %v", err, rest)
+			}
+			if name != "a link" && len(views) != 1 || views[0].Task != "good" && views[1].Task != "good" {
+				t.Errorf("%+v", views)
+			}
+			if v := damaged[0].View(); v.Status != session.Damaged || v.Detail == "" || name != "a link" && v.Task != "bad" {
+				t.Errorf("view: %+v", v)
+			}
+			if v, err := session.OfTask(root, "good"); err != nil || v.ID != good.ID {
+				t.Errorf("good: %v, %v", v.ID, err)
+			}
+			if _, err := session.OfTask(root, "none"); !errors.Is(err, session.ErrNone) {
+				t.Errorf("none: %v", err)
+			}
+			if _, err := session.OfTask(root, "bad"); name != "a link" && !errors.As(err, new(*session.DamagedError)) {
+				t.Errorf("bad: %v", err)
+			}
+			if session.NeverBegan(root, bad.ID) || session.IsOver(root, bad.ID) {
+				t.Error("somebody takes it for one that never began, or is over")
+			}
+			litter, err := session.FindLitter(root, time.Now().Add(time.Hour))
+			if err != nil || len(litter) > 0 {
+				t.Errorf("litter: %v, %v", litter, err)
+			}
+			at, err := session.SetAside(root, damaged[0])
+			if err != nil || at != ".coven/run/damaged/"+bad.ID {
+				t.Fatalf("set aside: %q, %v", at, err)
+			}
+			if _, err := os.Lstat(filepath.Join(root, at)); err != nil {
+				t.Error(err)
+			}
+			if _, err := session.List(root); name != "a link" && err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// A damaged record of a task that was run again since does not matter for the task.
+func TestDamagedAndNewer(t *testing.T) {
+	root := t.TempDir()
+	bad := over(t, root, "t")
+	must(t, os.Truncate(filepath.Join(bad.Dir, "events.jsonl"), 10<<30))
+	if _, err := session.OfTask(root, "t"); !errors.As(err, new(*session.DamagedError)) {
+		t.Fatalf("%v", err)
+	}
+	s, err := session.Create(root, "t", "Again", func() time.Time { return day().Add(time.Hour) })
+	must(t, err)
+	defer s.Close() //nolint:errcheck // the test is over
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
+	if v, err := session.OfTask(root, "t"); err != nil || v.ID != s.ID {
+		t.Errorf("%v, %v", v.ID, err)
+	}
+}
+
+// Without its plan a session cannot go on, and says so; one that is over needs none.
+func TestPlanIsMissing(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	must(t, s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: "review"}))
+	must(t, s.Close())
+	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }} {
+		must(t, change(filepath.Join(s.Dir, "plan.yaml")))
+		v, err := session.Load(s.Dir)
+		if err != nil || v.Shown().Status != session.Damaged || !strings.Contains(v.Shown().Detail, "plan.yaml") {
+			t.Errorf("%v, %+v", err, v)
+		}
+		if _, err := session.Plan(s.Dir); err == nil {
+			t.Error("it has a plan")
+		}
+	}
+	must(t, os.Remove(filepath.Join(over(t, root, "o").Dir, "plan.yaml")))
+	if v, err := session.OfTask(root, "o"); err != nil || v.Damage != "" {
+		t.Errorf("%v, %q", err, v.Damage)
+	}
+}
+
+// The places of records are directories: a link leads what coven writes elsewhere.
+func TestPlacesAreNoLinks(t *testing.T) {
+	for _, name := range []string{".coven", ".coven/sessions", ".coven/run", ".coven/run/inbox"} {
+		root, elsewhere := t.TempDir(), t.TempDir()
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		must(t, os.Symlink(elsewhere, filepath.Join(root, name)))
+		link := (*plain.LinkError)(nil)
+		_, asked := session.Ask(root, "s", session.Request{Kind: session.KindCancel})
+		_, created := session.Create(root, "t", "x", day)
+		_, listed := session.List(root)
+		if inbox := strings.Contains(name, "run"); inbox != errors.As(asked, &link) && name != ".coven" || !inbox && (!errors.As(created, &link) || !errors.As(listed, &link)) {
+			t.Errorf("%s: %v, %v, %v", name, asked, created, listed)
+		}
+		if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+			t.Errorf("%s: coven wrote there: %v, %v", name, left, err)
+		}
+	}
+}
+
+// What is written into a session goes into files of that session, for its owner only.
+func TestWritesStayInside(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	log, _, err := s.OpenLog("a#1")
+	must(t, err)
+	must(t, log.Close())
+	must(t, s.Say(session.Part{Type: "text", Text: "x"}))
+	must(t, filepath.WalkDir(filepath.Join(root, session.Dir), func(file string, e os.DirEntry, err error) error {
+		must(t, err)
+		info, err := e.Info()
+		must(t, err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %s", file, info.Mode())
+		}
+		return nil
+	}))
+	outside := filepath.Join(t.TempDir(), "victim")
+	for _, name := range []string{"messages.jsonl", "logs/b#1.log"} {
+		for _, put := range []func(string) error{
+			func(file string) error { return os.Symlink(outside, file) },
+			func(file string) error { return syscall.Mkfifo(file, 0o600) },
+		} {
+			file := filepath.Join(s.Dir, name)
+			_ = os.Remove(file) // it may not be there
+			must(t, put(file))
+			if name == "messages.jsonl" {
+				err = s.Say(session.Part{Type: "text"})
+			} else {
+				_, _, err = s.OpenLog("b#1")
+			}
+			if err == nil {
+				t.Errorf("%s was written", name)
+			}
+			if _, err := session.ReadLog(s.Dir, "b#1"); name != "messages.jsonl" && err == nil {
+				t.Errorf("%s was read", name)
+			}
+		}
+	}
+	if _, err := os.Lstat(outside); err == nil {
+		t.Error("something was written outside")
+	}
+}

@@ -1,0 +1,45 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Exposed counts the files and directories of sessions, and of what covens tell each
+// other, that others than their owner can read.
+func Exposed(root string) (int, error) {
+	n := 0
+	err := eachExposed(root, func(string, fs.FileMode) error { n++; return nil })
+	return n, err
+}
+
+// MakePrivate takes from others what Exposed counts.
+func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
+
+// eachExposed calls do with what others can read, and the mode that it should have. No
+// link is followed.
+func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
+	for _, dir := range []string{Dir, inboxDir, damagedDir} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() && !e.Type().IsRegular() {
+				return err
+			}
+			info, err := e.Info()
+			if err != nil || info.Mode().Perm()&0o077 == 0 {
+				return err
+			}
+			mode := fs.FileMode(fileMode)
+			if e.IsDir() {
+				mode = dirMode
+			}
+			return do(file, mode)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look at the modes of records: %w", err)
+		}
+	}
+	return nil
+}
