@@ -12,7 +12,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 # Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build examples test stories e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build examples modules test stories e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -24,24 +24,30 @@ examples: ## the example plugins, in bin (reviewer-python needs gRPC for Python)
 		examples/plugins/reviewer-python/build $(BIN); else \
 		echo "  left out: apt-get install python3-grpcio python3-grpc-tools python3-cryptography"; fi
 
-test: ## every test, the real Claude Code and Qwen Code CLIs included where npm can bring them
-	@.ci/claude $(TOOLS) || echo "The real Claude Code CLI is not here (no npm, or no registry): its tests are skipped."
-	@.ci/qwen $(TOOLS) || echo "The real Qwen Code CLI is not here (no npm, or no registry): its tests are skipped."
-	$(CLIS) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+modules: ## the Go modules of coven, its tests and its examples: the tests fetch none
+	@echo "modules: fetching what is missing"
+	@$(GO) mod download
+	@for m in examples/plugins/*/go.mod; do $(GO) -C $$(dirname $$m) mod download || exit 1; done
 
-stories: ## those that make test leaves out with TESTFLAGS=-race: the real CLIs, the original's scenarios, the long ones
-	$(CLIS) $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong)$$' ./cmd/coven
+test: modules ## the tests; the long ones are in make stories
+	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
+	$(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+stories: modules ## what make test leaves out: the stories with the real CLIs, the original's scenarios, the long ones
+	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
+	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract|TestQwen|TestOriginal|TestLong)' ./cmd/coven ./internal/fakeclaude
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
-	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 \
+	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 COVEN_LONG=1 \
 		$(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run TestCodex ./cmd/coven ./internal/fakeapi
 
 crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
-	$(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven
 
 soak: ## 32 covens race for one task, SOAK_ROUNDS times (200)
-	SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
+	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## what CI lints
 	golangci-lint run --allow-parallel-runners ./...

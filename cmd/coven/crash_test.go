@@ -18,9 +18,7 @@ import (
 // killed there: it says itself what has to be true then. CRASH=all kills at every
 // hit of every point; without it a bounded grid is played.
 func TestCrash(t *testing.T) {
-	if raced {
-		t.Skip("the crash matrix is many processes, not many goroutines: make crash plays it without -race")
-	}
+	longRun(t)
 	reached := map[string]bool{}
 	for _, g := range []grid{
 		{story: "landing", kills: 18},

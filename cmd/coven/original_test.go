@@ -15,7 +15,7 @@ import (
 // TestOriginal tells the end-to-end scenarios of the original Coven with our
 // commands. scenarios.tsv says which story tells which.
 func TestOriginal(t *testing.T) {
-	oncePlayed(t)
+	longRun(t)
 	testscript.Run(t, testscript.Params{
 		Files: stories(t, "original"), Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
 		UpdateScripts: os.Getenv("UPDATE") != "",

@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// raced says that this test binary looks for races, which makes it slow.
-const raced = true
-
 // The race detector waits a second at each exit, and what coven starts with an
 // environment of its own does not hear that it need not: it tells itself.
 func init() {

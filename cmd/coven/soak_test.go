@@ -19,9 +19,7 @@ const racers = 32
 // runs it, the others say who has it. In some rounds whoever got the task is
 // killed, again and again, and others take it over.
 func TestSoak(t *testing.T) {
-	if raced {
-		t.Skip("a race of processes, not of goroutines: make soak plays it without -race")
-	}
+	longRun(t)
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv("SOAK_ROUNDS")); err == nil && n > 0 {
 		rounds = n
