@@ -86,10 +86,12 @@ func (s *shop) Tip(context.Context) (string, error) {
 	}
 	return s.tips[0], nil
 }
+
 func (s *shop) PutTip(_ context.Context, tip, _ string) (string, error) {
 	s.putTip = tip
 	return "refs/coven/rescue/t/1", nil
 }
+
 func (s *shop) Commit(context.Context, string, string) (Commit, error) {
 	return Commit{Oid: "c", Tree: s.tree}, nil
 }
@@ -98,8 +100,9 @@ func (s *shop) Conflict(context.Context) (string, []string, error)   { return ""
 func (s *shop) Integrate(context.Context) (Candidate, error)         { return s.candidate, nil }
 func (s *shop) Recover(context.Context, event.Landing) (bool, error) { return false, nil }
 func (s *shop) Open(string) (io.WriteCloser, int64, error)           { return closer{io.Discard}, 0, nil }
-func (s *shop) Read(string, int64) (io.ReadCloser, error)            { return nil, errors.ErrUnsupported }
-func (s *shop) Await(context.Context, string, string) error          { return nil }
+
+func (s *shop) Read(string, int64) (io.ReadCloser, error)   { return nil, errors.ErrUnsupported }
+func (s *shop) Await(context.Context, string, string) error { return nil }
 func (s *shop) Recall(context.Context, string, io.Reader) (agent.Report, bool, error) {
 	return agent.Report{}, false, nil
 }
@@ -136,8 +139,7 @@ func (s *shop) Decide(context.Context, string, arbiter.Question, *Desk) (arbiter
 type cashier struct{ *shop }
 
 func (c cashier) Run(_ context.Context, command Command) (Ran, error) {
-	c.commands = append(c.shop.commands, command.Shell)
-	c.shop.commands = c.commands
+	c.commands = append(c.commands, command.Shell)
 	return Ran{ExitCode: c.exits[command.Shell]}, nil
 }
 
