@@ -32,12 +32,15 @@ type shop struct {
 	exits     map[string]int // of commands
 	agents    []func(run AgentRun) (agent.Report, error)
 
+	tips []string // of the branch: each is seen once, the last for ever
+
 	commands []string
 	landings []LandOptions
+	putTip   string
 }
 
 func newShop() *shop {
-	return &shop{tree: "t1", reviews: map[string]reviewer.Review{}, exits: map[string]int{}, candidate: Candidate{
+	return &shop{tree: "t1", tips: []string{"", "tip"}, reviews: map[string]reviewer.Review{}, exits: map[string]int{}, candidate: Candidate{
 		Target: "refs/heads/main", Old: "old", Tip: "tip", From: "t1", Tree: "t1", Patch: "p1",
 	}}
 }
@@ -77,8 +80,18 @@ func (s *shop) Snapshot(context.Context, string) (event.Snapshot, error) {
 func (s *shop) Restore(context.Context, string) error                     { return nil }
 func (s *shop) Changed(context.Context, string, string) ([]string, error) { return nil, nil }
 func (s *shop) Tree(context.Context) (string, error)                      { return s.tree, nil }
-func (s *shop) Tip(context.Context) (string, error)                       { return "tip", nil }
-func (s *shop) PutTip(context.Context, string, string) (string, error)    { return "", nil }
+func (s *shop) Tip(context.Context) (string, error) {
+	if len(s.tips) > 1 {
+		s.tips = s.tips[1:]
+	}
+	return s.tips[0], nil
+}
+
+func (s *shop) PutTip(_ context.Context, tip, _ string) (string, error) {
+	s.putTip = tip
+	return "refs/coven/rescue/t/1", nil
+}
+
 func (s *shop) Commit(context.Context, string, string) (Commit, error) {
 	return Commit{Oid: "c", Tree: s.tree}, nil
 }
@@ -87,8 +100,9 @@ func (s *shop) Conflict(context.Context) (string, []string, error)   { return ""
 func (s *shop) Integrate(context.Context) (Candidate, error)         { return s.candidate, nil }
 func (s *shop) Recover(context.Context, event.Landing) (bool, error) { return false, nil }
 func (s *shop) Open(string) (io.WriteCloser, int64, error)           { return closer{io.Discard}, 0, nil }
-func (s *shop) Read(string, int64) (io.ReadCloser, error)            { return nil, errors.ErrUnsupported }
-func (s *shop) Await(context.Context, string, string) error          { return nil }
+
+func (s *shop) Read(string, int64) (io.ReadCloser, error)   { return nil, errors.ErrUnsupported }
+func (s *shop) Await(context.Context, string, string) error { return nil }
 func (s *shop) Recall(context.Context, string, io.Reader) (agent.Report, bool, error) {
 	return agent.Report{}, false, nil
 }
@@ -125,8 +139,7 @@ func (s *shop) Decide(context.Context, string, arbiter.Question, *Desk) (arbiter
 type cashier struct{ *shop }
 
 func (c cashier) Run(_ context.Context, command Command) (Ran, error) {
-	c.commands = append(c.shop.commands, command.Shell)
-	c.shop.commands = c.commands
+	c.commands = append(c.commands, command.Shell)
 	return Ran{ExitCode: c.exits[command.Shell]}, nil
 }
 
@@ -356,5 +369,140 @@ func TestMergeProof(t *testing.T) {
 				t.Errorf("ran %q, %+v, %v", s.commands, r, err)
 			}
 		})
+	}
+}
+
+// A landing that is on record does not land again, and a check that passed in this very
+// landing before it was cut off does not run again; receipts of other steps come with
+// the call.
+func TestMergeGoesOn(t *testing.T) {
+	s := newShop()
+	_ = s.Append(event.Event{Type: event.StepStarted, Path: "land#1"}, event.StepStart{Kind: "merge"})
+	_ = s.Append(event.Event{Type: event.LandDone, Path: "land#1"}, event.Landing{Target: "refs/heads/main", New: "landed", Tree: "t1"})
+	if r, err := s.workshop().Do(t.Context(), landing(MergeInput{Checks: []string{"test"}})); err != nil || r.Commit != "landed" || len(s.landings) != 0 || len(s.commands) != 0 {
+		t.Errorf("on record: %+v, %v, %d landings, ran %q", r, err, len(s.landings), s.commands)
+	}
+	for path, runs := range map[string]int{"land#1": 0, "tests#1": 1} {
+		s := newShop()
+		_ = s.Append(event.Event{Type: event.CheckEnded, Path: path}, event.Receipt{Command: "test", Tree: "t1"})
+		if r, err := s.workshop().Do(t.Context(), landing(MergeInput{Checks: []string{"test"}})); err != nil || !r.OK || len(s.commands) != runs {
+			t.Errorf("a receipt of %s: %+v, %v, ran %q", path, r, err, s.commands)
+		}
+	}
+}
+
+// What a reviewer said before its leaf was cut off counts for the same worktree only.
+func TestReviewGoesOn(t *testing.T) {
+	for tree, asked := range map[string]int{"t1": 0, "t0": 1} {
+		s := newShop()
+		s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
+		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
+		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
+		r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judging{{Name: "lint", Plugin: "lint"}}}})
+		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
+			t.Errorf("said of %s: %+v, %v", tree, r, err)
+		}
+	}
+}
+
+// A review in which the branch moved does not count, and the branch is put back.
+func TestReviewThatMovesTheBranch(t *testing.T) {
+	s := newShop()
+	s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
+	s.tips = []string{"", "tip", "tip", "moved"}
+	r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judging{{Name: "lint", Plugin: "lint"}}}})
+	if err != nil || r.OK || r.ErrorType != PluginType || !strings.Contains(r.Error, "the branch was moved") || s.putTip != "tip" {
+		t.Errorf("%+v, %v, put back to %q", r, err, s.putTip)
+	}
+}
+
+// A result that does not say what its leaf was given is not taken for one that does.
+func TestReplayWithoutInput(t *testing.T) {
+	s := newShop()
+	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, Result{OK: true})
+	if _, err := Record(s, s.workshop()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Nothing is left of the steps that a person wants to run again, not even that they
+// had begun; what came before them stays.
+func TestForgotten(t *testing.T) {
+	s := newShop()
+	for _, path := range []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"} {
+		_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "script"})
+		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, Result{OK: true})
+	}
+	for from, want := range map[string]string{
+		"a#1": "", "l[1]/": "a#1 a#1", "l[2]/": "a#1 a#1 l[1]/b#1 l[1]/b#1", "c#1": "a#1 a#1 l[1]/b#1 l[1]/b#1 l[2]/b#1 l[2]/b#1",
+	} {
+		again := &shop{events: s.Events()}
+		_ = again.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: from, From: true})
+		var left []string
+		for _, e := range remembered(again.Events()) {
+			if e.Path != "" {
+				left = append(left, e.Path)
+			}
+		}
+		if strings.Join(left, " ") != want {
+			t.Errorf("from %s: left %q, want %q", from, left, want)
+		}
+	}
+}
+
+// A share of a budget is kept for review and landing: the rest is what may be used.
+func TestReserve(t *testing.T) {
+	s := newShop()
+	w := s.workshop()
+	kept := Budget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
+	s.agents = append(s.agents, uses(event.Usage{Turns: 7}), uses(event.Usage{Turns: 2}))
+	if _, err := Record(s, w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
+		t.Fatal(err)
+	}
+	wait := (*Wait)(nil)
+	if _, err := Record(s, w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20 % kept for review and landing" {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a person adds to a budget counts for the budgets that hold where the session
+// waited: those of the step and of what is around it.
+func TestRaised(t *testing.T) {
+	s := newShop()
+	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{At: "l[2]/fix#1", Budget: budget.Amount{Turns: 5}})
+	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Budget: budget.Amount{Turns: 100}})
+	for scope, want := range map[string]int{"": 115, "l": 15, "l[2]/fix": 15, "l[2]/fixed": 10, "l[1]/fix": 10, "other": 10, "l[2]/fix#1/deeper": 10} {
+		if got := raised(Budget{Scope: scope, Max: budget.Amount{Turns: 10}}, s.Events()); got.Turns != want {
+			t.Errorf("%q: %d turns, want %d", scope, got.Turns, want)
+		}
+	}
+}
+
+// The agents of one leaf are added up; what one cost that came to its end is what its
+// CLI says, and what one cost that was stopped is at least what the prices say.
+func TestSpendingOfALeaf(t *testing.T) {
+	s := newShop()
+	w := s.workshop()
+	w.Prices = budget.DefaultPrices()
+	account, err := w.spending(agentCall("a#1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dear := event.Usage{Model: "claude-sonnet-4-5", Output: 1_000_000, Turns: 2, Cost: 0.5}
+	first, second := account.tally(), account.tally()
+	for _, step := range []error{first.spend(event.Usage{Turns: 1}), second.spend(event.Usage{Turns: 4}), first.spend(event.Usage{Turns: 3})} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	if got := account.total().Turns; got != 7 {
+		t.Errorf("3 and 4 turns are %d", got)
+	}
+	stopped, _ := w.spending(agentCall("b#1"))
+	stopped.tally().ended(agent.Report{Kind: agent.Timeout, Used: dear})
+	ended, _ := w.spending(agentCall("c#1"))
+	ended.tally().ended(agent.Report{Kind: agent.None, Used: dear})
+	if stopped.total().USD <= 1 || ended.total().USD != 0.5 {
+		t.Errorf("stopped: $%.2f, ended: $%.2f", stopped.total().USD, ended.total().USD)
 	}
 }

@@ -60,15 +60,9 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 				return decision{}, err
 			}
 		case "r", "reject":
-			reason, err := d.app().ask(ctx, "reason: ")
-			if err != nil {
-				return decision{}, err
-			}
-			if reason != "" {
-				return decision{verdict: rejected, reason: reason}, nil
-			}
-			if err := d.app().say("a rejection needs a reason\n"); err != nil {
-				return decision{}, err
+			reason, err := d.askReason(ctx)
+			if err != nil || reason != "" {
+				return decision{verdict: rejected, reason: reason}, err
 			}
 		case "", "l", "later":
 			return decision{}, d.app().say("it waits\n  next: %s\n", printable(nextOf(v)))
@@ -78,6 +72,15 @@ func (d *desk) askReview(ctx context.Context, v session.View) (decision, error) 
 			}
 		}
 	}
+}
+
+// askReason asks why a change is rejected. It is empty when nothing was said.
+func (d *desk) askReason(ctx context.Context) (string, error) {
+	reason, err := d.app().ask(ctx, "reason: ")
+	if err == nil && reason == "" {
+		err = d.app().say("a rejection needs a reason\n")
+	}
+	return reason, err
 }
 
 // acceptFindings asks whether a person accepts the open error findings of a change;

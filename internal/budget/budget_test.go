@@ -50,6 +50,8 @@ func TestReached(t *testing.T) {
 		{Amount{USD: 4.99, Tokens: 99, Turns: 9, Wall: time.Minute}, "", "", ""},
 		{Amount{USD: 5}, "$5.00 of $5.00", "", "usd=+5"},
 		{Amount{USD: 5.004}, "$5.00 of $5.00", "$5.00 of $5.00", "usd=+5.01"},
+		{Amount{Tokens: 100}, "100 of 100 tokens", "", "tokens=+100"},
+		{Amount{Wall: time.Hour}, "1h0m0s of 1h0m0s at work", "", "wall=+1h0m0s"},
 		{Amount{Tokens: 101}, "101 of 100 tokens", "101 of 100 tokens", "tokens=+101"},
 		{Amount{Turns: 10}, "10 of 10 turns", "", "turns=+10"},
 		{Amount{Turns: 11}, "11 of 10 turns", "11 of 10 turns", "turns=+11"},
