@@ -220,3 +220,31 @@ func TestWritesStayInside(t *testing.T) {
 		t.Error("something was written outside")
 	}
 }
+
+// An inbox behind a link is nobody's: what is asked there is not done.
+func TestInboxBehindLink(t *testing.T) {
+	root, elsewhere := t.TempDir(), t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	must(t, os.MkdirAll(filepath.Join(elsewhere, "inbox", s.ID), 0o755))
+	must(t, os.WriteFile(filepath.Join(elsewhere, "inbox", s.ID, "1.json"), []byte(`{"kind":"cancel"}`), 0o644))
+	must(t, os.Symlink(elsewhere, filepath.Join(root, ".coven", "run")))
+	if asked, err := s.Requests(); len(asked) > 0 || !errors.As(err, new(*plain.LinkError)) {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// What is no request, a pipe among it, is taken away and holds nobody up.
+func TestInboxHoldsOtherThings(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	_, err := session.Ask(root, s.ID, session.Request{Kind: session.KindCancel})
+	must(t, err)
+	inbox := filepath.Join(root, ".coven", "run", "inbox", s.ID)
+	must(t, syscall.Mkfifo(filepath.Join(inbox, "0.json"), 0o644))
+	must(t, os.Symlink("/dev/zero", filepath.Join(inbox, "1.json")))
+	if asked, err := s.Requests(); err != nil || len(asked) != 1 {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
