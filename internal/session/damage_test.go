@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,7 +143,9 @@ func TestPlanIsMissing(t *testing.T) {
 	s := begin(t, root)
 	must(t, s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: "review"}))
 	must(t, s.Close())
-	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }} {
+	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }, func(file string) error {
+		return errors.Join(os.Remove(file), os.WriteFile(file, nil, 0o600), os.Truncate(file, 10<<30))
+	}} {
 		must(t, change(filepath.Join(s.Dir, "plan.yaml")))
 		v, err := session.Load(s.Dir)
 		if err != nil || v.Shown().Status != session.Damaged || !strings.Contains(v.Shown().Detail, "plan.yaml") {
@@ -246,5 +250,30 @@ func TestInboxHoldsOtherThings(t *testing.T) {
 	must(t, os.Symlink("/dev/zero", filepath.Join(inbox, "1.json")))
 	if asked, err := s.Requests(); err != nil || len(asked) != 1 {
 		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// A log of any size is read without filling the memory.
+func TestHugeTranscript(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	log, _, err := s.OpenLog("a#1")
+	must(t, err)
+	_, err = log.Write([]byte("one\ntwo\n"))
+	must(t, err)
+	must(t, log.Close())
+	read := func() ([]byte, error) {
+		in, err := session.ReadTranscript(s.Dir, "a#1", 4)
+		must(t, err)
+		defer in.Close() //nolint:errcheck // read only
+		return bufio.NewReader(in).ReadBytes('x')
+	}
+	if text, err := read(); string(text) != "two\n" || !errors.Is(err, io.EOF) {
+		t.Errorf("%q, %v", text, err)
+	}
+	must(t, os.Truncate(session.LogFile(s.Dir, "a#1"), 10<<30))
+	if text, err := read(); err == nil || errors.Is(err, io.EOF) || len(text) > 200<<20 {
+		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
