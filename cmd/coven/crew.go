@@ -276,12 +276,5 @@ func (l logs) Open(path string) (io.WriteCloser, int64, error) { return l.OpenLo
 
 // Read implements runner's logs.
 func (l logs) Read(path string, from int64) (io.ReadCloser, error) {
-	f, err := session.ReadLog(l.Dir, path)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return session.ReadTranscript(l.Dir, path, from)
 }

@@ -229,7 +229,7 @@ func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
 		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
 			break
 		}
-		if err != nil && !errors.Is(err, session.ErrNone) {
+		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
 			return nil, err
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)

@@ -24,10 +24,11 @@ func TestInterruptIsAnsweredSoon(t *testing.T) {
 
 // stops FILE COMMAND interrupts a command once it has opened FILE, a lock that somebody
 // else holds, and says that it ends with 130. With pipe in the place of FILE nobody
-// reads its output: it is interrupted when it cannot write on.
+// reads its output: it is interrupted when it cannot write on. With git it is interrupted
+// when its git does not end.
 func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: stops FILE|pipe COMMAND")
+		ts.Fatalf("usage: stops FILE|pipe|git COMMAND")
 	}
 	program, err := lookPath(args[1], ts.Getenv("PATH"))
 	ts.Check(err)
@@ -48,6 +49,20 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 			full := n > 1<<15 && n == before
 			before = n
 			return err == nil && full
+		}
+	}
+	if args[0] == "git" {
+		looks := map[int]int{}
+		stuck = func() bool { // the same git, over and over
+			for _, p := range processes(ts.MkAbs(".")) {
+				if filepath.Base(p.argv[0]) == "git" {
+					looks[p.pid]++
+				}
+				if looks[p.pid] > 30 {
+					return true
+				}
+			}
+			return false
 		}
 	}
 	for deadline := time.Now().Add(patience); !stuck(); pause() {

@@ -3,6 +3,7 @@ package account
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,5 +131,19 @@ func TestWake(t *testing.T) {
 		if most > 0 && len(seen) < 10 {
 			t.Errorf("after %s: all go on at once", wait)
 		}
+	}
+}
+
+// A pipe in the place of a limit is none, and nobody waits for it.
+func TestPipeIsNoLimit(t *testing.T) {
+	b := Open(t.TempDir())
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(b.file(name), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, holds, err := b.Limited(name); holds || err != nil {
+		t.Errorf("%v, %v", holds, err)
 	}
 }

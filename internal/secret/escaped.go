@@ -135,7 +135,7 @@ func unit(text []byte) (rune, bool) {
 }
 
 // maxOpenLine is how much of a line is held back.
-const maxOpenLine = 1 << 20
+const maxOpenLine = 256 << 10
 
 // lineWriter masks lines. It holds back what has an escape in it until the line ends.
 type lineWriter struct {
@@ -152,40 +152,34 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	case bytes.IndexByte(open, '\\') < 0:
 		end = len(w.held)
 	case len(open) > maxOpenLine:
-		end += w.cut(open)
+		w.held = w.clean(w.held)
+		end = max(len(w.held)-w.tail(), 0)
 	}
 	if end == 0 {
 		return len(p), nil
 	}
-	text := w.held[:end]
-	if bytes.IndexByte(text, '\\') >= 0 {
-		text = []byte(w.store.unescaped(string(text)))
-	}
-	if _, err := w.to.Write(text); err != nil {
+	if _, err := w.to.Write(w.clean(w.held[:end])); err != nil {
 		return 0, err
 	}
 	w.held = append(w.held[:0], w.held[end:]...)
 	return len(p), nil
 }
 
-// cut is how much of a line that is too long is handed on: what is left is longer than
-// any secret with all its characters escaped, and no secret is cut through.
-func (w *lineWriter) cut(open []byte) int {
+func (w *lineWriter) clean(text []byte) []byte {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	return []byte(w.store.unescaped(string(text)))
+}
+
+// tail is how much of a clean line may be the beginning of a secret: the longest one,
+// with all its characters escaped.
+func (w *lineWriter) tail() int {
 	longest := 0
-	values := w.store.hidden()
-	for _, value := range values {
+	for _, value := range w.store.hidden() {
 		longest = max(longest, len(value))
 	}
-	at := max(len(open)-longest*6*maxDepth-64, 0)
-	for _, span := range spansIn(string(open), values) {
-		if span[0] < at && at < span[1] {
-			at = span[0]
-		}
-	}
-	for at > 0 && open[at-1] == '\\' { // nor an escape
-		at--
-	}
-	return at
+	return longest*6*maxDepth + 64
 }
 
 // Close hands on what was held back, and closes.

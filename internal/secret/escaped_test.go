@@ -130,3 +130,35 @@ func TestHanded(t *testing.T) {
 		}
 	}
 }
+
+// Where a line that is too long is cut, no secret comes through, however it is escaped.
+func TestCutLine(t *testing.T) {
+	s, err := store(t, "key: sec\\ret/1\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms := []string{`sec\\ret\/1`, `\u0073ec\u005cret/1`, `\\u0073\\u0065c\\\\ret/1`}
+	rapid.Check(t, func(t *rapid.T) {
+		out := &buffer{}
+		w := s.Writer(out)
+		filler := rapid.SampledFrom([]string{"x", `\\`, `\u0078`, `\\\\`}).Draw(t, "filler")
+		text := strings.Repeat(filler, maxOpenLine/len(filler)-rapid.IntRange(0, 300).Draw(t, "before"))
+		text += `\n` + strings.Join(rapid.SliceOfN(rapid.SampledFrom(forms), 10, 30).Draw(t, "secrets"), "")
+		for rest := text; rest != ""; {
+			n := min(rapid.IntRange(1, 1<<17).Draw(t, "n"), len(rest))
+			if len(rest) < 2000 {
+				n = min(n%7+1, len(rest))
+			}
+			if _, err := w.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); s.unescaped(got) != got || strings.Contains(got, "ret") {
+			t.Fatalf("%q", got[max(len(got)-2000, 0):])
+		}
+	})
+}

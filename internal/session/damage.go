@@ -117,7 +117,10 @@ func planDamage(dir string) string {
 	case err != nil:
 		return fmt.Sprintf("%s cannot be read: %v", planFile, err)
 	}
-	_ = f.Close() // read only
+	defer f.Close() //nolint:errcheck // read only
+	if info, err := f.Stat(); err == nil && info.Size() > maxPlan {
+		return fmt.Sprintf("%s is larger than %d bytes", planFile, maxPlan)
+	}
 	return ""
 }
 

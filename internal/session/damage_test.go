@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,7 +143,9 @@ func TestPlanIsMissing(t *testing.T) {
 	s := begin(t, root)
 	must(t, s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: "review"}))
 	must(t, s.Close())
-	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }} {
+	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }, func(file string) error {
+		return errors.Join(os.Remove(file), os.WriteFile(file, nil, 0o600), os.Truncate(file, 10<<30))
+	}} {
 		must(t, change(filepath.Join(s.Dir, "plan.yaml")))
 		v, err := session.Load(s.Dir)
 		if err != nil || v.Shown().Status != session.Damaged || !strings.Contains(v.Shown().Detail, "plan.yaml") {
@@ -218,5 +222,58 @@ func TestWritesStayInside(t *testing.T) {
 	}
 	if _, err := os.Lstat(outside); err == nil {
 		t.Error("something was written outside")
+	}
+}
+
+// An inbox behind a link is nobody's: what is asked there is not done.
+func TestInboxBehindLink(t *testing.T) {
+	root, elsewhere := t.TempDir(), t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	must(t, os.MkdirAll(filepath.Join(elsewhere, "inbox", s.ID), 0o755))
+	must(t, os.WriteFile(filepath.Join(elsewhere, "inbox", s.ID, "1.json"), []byte(`{"kind":"cancel"}`), 0o644))
+	must(t, os.Symlink(elsewhere, filepath.Join(root, ".coven", "run")))
+	if asked, err := s.Requests(); len(asked) > 0 || !errors.As(err, new(*plain.LinkError)) {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// What is no request, a pipe among it, is taken away and holds nobody up.
+func TestInboxHoldsOtherThings(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	_, err := session.Ask(root, s.ID, session.Request{Kind: session.KindCancel})
+	must(t, err)
+	inbox := filepath.Join(root, ".coven", "run", "inbox", s.ID)
+	must(t, syscall.Mkfifo(filepath.Join(inbox, "0.json"), 0o644))
+	must(t, os.Symlink("/dev/zero", filepath.Join(inbox, "1.json")))
+	if asked, err := s.Requests(); err != nil || len(asked) != 1 {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// A log of any size is read without filling the memory.
+func TestHugeTranscript(t *testing.T) {
+	root := t.TempDir()
+	s := begin(t, root)
+	defer s.Close() //nolint:errcheck // the test is over
+	log, _, err := s.OpenLog("a#1")
+	must(t, err)
+	_, err = log.Write([]byte("one\ntwo\n"))
+	must(t, err)
+	must(t, log.Close())
+	read := func() ([]byte, error) {
+		in, err := session.ReadTranscript(s.Dir, "a#1", 4)
+		must(t, err)
+		defer in.Close() //nolint:errcheck // read only
+		return bufio.NewReader(in).ReadBytes('x')
+	}
+	if text, err := read(); string(text) != "two\n" || !errors.Is(err, io.EOF) {
+		t.Errorf("%q, %v", text, err)
+	}
+	must(t, os.Truncate(session.LogFile(s.Dir, "a#1"), 10<<30))
+	if text, err := read(); err == nil || errors.Is(err, io.EOF) || len(text) > 200<<20 {
+		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }

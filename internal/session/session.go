@@ -9,6 +9,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -281,6 +282,42 @@ func LogFile(dir, path string) string {
 // ReadLog opens the log of a step to read it. No link leads out of the session.
 func ReadLog(dir, path string) (*os.File, error) {
 	return plain.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
+}
+
+// maxLogLine is how long a line of a transcript may be, in bytes.
+const maxLogLine = 128 << 20
+
+// ReadTranscript opens the log of a step to read it from a place on. It ends with an
+// error at a line that no program has printed.
+func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {
+	f, err := ReadLog(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &transcript{File: f}, nil
+}
+
+// transcript counts the bytes of the line that is read.
+type transcript struct {
+	*os.File
+	open int
+}
+
+// Read implements io.Reader.
+func (t *transcript) Read(p []byte) (int, error) {
+	n, err := t.File.Read(p)
+	if end := bytes.LastIndexByte(p[:n], '\n'); end >= 0 {
+		t.open = n - end - 1
+	} else {
+		t.open += n
+	}
+	if t.open > maxLogLine {
+		return 0, fmt.Errorf("read %s: a line is longer than %d bytes", t.Name(), maxLogLine)
+	}
+	return n, err
 }
 
 // acquire takes the lock without waiting. It is an open-file-description lock:

@@ -233,3 +233,22 @@ func TestEverything(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for somebody else's lock stops when told to.
+func TestStopWhileLocked(t *testing.T) {
+	s, o := fresh(t)
+	stop := make(chan struct{})
+	o.Stop = stop
+	err := s.Alone(func() error {
+		waiting := make(chan error)
+		go func() { waiting <- New(o).Add(item("x", hashA)) }()
+		close(stop)
+		return <-waiting
+	})
+	if err == nil {
+		t.Error("two had the lock")
+	}
+	if err := s.Add(item("y", hashA)); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// Whoever is told something by coven is told no secret, wherever the words come from.
+func TestNobodyIsToldSecrets(t *testing.T) {
+	const value = "s3cret-value"
+	hide := func(text string) string { return strings.ReplaceAll(text, value, "***") }
+	dir := t.TempDir()
+	tracker := task.OpenFile(filepath.Join(dir, "issues.jsonl"), dir)
+	added, err := tracker.Add(t.Context(), task.New{Title: "T"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := job{task: added, tracker: tracker}.told("", hide)
+	for what, err := range map[string]error{
+		"note": told.Note(t.Context(), "n "+value), "block": told.Block(t.Context(), "b "+value),
+		"release": told.Release(t.Context(), "r "+value), "close": told.Close(t.Context(), "c "+value, "0123"),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+	a := &app{out: out, err: errs, hide: hide, environ: os.Environ}
+	d := &desk{house: &house{app: a, config: config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}}}
+	d.screen = screen.New(out, screen.Lines, nil)
+	d.say("d %s\n", value)
+	d.tellOthers(t.Context(), news{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
+	d.screen.Close()
+	if err := a.say("a %s\n", value); err != nil {
+		t.Fatal(err)
+	}
+	a.explain(usage("next", "e %s", value))
+	for name, text := range map[string]string{"screen": out.String(), "errors": errs.String(), "tracker": read(t, dir, "issues.jsonl"), "notify": read(t, dir, "news")} {
+		if strings.Contains(text, value) || !strings.Contains(text, "***") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
