@@ -63,6 +63,8 @@ type Repo struct {
 	checkoutDir string        // the git directory of Checkout
 	format      string        // hash algorithm of the objects
 	filters     []git.Setting // see filterSettings
+
+	filterCommands []git.Setting // as they are configured
 }
 
 // Open finds the repository that dir is in: in the main checkout, any
