@@ -133,7 +133,7 @@ func (m *Move) do(i int, s step) error {
 	switch {
 	case s.Have == "":
 		err := between(m.fresh(), path, m.c.top(), path, move)
-		if errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, fs.ErrExist) || gone(err) {
 			return m.c.inTheWay(path)
 		}
 		return err
