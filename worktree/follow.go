@@ -19,6 +19,23 @@ type CheckoutError = checkout.Error
 // ErrDiskFull means that a file system has no room for what was to be done.
 var ErrDiskFull = checkout.ErrFull
 
+// LeftByLanding reports whether a lock file of git's is coven's own, of a landing
+// that is at work or was killed.
+func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
+
+// fullDisk says of an error that the disk is full, when it is.
+func (r *Repo) fullDisk(err error) error {
+	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, ErrNoWorktree} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if _, refused := errors.AsType[*CheckoutError](err); refused || err == nil {
+		return err
+	}
+	return checkout.Explain(err, r.Root, r.GitDir)
+}
+
 // mover moves index and files of the checkout: see package checkout.
 func (c userCheckout) mover() *checkout.Checkout {
 	return &checkout.Checkout{
@@ -33,9 +50,11 @@ func (c userCheckout) key() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+func (c userCheckout) lockName() string { return "checkout-" + c.key() }
+
 // hold keeps every other coven from moving the checkout.
 func (c *userCheckout) hold(ctx context.Context) error {
-	l, err := c.repo.lock(ctx, "checkout-"+c.key(), "move "+c.path)
+	l, err := c.repo.lock(ctx, c.lockName(), "move "+c.path)
 	c.held = l
 	return err
 }

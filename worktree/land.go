@@ -93,6 +93,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	lander.git.Hold = l.held()
 	landed, err := lander.run(ctx)
 	if err != nil {
+		err = w.repo.fullDisk(err)
 		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
 	}
 	crash.Point("land.return")

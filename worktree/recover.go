@@ -41,7 +41,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		crash.Point("recover.checkout.each")
 	}
 	if err != nil {
-		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
+		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, r.fullDisk(err))
 	}
 	return landed, nil
 }

@@ -70,7 +70,7 @@ func ofDirectory(path string) (fingerprint, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(sum, "%q %s\n", entry.Name(), child)
+		sum.Write(fmt.Appendf(nil, "%q %s\n", entry.Name(), child))
 	}
 	return fingerprint(fmt.Sprintf("dir %x", sum.Sum(nil))), nil
 }

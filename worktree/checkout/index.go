@@ -2,13 +2,12 @@ package checkout
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // git's own checksum of an index
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 
 	"golang.org/x/sys/unix"
 )
@@ -165,8 +164,7 @@ func (x *index) extensions(pos int) error {
 // stamp gives an entry the time stamps of its file, as git does when it has
 // written one: of staged, but with the change time of now, because a rename
 // counts as a change. A file that was edited since does not match them.
-//
-//nolint:gosec // git, too, keeps the lower 32 bits
+// git, too, keeps the lower 32 bits of each number.
 func (x *index) stamp(path string, staged, now unix.Stat_t) {
 	e, ok := x.entries[path]
 	if !ok {
@@ -184,7 +182,7 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 
 // size keeps a size from becoming 0, which would say "unknown".
 func size(bytes int64) uint32 {
-	if low := uint32(bytes); low != 0 || bytes == 0 { //nolint:gosec // the lower 32 bits
+	if low := uint32(bytes); low != 0 || bytes == 0 {
 		return low
 	}
 	return 1 << 31
@@ -196,7 +194,7 @@ func (x *index) seal() {
 	if bytes.Equal(sum, make([]byte, x.size)) {
 		return // index.skipHash
 	}
-	var h hash.Hash = sha1.New() //nolint:gosec // git's own
+	h := sha1.New()
 	if 2*x.size == sha256Chars {
 		h = sha256.New()
 	}

@@ -175,8 +175,8 @@ func (m *Move) strangers(path string, known *index) []string {
 	var found []string
 	top := filepath.Join(m.c.top(), path)
 	_ = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return nil // what cannot be read is not removed either: the step fails
+		if entry == nil || entry.IsDir() {
+			return err // what cannot be read is not removed either: its step fails
 		}
 		relative := path + filepath.ToSlash(strings.TrimPrefix(file, top))
 		if _, tracked := known.entries[relative]; !tracked {

@@ -98,7 +98,7 @@ func isFull(dir string) bool {
 	if unix.Statfs(dir, &disk) != nil {
 		return false
 	}
-	return disk.Bavail*uint64(disk.Bsize) < almostFull || disk.Files > 0 && disk.Ffree == 0 //nolint:gosec,unconvert // sizes are not negative
+	return disk.Bavail*uint64(disk.Bsize) < almostFull || disk.Files > 0 && disk.Ffree == 0
 }
 
 // explain turns the error of a full disk into one that says so: git only prints it.

@@ -64,16 +64,11 @@ func (m *Move) finished() bool {
 
 // back takes one step back, if it was made and nobody has changed its result.
 func (m *Move) back(i int, s step) error {
-	present, staged, aside := filepath.Join(m.c.top(), string(s.Path)), filepath.Join(m.fresh(), string(s.Path)), m.aside(i)
+	path := string(s.Path)
 	if s.Want == "" {
-		if n, err := nodeOf(aside); err != nil || n == (node{}) {
-			return err
-		}
-		if err := m.makeParents(string(s.Path)); err != nil {
-			return err
-		}
-		return ignore(between(m.old(), strconv.Itoa(i), m.c.top(), string(s.Path), move), fs.ErrExist)
+		return m.unremove(i, path)
 	}
+	present := filepath.Join(m.c.top(), path)
 	here, err := nodeOf(present)
 	if err != nil || here != s.Node {
 		return err // it was not made, or somebody has put another file there
@@ -83,21 +78,37 @@ func (m *Move) back(i int, s step) error {
 		return err // edited since
 	}
 	if s.Have == "" {
-		return between(m.c.top(), string(s.Path), m.fresh(), string(s.Path), move)
+		return between(m.c.top(), path, m.fresh(), path, move)
 	}
-	if n, err := nodeOf(aside); err != nil || n != (node{}) { // see replace
+	if n, err := nodeOf(m.aside(i)); err != nil || n != (node{}) { // see replace
 		return errors.Join(err, m.bringBack(i, s))
 	}
+	return m.unexchange(s)
+}
+
+func (m *Move) unremove(i int, path string) error {
+	if n, err := nodeOf(m.aside(i)); err != nil || n == (node{}) {
+		return err
+	}
+	if err := m.makeParents(path); err != nil {
+		return err
+	}
+	return ignore(between(m.old(), strconv.Itoa(i), m.c.top(), path, move), fs.ErrExist)
+}
+
+func (m *Move) unexchange(s step) error {
+	path := string(s.Path)
+	staged := filepath.Join(m.fresh(), path)
 	if n, err := nodeOf(staged); err != nil || n == (node{}) {
 		return err
 	}
-	if err := between(m.fresh(), string(s.Path), m.c.top(), string(s.Path), m.c.swap); err != nil {
+	if err := between(m.fresh(), path, m.c.top(), path, m.c.swap); err != nil {
 		return err
 	}
 	if is, err := take(staged); err != nil || is == s.Want {
 		return err
 	}
-	return between(m.fresh(), string(s.Path), m.c.top(), string(s.Path), m.c.swap) // edited just now
+	return between(m.fresh(), path, m.c.top(), path, m.c.swap) // edited just now
 }
 
 func (m *Move) aside(i int) string { return filepath.Join(m.old(), strconv.Itoa(i)) }
