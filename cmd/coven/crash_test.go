@@ -23,7 +23,7 @@ func TestCrash(t *testing.T) {
 	}
 	reached := map[string]bool{}
 	for _, g := range []grid{
-		{story: "landing", kills: 18},
+		{story: "landing", kills: 24},
 		{story: "resolve", kills: 20},
 		{story: "bd", kills: 11},
 		{story: "quality", kills: 16, again: []string{"agent.ended:2"}, kills2: 2},
