@@ -153,6 +153,9 @@ func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
 
 // keeps reports whether a checkout that has moved is right as it is.
 func (r *Repo) keeps(ctx context.Context, intent Intent) (bool, error) {
+	if gone := r.git().Run(ctx, "cat-file", "-e", intent.New+"^{commit}"); git.ExitCode(gone) > 0 {
+		return false, nil // no branch has it
+	}
 	landed, err := r.reached(ctx, intent)
 	if errors.Is(err, git.ErrNoRef) {
 		return false, nil // the branch is gone: nothing landed on it

@@ -96,7 +96,7 @@ func (c *Checkout) Left() (*Move, *Left, error) {
 		err = json.Unmarshal(raw, &m.rec)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the record of a move of %s: %w", c.top(), err)
+		return nil, nil, fmt.Errorf("checkout %s: the record of a landing cannot be read: %w; next: rm %s", c.top(), err, quote(c.recordPath()))
 	}
 	return m, &Left{Ref: m.rec.Ref, Task: m.rec.Task, From: m.rec.From, To: m.rec.To, ByGit: m.rec.Token == ""}, nil
 }
