@@ -54,7 +54,21 @@ func appear(file, as string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return between(filepath.Dir(file), filepath.Base(file), filepath.Dir(as), filepath.Base(as), moveAt)
+	err = between(filepath.Dir(file), filepath.Base(file), filepath.Dir(as), filepath.Base(as), moveAt)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// A file system that can do neither: for a moment the file is empty.
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(raw)
+	return errors.Join(err, out.Close())
 }
 
 // owned reports whether index.lock is this move's.

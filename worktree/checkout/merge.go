@@ -48,7 +48,7 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change)
 func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	for _, as := range []string{m.keptPath(), m.mergedPath()} {
-		if err := os.Link(index, as); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := duplicate(index, as); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("keep the index of %s: %w", m.c.top(), err)
 		}
 	}
@@ -87,6 +87,24 @@ func (m *Move) loadMerged(oid string) error {
 	return err
 }
 
+// duplicate links a file, or copies it where there are no links. The time stamp of an
+// index says which entries git must look at again.
+func duplicate(file, as string) error {
+	err := os.Link(file, as)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(as, raw, info.Mode().Perm()), os.Chtimes(as, info.ModTime(), info.ModTime()))
+}
+
 func (m *Move) loadIndex(file, oid string) (*index, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +133,7 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 	g := m.whole()
 	g.Index = filepath.Join(m.c.State, "index.check")
 	_ = os.Remove(g.Index)
-	if err := os.Link(m.mergedPath(), g.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := duplicate(m.mergedPath(), g.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return g.Run(ctx, "read-tree", "-m", from, to)

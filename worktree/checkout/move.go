@@ -71,6 +71,9 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 
 // begin records the move, then takes the index.
 func (m *Move) begin(ctx context.Context) error {
+	if left, _, err := m.c.Left(); err != nil || left != nil && left.rec.Token != "" {
+		return errors.Join(err, errors.New("a move of "+m.c.top()+" was killed and is not finished"))
+	}
 	m.rec.Stage = m.c.State
 	apart, err := m.c.apart()
 	if err != nil {
@@ -180,11 +183,8 @@ func (m *Move) remove(i int, s step) error {
 // replace is an exchange of files where the file system has none.
 func (m *Move) replace(i int, s step) error {
 	path, aside := string(s.Path), strconv.Itoa(i)
-	if strings.HasPrefix(string(s.Have), "dir") || strings.HasPrefix(string(s.Want), "dir") {
-		return &Error{
-			Path: m.c.top(), Reason: errNoExchange.Error() + ", and a directory is exchanged", Files: []string{path},
-			Next: "git -C " + quote(m.c.top()) + " switch --detach, and resume",
-		}
+	if isDir(s.Have) || isDir(s.Want) {
+		return m.c.unable("a directory is exchanged", path)
 	}
 	to, done, err := at(m.old(), aside)
 	if err != nil {
@@ -192,16 +192,27 @@ func (m *Move) replace(i int, s step) error {
 	}
 	defer done()
 	err = between(m.fresh(), path, m.c.top(), path, func(from, there place) error { return replace(from, there, to) })
-	if gone(err) {
+	switch {
+	case gone(err):
 		return m.c.inTheWay(path)
-	}
-	if err != nil {
+	case errors.Is(err, unix.EPERM), errors.Is(unsupported(err), errNoExchange):
+		return m.c.unable("has no hard links", path)
+	case err != nil:
 		return err
 	}
 	if is, err := take(filepath.Join(m.old(), aside)); err == nil && is == s.Have {
 		return nil
 	}
 	return errors.Join(m.c.inTheWay(path), m.bringBack(i, s))
+}
+
+// unable says that the file system cannot do what a landing needs. Without the
+// branch in the checkout it needs nothing there.
+func (c *Checkout) unable(why, path string) *Error {
+	return &Error{
+		Path: c.top(), Reason: errNoExchange.Error() + ", and " + why, Files: []string{path},
+		Next: "git -C " + quote(c.top()) + " switch --detach, and resume",
+	}
 }
 
 // bringBack puts a file that was linked aside in its place again.

@@ -176,7 +176,7 @@ func (m *Move) revertEntries(ctx context.Context, index string) error {
 	g := m.c.Git
 	g.Index = filepath.Join(m.c.State, "index.reverted")
 	_ = os.Remove(g.Index)
-	if err := os.Link(index, g.Index); err != nil {
+	if err := duplicate(index, g.Index); err != nil {
 		return ignore(err, fs.ErrNotExist)
 	}
 	if err := revert(ctx, g, m.rec); err != nil {
