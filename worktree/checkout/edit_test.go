@@ -270,9 +270,10 @@ func TestApart(t *testing.T) {
 // A version that let git write the files was killed together with its git: files
 // are missing or cut off. They are put back, and what the person did stays.
 func TestRepair(t *testing.T) {
-	old := "echo 1 >a; echo 1 >b; echo 1 >c; echo 1 >gone; echo 1 >mine; echo 1 >same"
-	change := "echo 22 >a; echo 22 >b; echo 22 >c; rm gone; echo 2 >new; echo 2 >part; echo 2 >mine; echo 2 >same"
-	half := "printf 2 >a; rm b gone; echo 22 >c; echo 2 >new; : >part; echo edited >mine"
+	old := "echo 1 >a; echo 1 >b; echo 1 >c; echo 1 >gone; echo 1 >mine; echo 1 >same; echo 1 >d; echo 1 >e; mkdir f g; echo 1 >f/x; echo 1 >g/x"
+	change := "echo 22 >a; echo 22 >b; echo 22 >c; rm gone; echo 2 >new; echo 2 >part; echo 2 >mine; echo 2 >same; " +
+		"rm d e; mkdir d e; echo 2 >d/x; echo 2 >e/x; rm -r f g; echo 2 >f; echo 2 >g"
+	half := "printf 2 >a; rm b gone; echo 22 >c; echo 2 >new; : >part; echo edited >mine; rm d; mkdir d; printf 2 >d/x; rm e; rm -r f; echo 2 >f; rm -r g"
 	for what, index := range map[string]string{"index as before": "", "index moved": "git read-tree -m $FROM $TO"} {
 		t.Run(what, func(t *testing.T) {
 			r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", old, change, "echo u >untracked")

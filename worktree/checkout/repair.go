@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"golang.org/x/sys/unix"
 )
 
 // Repair brings a checkout back to from in which git itself was stopped on its way
@@ -64,25 +65,48 @@ func (m *Move) repair(ctx context.Context, changes []git.Change) error {
 }
 
 func (m *Move) planRepair(broken map[string]fingerprint, before *index) error {
+	leaf, units := map[string]bool{}, map[string]bool{}
+	for _, c := range m.rec.Changes {
+		leaf[string(c.Path)] = true
+	}
+	for path := range broken {
+		units[unitOf(leaf, path)] = true
+	}
 	p := &planning{m: m, have: broken, before: before}
-	for path, have := range broken {
-		staged := filepath.Join(m.fresh(), path)
-		want, err := take(staged)
-		if err != nil {
-			return err
+	for _, unit := range sorted(units) {
+		if !m.allBroken(unit, broken) {
+			continue // somebody's file is in it
 		}
-		at, err := nodeOf(staged)
-		if err != nil {
+		staged := filepath.Join(m.fresh(), unit)
+		have, err1 := take(filepath.Join(m.c.top(), unit))
+		want, err2 := take(staged)
+		at, err3 := nodeOf(staged)
+		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
 		if have != want {
-			p.steps = append(p.steps, step{Path: name(path), Have: have, Want: want, Node: at})
+			p.steps = append(p.steps, step{Path: name(unit), Have: have, Want: want, Node: at})
 		}
 	}
 	m.rec.Steps, m.rec.Dirs = p.ordered(), p.missing()
 	var err error
 	m.rec.Index, err = nodeOf(m.mergedPath())
 	return err
+}
+
+// allBroken reports whether all files at or below a path are broken ones.
+func (m *Move) allBroken(unit string, broken map[string]fingerprint) bool {
+	top := filepath.Join(m.c.top(), unit)
+	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+			return nil
+		}
+		if _, ok := broken[unit+filepath.ToSlash(strings.TrimPrefix(file, top))]; err == nil && !ok {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err == nil
 }
 
 // broken returns what is at the paths that git has changed, wholly or in part.
@@ -98,14 +122,15 @@ func (m *Move) broken(ctx context.Context, before *index) (map[string]fingerprin
 		if err != nil {
 			return nil, err
 		}
-		if isDir(have) || strings.HasPrefix(c.Old, "160000") || before.entries[path].skip {
+		if strings.HasPrefix(c.Old, "160000") || before.entries[path].skip {
 			continue
 		}
 		begun, err := begins(present, filepath.Join(m.other(), path))
 		if err != nil {
 			return nil, err
 		}
-		if have == "" && m.merged.entries[path].file() || have != "" && begun {
+		wanted := m.merged.entries[path].file()
+		if begun || wanted && (have == "" || isDir(have)) {
 			broken[path] = have
 		}
 	}
@@ -136,7 +161,7 @@ func (m *Move) stageOther(ctx context.Context) error {
 // begins reports whether a file holds a beginning of another one, or all of it.
 func begins(file, whole string) (bool, error) {
 	info, err := os.Lstat(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if gone(err) {
 		return false, nil
 	}
 	if err != nil || !info.Mode().IsRegular() {
@@ -149,7 +174,7 @@ func begins(file, whole string) (bool, error) {
 		return false, err
 	}
 	all, err := os.ReadFile(whole)
-	if errors.Is(err, fs.ErrNotExist) {
+	if gone(err) || errors.Is(err, unix.EISDIR) {
 		return false, nil
 	}
 	return bytes.HasPrefix(all, part), err
