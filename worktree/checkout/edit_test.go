@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -160,6 +161,7 @@ func TestForeignLock(t *testing.T) {
 func TestRecoverAfterWork(t *testing.T) {
 	for what, c := range map[string]struct{ kill, work, want string }{
 		"edits a new file":      {"checkout.index.after", "echo mine >a", " M a\n M b\n"},
+		"edits an added file":   {"checkout.index.after", "echo mine >new", " M b\n?? new\n"},
 		"edits and stages":      {"checkout.index.after", "echo mine >a; git add a", "M  a\n M b\n"},
 		"stages something else": {"checkout.index.after", "git add b", "M  b\n"},
 		"before the index":      {"checkout.step.after:2", "git add b", "M  b\n"},
@@ -182,6 +184,24 @@ func TestRecoverAfterWork(t *testing.T) {
 			r.clean()
 		})
 	}
+}
+
+// New files have the time stamps in the index that git would give them, also when
+// it takes a while until they are in place: git need not read them again.
+func TestStamps(t *testing.T) {
+	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; mkdir d; echo 1 >d/x", "echo 2 >a; echo 2 >b; rm -r d; echo 2 >d", "")
+	c := r.checkout()
+	c.exchange = func(from, to place) error { // git looks at the seconds
+		for now := time.Now().Unix(); time.Now().Unix() == now; {
+			<-time.After(10 * time.Millisecond)
+		}
+		return exchangeAt(from, to)
+	}
+	m, err := c.Advance(t.Context(), from, to)
+	r.ok(err)
+	r.git("update-ref", "refs/heads/main", to)
+	r.ok(m.Settle(t.Context()))
+	same(t, "to be read again", r.git("diff-files", "--name-only"), "")
 }
 
 func TestSwitchedMeanwhile(t *testing.T) {

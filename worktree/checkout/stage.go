@@ -58,7 +58,11 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	g.WorkTree = m.fresh()
 	g.Settings = slices.Concat(g.Settings, m.c.Settings)
 	if err := g.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
-		return fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
+		err = fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
+		if git.ExitCode(err) > 0 && !isFull(m.c.State) && !isFull(m.fresh()) { // a filter that fails
+			return &Error{Path: m.c.top(), Reason: err.Error(), Next: "git -C " + quote(m.c.top()) + " status", Cause: err}
+		}
+		return err
 	}
 	return nil
 }
