@@ -29,6 +29,7 @@ func TestTorture(t *testing.T) {
 	if raced {
 		t.Skip("it is about processes, not goroutines: make torture plays it without -race")
 	}
+	t.Parallel()
 	g := newTorture(t)
 	g.watch()
 	window := g.undisturbed()
@@ -50,6 +51,7 @@ func TestTortureDisk(t *testing.T) {
 	const inside = "COVEN_TORTURE_DISK"
 	disk := os.Getenv(inside)
 	if disk == "" {
+		t.Parallel()
 		dir, err := os.MkdirTemp("", "cv")
 		if err != nil {
 			t.Fatal(err)

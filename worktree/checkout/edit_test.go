@@ -186,15 +186,43 @@ func TestRecoverAfterWork(t *testing.T) {
 	}
 }
 
+// nextSecond waits for it: git looks at the seconds of time stamps.
+func nextSecond() {
+	for now := time.Now().Unix(); time.Now().Unix() == now; {
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// A new file that is edited before the index is there is shown as changed, also when
+// it has as many bytes as before.
+func TestEditedAfterwards(t *testing.T) {
+	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; echo 1 >b", "echo 2 >a; echo 2 >b", "")
+	c := r.checkout()
+	c.exchange = func(from, to place) error {
+		err := exchangeAt(from, to)
+		if to.name == "a" {
+			r.sh("echo 3 >a")
+		} else {
+			nextSecond()
+		}
+		return err
+	}
+	m, err := c.Advance(t.Context(), from, to)
+	r.ok(err)
+	r.git("update-ref", "refs/heads/main", to)
+	r.ok(m.Settle(t.Context()))
+	out, err := r.try("status", "--porcelain")
+	r.ok(err)
+	same(t, "status", out, " M a\n")
+}
+
 // New files have the time stamps in the index that git would give them, also when
 // it takes a while until they are in place: git need not read them again.
 func TestStamps(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; mkdir d; echo 1 >d/x", "echo 2 >a; echo 2 >b; rm -r d; echo 2 >d", "")
 	c := r.checkout()
-	c.exchange = func(from, to place) error { // git looks at the seconds
-		for now := time.Now().Unix(); time.Now().Unix() == now; {
-			<-time.After(10 * time.Millisecond)
-		}
+	c.exchange = func(from, to place) error {
+		nextSecond()
 		return exchangeAt(from, to)
 	}
 	m, err := c.Advance(t.Context(), from, to)
