@@ -59,7 +59,7 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 		crash.Point("checkout.staged")
 		if err = m.save(); err == nil {
 			crash.Point("checkout.recorded")
-			err = m.apply(context.WithoutCancel(ctx))
+			err = m.apply()
 		}
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Checkout) onBranch() error {
 }
 
 // apply makes all steps, then publishes the index.
-func (m *Move) apply(ctx context.Context) error {
+func (m *Move) apply() error {
 	for _, dir := range m.rec.Dirs {
 		if err := m.c.makeDir(string(dir)); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (m *Move) apply(ctx context.Context) error {
 		}
 		crash.Point("checkout.step.after")
 	}
-	return m.publish(ctx)
+	return m.publish()
 }
 
 // do makes one step, and takes it back when what came out was edited meanwhile.
@@ -264,21 +264,19 @@ func (c *Checkout) removeDir(path string) bool {
 
 // publish gives the merged index the time stamps of the new files and renames it
 // into place. The file has its size already: this needs no room on the disk.
-func (m *Move) publish(context.Context) error {
-	for path, staged := range m.staged {
-		now, err := statOf(filepath.Join(m.c.top(), path))
-		if err == nil && identity(now) == identity(staged) {
-			m.merged.stamp(path, staged, now)
+//
+// git compares the seconds of time stamps, and looks into a file that was written
+// in the second of the index. So the files are looked at again when it is written:
+// an edit before that is seen here, one after that by git.
+func (m *Move) publish() error {
+	for edited := m.stampAll(); ; {
+		if err := m.writeIndex(); err != nil {
+			return err
 		}
-	}
-	m.merged.seal()
-	file, err := os.OpenFile(m.mergedPath(), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt(m.merged.raw, 0)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
+		before := edited
+		if edited = m.stampAll(); edited == before {
+			break
+		}
 	}
 	crash.Point("checkout.index.before")
 	if err := os.Rename(m.mergedPath(), filepath.Join(m.c.Git.Dir, "index")); err != nil {
@@ -286,6 +284,30 @@ func (m *Move) publish(context.Context) error {
 	}
 	crash.Point("checkout.index.after")
 	return nil
+}
+
+// stampAll gives the entries of new files their time stamps, and returns how many of
+// the files were edited since they were staged: those git is to look into.
+func (m *Move) stampAll() (edited int) {
+	for path, staged := range m.staged {
+		now, err := statOf(filepath.Join(m.c.top(), path))
+		if err != nil || identity(now) != identity(staged) || now.Mtim != staged.Mtim || now.Size != staged.Size {
+			staged, now = unix.Stat_t{}, unix.Stat_t{}
+			edited++
+		}
+		m.merged.stamp(path, staged, now)
+	}
+	m.merged.seal()
+	return edited
+}
+
+func (m *Move) writeIndex() error {
+	file, err := os.OpenFile(m.mergedPath(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(m.merged.raw, 0)
+	return errors.Join(err, file.Close())
 }
 
 func (m *Move) mergedPath() string { return filepath.Join(m.c.State, "index") }
