@@ -12,7 +12,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 # Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build examples modules test stories e2e-codex crash soak lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build examples modules test stories e2e-codex crash soak torture lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -36,7 +36,7 @@ test: modules ## the tests; the long ones are in make stories
 stories: modules ## what make test leaves out: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract|TestQwen|TestOriginal|TestLong)' ./cmd/coven ./internal/fakeclaude
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven ./internal/fakeclaude
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
@@ -48,6 +48,10 @@ crash: ## coven is killed at points all over, and goes on: CRASH=all make crash 
 
 soak: ## 32 covens race for one task, SOAK_ROUNDS times (200)
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
+
+torture: ## landings while coven and git are killed (200 times) and while the disk is full (50 times)
+	COVEN_LONG=1 TORTURE_KILLS=$(or $(TORTURE_KILLS),200) TORTURE_DISKS=$(or $(TORTURE_DISKS),50) \
+		$(GO) test -count=1 -timeout 90m $(TESTFLAGS) -v -run '^TestTorture' ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## what CI lints
 	golangci-lint run --allow-parallel-runners ./...

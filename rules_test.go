@@ -33,7 +33,8 @@ var imports = map[string][]string{
 	"runner/rehearsal": {
 		"grimoires", "internal/event", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner",
 	},
-	"worktree":              {"internal/crash", "internal/plain", "worktree/internal/git"},
+	"worktree":              {"internal/crash", "internal/plain", "worktree/checkout", "worktree/internal/git"},
+	"worktree/checkout":     {"internal/crash", "internal/plain", "worktree/internal/git"},
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/plain", "internal/schema", "internal/tmpl", "internal/suggest", "internal/yamldoc"},
 

@@ -9,44 +9,33 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A CheckoutError says why a person's checkout of the target cannot follow a
-// landing. Nothing was changed in it.
-type CheckoutError struct {
-	Path   string
-	Reason string
-	Files  []string // the files in the way, if it is about files
-	Next   string   // what to do, a command where there is one
-}
-
-func (e *CheckoutError) Error() string {
-	text := "checkout " + e.Path + ": " + e.Reason
-	if len(e.Files) > 0 {
-		text += ": " + strings.Join(e.Files, ", ")
-	}
-	return text + "; next: " + e.Next
-}
-
-// A checkout is one that a person works in.
-type checkout struct {
+// A userCheckout is a checkout that a person works in.
+type userCheckout struct {
 	repo *Repo
 	path string
 	git  git.Repo // with the checkout's own git directory and index
+	ref  string   // the branch that is asked for: see checkoutsOf
+	task string   // that lands, if it is known
+
+	held *lock          // while it is moved
+	move *checkout.Move // after follow
 }
 
 // checkoutsOf lists the checkouts that have a branch checked out, or are in
 // the middle of something with it. Tasks' worktrees are never among them,
 // whatever their git directories say.
-func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]checkout, error) {
+func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]userCheckout, error) {
 	all, err := r.checkouts()
 	if err != nil {
 		return nil, fmt.Errorf("list the checkouts: %w", err)
 	}
-	var found []checkout
+	var found []userCheckout
 	for _, c := range all {
-		c.git.Hold = hold
+		c.git.Hold, c.ref = hold, ref
 		head, err := headOf(ctx, c.git.Dir)
 		if err != nil && !isThere(filepath.Join(c.git.Dir, "HEAD")) {
 			continue // git makes it, or takes it away, at this moment
@@ -61,7 +50,7 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]ch
 	return found, nil
 }
 
-func (r *Repo) checkouts() ([]checkout, error) {
+func (r *Repo) checkouts() ([]userCheckout, error) {
 	mine, err := r.taskAdmins()
 	if err != nil {
 		return nil, err
@@ -70,7 +59,7 @@ func (r *Repo) checkouts() ([]checkout, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []checkout
+	var all []userCheckout
 	if !r.bare {
 		all = append(all, r.checkout(r.GitDir, r.Root))
 	}
@@ -87,8 +76,8 @@ func (r *Repo) checkouts() ([]checkout, error) {
 	return all, nil
 }
 
-func (r *Repo) checkout(dir, path string) checkout {
-	return checkout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path}}
+func (r *Repo) checkout(dir, path string) userCheckout {
+	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path}}
 }
 
 // taskAdmins are the names of the git directories that agents can write.
@@ -125,7 +114,7 @@ func (r *Repo) taskNames() ([]string, error) {
 
 // borrows reports whether a rebase or bisection that began on the branch goes
 // on, with HEAD detached.
-func (c checkout) borrows(ref string) bool {
+func (c userCheckout) borrows(ref string) bool {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
 		raw, err := os.ReadFile(filepath.Join(c.git.Dir, name))
 		if err != nil {
@@ -156,7 +145,7 @@ func operations() []operation {
 }
 
 // ready checks that nothing is going on in the checkout.
-func (c checkout) ready(ctx context.Context) error {
+func (c userCheckout) ready(ctx context.Context) error {
 	for _, op := range operations() {
 		if _, err := os.Lstat(filepath.Join(c.git.Dir, op.file)); err == nil {
 			return &CheckoutError{
@@ -172,9 +161,9 @@ func (c checkout) ready(ctx context.Context) error {
 }
 
 // awaitIndex waits for another git to let go of the index.
-func (c checkout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
+func (c userCheckout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
 
-func (c checkout) await(ctx context.Context, name string) error {
+func (c userCheckout) await(ctx context.Context, name string) error {
 	err := awaitGone(ctx, filepath.Join(c.git.Dir, name))
 	if busy, ok := errors.AsType[*BusyError](err); ok {
 		return &CheckoutError{Path: c.path, Reason: busy.reason(), Next: busy.next()}

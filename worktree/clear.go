@@ -1,10 +1,12 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/crash"
 )
@@ -62,6 +64,8 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
 			return "", err
 		}
 		return "", w.clearIntegration(ctx, l)
+	case StaleLanding:
+		return r.clearLanding(ctx, w, s.Path)
 	default: // nothing that is not elsewhere
 		return "", removeAll(s.Path)
 	}
@@ -136,4 +140,28 @@ func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
 		return w.settle(ctx, l)
 	}
 	return os.Remove(w.movePath())
+}
+
+// clearLanding finishes or undoes what a landing has done to a checkout.
+func (r *Repo) clearLanding(ctx context.Context, w *Worktree, path string) (string, error) {
+	all, err := r.checkouts()
+	if err != nil {
+		return "", err
+	}
+	for _, c := range all {
+		m := c.mover()
+		_, left, err := m.Left()
+		if err != nil || left == nil || m.State+".json" != path {
+			continue
+		}
+		c.ref = cmp.Or(left.Ref, headsPrefix+"HEAD")
+		l, err := r.lock(ctx, targetLock(Target{Branch: strings.TrimPrefix(c.ref, headsPrefix)}), "clear a landing of "+w.TaskID)
+		if err != nil {
+			return "", err
+		}
+		defer l.release()
+		c.git.Hold, c.task = l.held(), left.Task
+		return r.storeAnd(ctx, w, func() error { return c.clearLeft(ctx) }, func() error { return nil })
+	}
+	return "", ErrNotStale
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,8 +33,13 @@ func TestLandSurvivesKill(t *testing.T) {
 		"integrate.locked", "integrate.merged", "integrate.commit", "integrate.journal",
 		"integrate.worktree", "integrate.ref", "integrate.return",
 		"land.locked", "land.merged", "land.commit", "land.intent", "land.checkout.before",
-		"land.checkout.each", "land.checkout.after", "land.ref.before", "land.ref.after", "land.return",
+		"checkout.begun", "checkout.locked", "checkout.staged", "checkout.recorded",
+		"checkout.step.before", "checkout.step.before:2", "checkout.exchanged", "checkout.step.before:3", "checkout.step.after:3",
+		"checkout.index.before", "checkout.index.after",
+		"land.checkout.each", "land.checkout.after", "land.ref.before", "land.ref.after",
+		"checkout.settle", "checkout.unlocked", "checkout.ended", "land.return",
 	}
+	landedAt := []string{"land.ref.after", "checkout.settle", "checkout.unlocked", "checkout.ended", "land.return"}
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +53,7 @@ func TestLandSurvivesKill(t *testing.T) {
 			killAt(t, actorCommand(r.Root, "T", intentPath, Squash), point)
 
 			landed := recoverFrom(t, r, intentPath)
-			wantLanded := point == "land.ref.after" || point == "land.return"
+			wantLanded := slices.Contains(landedAt, point)
 			equal(t, "landed", landed, wantLanded)
 			if !landed {
 				equal(t, "target", r.target(t).Tip, tip)
@@ -116,7 +122,11 @@ func noLocks(t *testing.T, gitDir string) {
 	}))
 }
 
-// git itself is killed half way: some files are moved, the index is not.
+// movePathOf is where the record of a move of the main checkout is.
+func movePathOf(r *Repo) string { return r.ours("moves", r.checkout(r.GitDir, r.Root).key()+".json") }
+
+// A coven of a version that let git write the files was killed, and its git, too:
+// it has left a mark. git itself is killed half way: some files are moved, the index is not.
 func TestRecoverHalfMovedCheckout(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -126,7 +136,7 @@ func TestRecoverHalfMovedCheckout(t *testing.T) {
 	intent := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: commit, Tree: c.Tree}
 	half := func() {
 		t.Helper()
-		must(t, r.checkout(r.GitDir, r.Root).mark(intent.Old, intent.New))
+		must(t, writeJSON(movePathOf(r), map[string]string{"checkout": r.Root, "from": intent.Old, "to": intent.New}))
 		write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
 		write(t, filepath.Join(r.Root, "new.txt"), "landed T\n")
 	}
@@ -164,6 +174,7 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	claimFor(t, r, "T")
 	intentPath := filepath.Join(t.TempDir(), "intent")
 	killAt(t, actorCommand(r.Root, "T", intentPath, Squash), "land.ref.before")
+	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock"))) // as git says
 	gitIn(t, r.Root, "commit", "-qm", "the person's")
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")

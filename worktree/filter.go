@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -15,14 +16,23 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.filterCommands = slices.DeleteFunc(found, func(s git.Setting) bool { return s.Value == "" })
+	return within(r.filterCommands, "cd "+quote(r.Root)+" && "), nil
+}
+
+// filtersFor makes the filters run in a checkout, whose new files git writes
+// elsewhere.
+func (r *Repo) filtersFor(top string) []git.Setting {
+	return within(r.filterCommands,
+		"unset GIT_INDEX_FILE; export GIT_WORK_TREE="+quote(top)+"; cd "+quote(top)+" && ")
+}
+
+func within(commands []git.Setting, before string) []git.Setting {
 	var settings []git.Setting
-	for _, s := range found {
-		if s.Value == "" {
-			continue
-		}
-		settings = append(settings, git.Setting{Key: s.Key, Value: "cd " + quote(r.Root) + " && " + s.Value})
+	for _, s := range commands {
+		settings = append(settings, git.Setting{Key: s.Key, Value: before + s.Value})
 	}
-	return settings, nil
+	return settings
 }
 
 // quote makes one shell word.

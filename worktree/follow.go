@@ -2,127 +2,243 @@ package worktree
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"os"
-	"path/filepath"
-	"slices"
+	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// follow moves index and files from one commit to another and keeps what the
-// person changed. It is refused when that is in the way; then nothing moves.
-func (c checkout) follow(ctx context.Context, from, to string) error {
-	if err := c.ready(ctx); err != nil {
-		return err
-	}
-	changes, err := c.git.Changes(ctx, from, to)
-	if err != nil {
-		return err
-	}
-	files, err := c.obstacles(ctx, changes)
-	if err != nil {
-		return err
-	}
-	if len(files) > 0 {
-		return c.refused(files, nil)
-	}
-	err = c.patiently(ctx, func() error { return c.git.Run(ctx, "update-index", "-q", "--refresh") })
-	if err != nil && git.ExitCode(err) != 1 {
-		return err // 1: some files are changed
-	}
-	return c.readTree(ctx, from, to, changes)
-}
+// A CheckoutError says why a person's checkout of the target cannot follow a
+// landing. Nothing was changed in it.
+type CheckoutError = checkout.Error
 
-// indexTries is how often a checkout's index is asked for that other gits keep
-// taking: an editor's `git status` holds it for a moment, again and again.
-const indexTries = 20
+// ErrDiskFull means that a file system has no room for what was to be done.
+var ErrDiskFull = checkout.ErrFull
 
-// patiently runs a git that changes the index, again when it could not: the
-// exit code does not say whether the index was taken just then. The git must
-// change nothing when it fails, or the same thing again.
-func (c checkout) patiently(ctx context.Context, run func() error) error {
-	for try := 1; ; try++ {
-		err := run()
-		if git.ExitCode(err) != 128 || try == indexTries {
+// LeftByLanding reports whether a lock file of git's is coven's own, of a landing
+// that is at work or was killed.
+func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
+
+// fullDisk says of an error that the disk is full, when it is.
+func (r *Repo) fullDisk(err error) error {
+	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, ErrNoWorktree} {
+		if errors.Is(err, known) {
 			return err
 		}
-		if busy := c.awaitIndex(ctx); busy != nil {
-			return busy
-		}
 	}
-}
-
-func (c checkout) readTree(ctx context.Context, from, to string, changes []git.Change) error {
-	if err := c.mark(from, to); err != nil {
+	if _, refused := errors.AsType[*CheckoutError](err); refused || err == nil {
 		return err
 	}
-	err := c.patiently(ctx, func() error { return c.git.Run(ctx, "read-tree", "-m", "-u", from, to) })
+	return checkout.Explain(err, r.Root, r.GitDir)
+}
+
+// mover moves index and files of the checkout: see package checkout.
+func (c userCheckout) mover() *checkout.Checkout {
+	return &checkout.Checkout{
+		Git: c.git, Ref: c.ref, Task: c.task, State: c.repo.ours("moves", c.key()),
+		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.repo.filtersFor(c.path),
+	}
+}
+
+// key names the checkout by its git directory.
+func (c userCheckout) key() string {
+	sum := sha256.Sum256([]byte(c.git.Dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (c userCheckout) lockName() string { return "checkout-" + c.key() }
+
+// hold keeps every other coven from moving the checkout.
+func (c *userCheckout) hold(ctx context.Context) error {
+	l, err := c.repo.lock(ctx, c.lockName(), "move "+c.path)
+	c.held = l
+	return err
+}
+
+func (c *userCheckout) release() {
+	if c.held != nil {
+		c.held.release()
+		c.held = nil
+	}
+}
+
+// follow takes the checkout along from one commit to another. It then stays
+// locked until settle or putBack. When it is refused nothing has moved.
+func (c *userCheckout) follow(ctx context.Context, from, to string) error {
+	if err := c.hold(ctx); err != nil {
+		return err
+	}
+	err := c.finishLeft(ctx)
+	if err == nil {
+		err = c.ready(ctx)
+	}
+	if err == nil {
+		c.move, err = c.mover().Advance(ctx, from, to)
+	}
 	if err != nil {
-		files, listErr := c.staged(ctx, from, changes)
-		// git refuses before it touches anything, but a full disk stops it
-		// half way.
-		return errors.Join(c.refused(files, err), listErr, c.mend(ctx, from, to))
+		c.release()
 	}
-	return c.unmark()
+	return err
 }
 
-func (c checkout) refused(files []string, cause error) error {
-	e := &CheckoutError{
-		Path: c.path, Reason: "files there are in the way", Files: files,
-		Next: "commit them or move them out of the way in " + c.path,
-	}
-	if busy, ok := errors.AsType[*CheckoutError](cause); ok {
-		return busy
-	}
-	if cause != nil && len(files) == 0 {
-		e.Reason = cause.Error()
-		e.Next = "git -C " + quote(c.path) + " status"
-	}
-	return e
+// settle ends a move after the target has followed.
+func (c *userCheckout) settle(ctx context.Context) error {
+	defer c.release()
+	return c.move.Settle(ctx)
 }
 
-// obstacles lists the files that are in the way: those that git does not track
-// where the change puts something, and those that the person changed. git
-// would overwrite the first if they are ignored, and bring back the second if
-// they were deleted.
-func (c checkout) obstacles(ctx context.Context, changes []git.Change) ([]string, error) {
-	found, err := blockers(ctx, c.git, changes)
+// putBack undoes follow, unless a commit that the person made meanwhile took
+// the landing's changes along: then the checkout is right as it is.
+func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Intent) error {
+	defer c.release()
+	swallowed, err := swallows(ctx, g, intent)
+	if err != nil {
+		return err
+	}
+	if swallowed {
+		return c.move.Settle(ctx)
+	}
+	return c.move.Undo(ctx)
+}
+
+// clearLeft ends what a killed coven has left in the checkout.
+func (c *userCheckout) clearLeft(ctx context.Context) error {
+	if err := c.hold(ctx); err != nil {
+		return err
+	}
+	defer c.release()
+	return c.finishLeft(ctx)
+}
+
+// finishLeft is clearLeft for the holder of the checkout. The move may be of
+// another task, and of another branch.
+func (c *userCheckout) finishLeft(ctx context.Context) error {
+	for {
+		m, left, err := c.mover().Left()
+		if err != nil || left == nil {
+			return err
+		}
+		intent := Intent{Task: left.Task, TargetRef: left.Ref, Old: left.From, New: left.To}
+		if intent.TargetRef == "" {
+			intent.TargetRef = c.ref
+		}
+		kept, err := c.repo.keeps(ctx, intent)
+		switch {
+		case err != nil:
+		case left.ByGit && kept:
+			err = m.Forget()
+		case left.ByGit:
+			err = c.repair(ctx, left)
+		case kept:
+			err = m.Settle(ctx)
+		default:
+			err = m.Undo(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("finish the landing of %s that was killed: %w", c.path, err)
+		}
+	}
+}
+
+func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
+	if err := c.awaitIndex(ctx); err != nil {
+		return err
+	}
+	return c.mover().Repair(ctx, left.From, left.To)
+}
+
+// keeps reports whether a checkout that has moved is right as it is.
+func (r *Repo) keeps(ctx context.Context, intent Intent) (bool, error) {
+	if gone := r.git().Run(ctx, "cat-file", "-e", intent.New+"^{commit}"); git.ExitCode(gone) > 0 {
+		return false, nil // no branch has it
+	}
+	landed, err := r.reached(ctx, intent)
+	if errors.Is(err, git.ErrNoRef) {
+		return false, nil // the branch is gone: nothing landed on it
+	}
+	if err != nil || landed {
+		return landed, err
+	}
+	return swallows(ctx, r.git(), intent)
+}
+
+// swallows reports whether the target has moved to a commit with all that the
+// intent changes.
+func swallows(ctx context.Context, g git.Repo, intent Intent) (bool, error) {
+	tip, err := g.Ref(ctx, intent.TargetRef)
+	if err != nil || tip == intent.Old {
+		return false, err
+	}
+	changes, err := g.Changes(ctx, intent.Old, intent.New)
+	if err != nil {
+		return false, err
+	}
+	differ, err := g.Changes(ctx, intent.New, tip)
+	if err != nil {
+		return false, err
+	}
+	open := map[string]bool{}
+	for _, change := range differ {
+		open[change.Path] = true
+	}
+	for _, change := range changes {
+		if open[change.Path] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// rescue stores files of the checkout that a landing has displaced and that are
+// neither the old nor the new ones.
+func (c userCheckout) rescue(ctx context.Context, files map[string]string) error {
+	task := c.task
+	if task == "" {
+		task = "checkout"
+	}
+	w := c.repo.worktree(task, record{})
+	w.Path, w.name = c.path, scratchName // no record comes of it
+	ix, err := w.openIndex(w.git(), "none")
+	if err != nil {
+		return err
+	}
+	defer ix.drop()
+	if err := ix.takeAs(ctx, files); err != nil {
+		return err
+	}
+	tree, err := ix.tree(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = w.saveRescue(ctx, "edited in "+c.path+" while a landing changed it", tree)
+	return err
+}
+
+// entries are those of the checkout's index.
+func (c userCheckout) entries(ctx context.Context) (map[string]git.Entry, error) {
+	fields, err := c.git.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
 		return nil, err
 	}
-	dirty, err := c.git.Fields(ctx, "ls-files", "-z", "-m", "-d")
-	if err != nil {
-		return nil, err
-	}
-	deleted := func(change git.Change) bool { // by both
-		_, err := os.Lstat(filepath.Join(c.path, change.Path))
-		return change.Status == 'D' && err != nil
-	}
-	for _, change := range changes {
-		if touches(dirty, change.Path) && !deleted(change) {
-			found = append(found, change.Path)
+	list := map[string]git.Entry{}
+	for _, field := range fields {
+		e, err := indexEntry(field)
+		if err != nil {
+			return nil, err
 		}
+		list[e.Path] = e
 	}
-	return found, nil
+	return list, nil
 }
 
-// staged lists the changes that the person has staged something else for.
-func (c checkout) staged(ctx context.Context, from string, changes []git.Change) ([]string, error) {
-	names, err := c.git.Fields(ctx, "diff-index", "--cached", "-z", "--name-only", "--no-renames", from)
-	var found []string
-	for _, change := range changes {
-		if touches(names, change.Path) {
-			found = append(found, change.Path)
-		}
+// wanted is the entry a change leads to, zero for a deleted path.
+func wanted(change git.Change) git.Entry {
+	if strings.Trim(change.Mode, "0") == "" {
+		return git.Entry{}
 	}
-	return found, err
-}
-
-// touches reports whether a path is among names, above or below one of them.
-func touches(names []string, p string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return name == p || strings.HasPrefix(name, p+"/") || strings.HasPrefix(p, name+"/")
-	})
+	return git.Entry{Mode: change.Mode, Oid: change.Oid, Path: change.Path}
 }

@@ -145,7 +145,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			}
 			equal(t, "target", r.target(t).Tip, tip)
 			equal(t, "lock", exists(file), true)
-			equal(t, "mark left", exists(r.checkout(r.GitDir, r.Root).markPath()), false)
+			equal(t, "mark left", exists(movePathOf(r)), false)
 			letGo()
 			equal(t, "checkout", status(t, r.Root), before)
 			value[Landed](t)(land(t, w, c, Squash))

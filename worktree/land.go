@@ -95,6 +95,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	lander.git.Hold = l.held()
 	landed, err := lander.run(ctx)
 	if err != nil {
+		err = w.repo.fullDisk(err)
 		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
 	}
 	crash.Point("land.return")
@@ -200,6 +201,9 @@ func (l *landing) unobstructed(ctx context.Context) error {
 		return err
 	}
 	for _, c := range checkouts {
+		if err := c.clearLeft(ctx); err != nil {
+			return err
+		}
 		if err := c.ready(ctx); err != nil {
 			return err
 		}
@@ -226,16 +230,17 @@ func (l *landing) move(ctx context.Context, intent Intent) error {
 		return errors.Join(err, l.moveBack(ctx, moved, intent))
 	}
 	crash.Point("land.ref.after")
-	return nil
+	return settleAll(ctx, moved)
 }
 
-func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]checkout, error) {
+func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]userCheckout, error) {
 	checkouts, err := l.w.repo.checkoutsOf(ctx, intent.TargetRef, l.git.Hold)
 	if err != nil {
 		return nil, err
 	}
-	var moved []checkout
+	var moved []userCheckout
 	for _, c := range checkouts {
+		c.task = intent.Task
 		if err := c.follow(ctx, intent.Old, intent.New); err != nil {
 			return moved, err
 		}
@@ -245,7 +250,15 @@ func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]checkout,
 	return moved, nil
 }
 
-func (l *landing) moveBack(ctx context.Context, moved []checkout, intent Intent) error {
+func settleAll(ctx context.Context, moved []userCheckout) error {
+	var failed error
+	for _, c := range moved {
+		failed = errors.Join(failed, c.settle(ctx))
+	}
+	return failed
+}
+
+func (l *landing) moveBack(ctx context.Context, moved []userCheckout, intent Intent) error {
 	var failed error
 	for _, c := range moved {
 		if err := c.putBack(ctx, l.git, intent); err != nil {

@@ -226,7 +226,7 @@ func TestLandRefusedByCheckout(t *testing.T) {
 			equal(t, "path", refused.Path, r.Root)
 			equal(t, "checkout", status(t, r.Root), before)
 			equal(t, "target", r.target(t).Tip, tip)
-			equal(t, "mark left", exists(r.checkout(r.GitDir, r.Root).markPath()), false)
+			equal(t, "mark left", exists(movePathOf(r)), false)
 		})
 	}
 }

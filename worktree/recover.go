@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/coven-run/coven/internal/crash"
@@ -35,13 +34,14 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		return landed, err
 	}
 	for _, c := range checkouts {
+		c.task = intent.Task
 		// Checkouts move before the target, so a target that moved has all of
 		// its checkouts where they belong.
 		err = errors.Join(err, c.recover(ctx, intent, landed))
 		crash.Point("recover.checkout.each")
 	}
 	if err != nil {
-		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
+		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, r.fullDisk(err))
 	}
 	return landed, nil
 }
@@ -64,18 +64,11 @@ func (r *Repo) reached(ctx context.Context, intent Intent) (bool, error) {
 
 // recover takes a checkout back that has moved, wholly or in part, without
 // the target.
-func (c checkout) recover(ctx context.Context, intent Intent, landed bool) error {
-	if landed {
-		return c.unmark()
-	}
-	var m mark
-	err := readJSON(c.markPath(), &m)
-	if err == nil {
-		err = c.mend(ctx, m.From, m.To)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (c *userCheckout) recover(ctx context.Context, intent Intent, landed bool) error {
+	if err := c.clearLeft(ctx); err != nil || landed {
 		return err
 	}
+	// A version that let git write the files has left no trace after that.
 	if err := c.awaitIndex(ctx); err != nil {
 		return err
 	}
@@ -86,16 +79,23 @@ func (c checkout) recover(ctx context.Context, intent Intent, landed bool) error
 	if err != nil || !moved {
 		return err
 	}
-	return c.putBack(ctx, c.git, intent)
+	swallowed, err := swallows(ctx, c.git, intent)
+	if err != nil || swallowed {
+		return err
+	}
+	if err := c.follow(ctx, intent.New, intent.Old); err != nil {
+		return err
+	}
+	return c.settle(ctx)
 }
 
 // holds reports whether the index has all changes between two commits.
-func (c checkout) holds(ctx context.Context, from, to string) (bool, error) {
+func (c userCheckout) holds(ctx context.Context, from, to string) (bool, error) {
 	changes, err := c.git.Changes(ctx, from, to)
 	if err != nil {
 		return false, err
 	}
-	have, err := c.entries(ctx, c.git)
+	have, err := c.entries(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -105,42 +105,4 @@ func (c checkout) holds(ctx context.Context, from, to string) (bool, error) {
 		}
 	}
 	return len(changes) > 0, nil
-}
-
-// putBack undoes follow, unless a commit that the person made meanwhile took
-// the landing's changes along: then the checkout is right as it is.
-func (c checkout) putBack(ctx context.Context, g git.Repo, intent Intent) error {
-	tip, err := g.Ref(ctx, intent.TargetRef)
-	if err != nil {
-		return err
-	}
-	if tip != intent.Old {
-		swallowed, err := swallows(ctx, g, tip, intent)
-		if err != nil || swallowed {
-			return err
-		}
-	}
-	return c.follow(ctx, intent.New, intent.Old)
-}
-
-// swallows reports whether a commit has all that the intent changes.
-func swallows(ctx context.Context, g git.Repo, tip string, intent Intent) (bool, error) {
-	changes, err := g.Changes(ctx, intent.Old, intent.New)
-	if err != nil {
-		return false, err
-	}
-	differ, err := g.Changes(ctx, intent.New, tip)
-	if err != nil {
-		return false, err
-	}
-	open := map[string]bool{}
-	for _, change := range differ {
-		open[change.Path] = true
-	}
-	for _, change := range changes {
-		if open[change.Path] {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -16,12 +16,15 @@
 //   - An index is a cache. Each operation works on a copy of its own and puts
 //     it back when it is done, so a killed operation leaves no lock and no
 //     half-written state. What an operation moves is written down first.
-//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees;
-//     landing takes only that of its target. git children inherit the lock
+//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees,
+//     target, checkout; landing takes only those of its target and of the
+//     checkouts of it. git children inherit the lock
 //     of their operation, so it lasts as long as they do. A lock's file says
 //     who holds it; whether it is held only the lock says.
 //   - A lock file of git's belongs to the git that made it. It is waited for,
-//     then named (*BusyError, *CheckoutError), and never removed.
+//     then named (*BusyError, *CheckoutError), and never removed. While coven
+//     changes a checkout it holds that one's index itself, by a file that says
+//     so: see package checkout.
 //   - A worktree, registration or checkout that coven did not make is never
 //     changed, except that a checkout of the target follows a landing.
 //
@@ -29,7 +32,7 @@
 // the indexes, op-* with the index of each running operation, integrate.json
 // while an integration runs, conflicted.json while W holds a conflicted merge),
 // coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots),
-// coven/moves; refs/heads/coven/<name>,
+// coven/moves (a checkout on its way: see package checkout); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
 package worktree
 
@@ -68,6 +71,8 @@ type Repo struct {
 	bare        bool          // all checkouts are linked ones
 	format      string        // hash algorithm of the objects
 	filters     []git.Setting // see filterSettings
+
+	filterCommands []git.Setting // as they are configured
 }
 
 // Open finds the repository that dir is in: in the main checkout, any

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	StaleTemporary    = "temporary"    // files of an operation that was killed
 	StaleTrash        = "trash"        // what a killed removal had still to delete
 	StaleIntegration  = "integration"  // an integration was killed and not settled
+	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
 )
 
 // staleAge is how long a file of an operation must have been left alone. What
@@ -63,7 +65,7 @@ func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
 	}
 	var all []Stale
 	for _, find := range []func(context.Context, *survey) ([]Stale, error){
-		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles,
+		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles, r.staleLandings,
 	} {
 		found, err := find(ctx, look)
 		if err != nil {
@@ -232,6 +234,30 @@ func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 					Kind: StaleIntegration, Task: task, Path: path, Text: "an integration of " + task + " was killed half way",
 				})
 			}
+		}
+	}
+	return found, nil
+}
+
+// staleLandings are checkouts that a landing was changing when it was killed.
+func (r *Repo) staleLandings(context.Context, *survey) ([]Stale, error) {
+	all, err := r.checkouts()
+	if err != nil {
+		return nil, err
+	}
+	var found []Stale
+	for _, c := range all {
+		if _, held := holderOf(r.ours("locks", c.lockName())); held {
+			continue // it is at work
+		}
+		m := c.mover()
+		if _, left, err := m.Left(); err != nil {
+			return nil, err
+		} else if left != nil {
+			found = append(found, Stale{
+				Kind: StaleLanding, Task: left.Task, Path: m.State + ".json",
+				Text: "a landing of " + cmp.Or(left.Task, "a task") + " was killed while it changed the checkout " + c.path,
+			})
 		}
 	}
 	return found, nil

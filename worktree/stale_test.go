@@ -235,3 +235,59 @@ func TestClearSurvivesKill(t *testing.T) {
 		})
 	}
 }
+
+// A landing was killed while it changed the checkout, and its session is gone: it
+// is listed, for its owner is not, and cleared by putting the checkout back.
+func TestClearLanding(t *testing.T) {
+	for point, landed := range map[string]bool{"checkout.step.after:2": false, "land.ref.after": true} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ready(t, r, "T")
+			claimFor(t, r, "T")
+			personWorks(t, r.Root)
+			before := status(t, r.Root)
+			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), point)
+			tip := r.target(t).Tip
+			found := value[[]Stale](t)(r.Stale(t.Context(), nobody))
+			equal(t, "found", len(found), 1)
+			equal(t, "kind", found[0].Kind+" of "+found[0].Task+" at "+found[0].Path, StaleLanding+" of T at "+movePathOf(r))
+			equal(t, "owned", len(value[[]Stale](t)(r.Stale(t.Context(), func(task string) bool { return task == "T" }))), 0)
+			equal(t, "coven's lock", LeftByLanding(filepath.Join(r.GitDir, "index.lock")), true)
+			equal(t, "rescued", value[string](t)(r.Clear(t.Context(), found[0])), "")
+			equal(t, "left", stales(t, r), "")
+			equal(t, "target", r.target(t).Tip, tip)
+			if landed {
+				equal(t, "checkout", read(t, filepath.Join(r.Root, "file0.txt")), "landed T\n")
+			} else {
+				equal(t, "checkout", status(t, r.Root), before)
+			}
+			noLocks(t, r.GitDir)
+		})
+	}
+}
+
+// The next landing on the target, of another task, finishes what was killed.
+func TestLandAfterKilledLanding(t *testing.T) {
+	for _, point := range []string{"checkout.locked", "checkout.step.after:2", "land.ref.before", "land.ref.after", "checkout.unlocked"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			ready(t, r, "T")
+			claimFor(t, r, "T")
+			other := add(t, r, "other")
+			write(t, filepath.Join(other.Path, "file2.txt"), "landed other\n")
+			commitAll(t, other, "work of other")
+			claimFor(t, r, "other")
+			personWorks(t, r.Root)
+			intent := filepath.Join(t.TempDir(), "intent")
+			killAt(t, actorCommand(r.Root, "T", intent, Squash), point)
+			must(t, integrateAndLand(t.Context(), other, Squash, fileJournal{filepath.Join(t.TempDir(), "i")}))
+			equal(t, "other", read(t, filepath.Join(r.Root, "file2.txt")), "landed other\n")
+			noLocks(t, r.GitDir)
+			landed := recoverFrom(t, r, intent)
+			equal(t, "landed", landed, point == "land.ref.after" || point == "checkout.unlocked")
+			equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), " M file3.txt\nMM file4.txt\n?? .coven/\n?? untracked.txt")
+		})
+	}
+}

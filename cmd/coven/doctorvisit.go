@@ -128,8 +128,8 @@ func lockFiles(dir string, now time.Time) []finding {
 	var found []finding
 	for _, file := range files {
 		info, err := os.Lstat(file)
-		if err != nil || now.Sub(info.ModTime()) < lockAge {
-			continue
+		if err != nil || now.Sub(info.ModTime()) < lockAge || worktree.LeftByLanding(file) {
+			continue // of a landing: its session, or what it has left, says what to do
 		}
 		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}
 		found = append(found, bad(remedy(busy), "%v", busy)...)

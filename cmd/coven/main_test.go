@@ -55,11 +55,11 @@ func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 
 // longRun leaves out a test that takes minutes, unless COVEN_LONG is set: make stories,
-// make crash and make soak set it, and CI runs all three.
+// crash, soak and torture set it; CI runs the first three.
 func longRun(t *testing.T) {
 	t.Helper()
 	if os.Getenv("COVEN_LONG") == "" {
-		t.Skip("make stories, make crash and make soak run it (COVEN_LONG=1)")
+		t.Skip("make stories, crash, soak or torture runs it (COVEN_LONG=1)")
 	}
 }
 

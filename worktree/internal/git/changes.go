@@ -13,9 +13,9 @@ const ModeSubmodule = "160000"
 // A Change is one path that two trees do not have alike. Mode and Oid are
 // those of the second tree, all zeros for a deleted path.
 type Change struct {
-	Status             byte // A, D, M or T; renames are not looked for
-	OldMode, Mode, Oid string
-	Path               string
+	Status                     byte // A, D, M or T; renames are not looked for
+	OldMode, OldOid, Mode, Oid string
+	Path                       string
 }
 
 // Changes compares two trees.
@@ -40,7 +40,7 @@ func ParseRaw(out []byte) ([]Change, error) {
 			return nil, fmt.Errorf("git printed an unknown change %q", meta)
 		}
 		changes = append(changes, Change{
-			Status: words[len(words)-1][0], OldMode: words[parents-1], Mode: words[parents],
+			Status: words[len(words)-1][0], OldMode: words[parents-1], OldOid: words[2*parents], Mode: words[parents],
 			Oid: words[len(words)-2], Path: fields[i+1],
 		})
 	}

@@ -1,0 +1,102 @@
+package checkout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/coven-run/coven/internal/plain"
+	"golang.org/x/sys/unix"
+)
+
+// A fingerprint tells whether a path still holds what it held: kind, permissions
+// and bytes, of a directory everything in it. Empty means that nothing is there.
+type fingerprint string
+
+// take reads the fingerprint of a path. A path below something that is no
+// directory does not exist.
+func take(path string) (fingerprint, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case info.Mode().IsRegular():
+		return ofFile(path, info)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		return ofBytes("link", []byte(target)), err
+	case info.IsDir():
+		return ofDirectory(path)
+	}
+	return fingerprint("other " + info.Mode().Type().String()), nil
+}
+
+func ofBytes(kind string, data []byte) fingerprint {
+	sum := sha256.Sum256(data)
+	return fingerprint(kind + " " + hex.EncodeToString(sum[:]))
+}
+
+func ofFile(path string, info fs.FileInfo) (fingerprint, error) {
+	file, err := plain.Open(path, syscall.O_NOFOLLOW)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return fingerprint(fmt.Sprintf("file %o %x", info.Mode().Perm(), sum.Sum(nil))), nil
+}
+
+func ofDirectory(path string) (fingerprint, error) {
+	entries, err := os.ReadDir(path) // sorted
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, entry := range entries {
+		child, err := take(filepath.Join(path, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(fmt.Appendf(nil, "%q %s\n", entry.Name(), child))
+	}
+	return fingerprint(fmt.Sprintf("dir %x", sum.Sum(nil))), nil
+}
+
+// A node is the identity of a file, which a rename does not change.
+type node struct {
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+}
+
+// nodeOf returns the node at a path, zero when nothing is there.
+func nodeOf(path string) (node, error) {
+	st, err := statOf(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return node{}, nil
+	}
+	return identity(st), err
+}
+
+func statOf(path string) (unix.Stat_t, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return st, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return st, nil
+}
+
+//nolint:unconvert // the types differ from system to system
+func identity(st unix.Stat_t) node { return node{Dev: uint64(st.Dev), Ino: uint64(st.Ino)} }

@@ -1,0 +1,203 @@
+package checkout
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// errIndex means that an index is not as git documents it.
+var errIndex = errors.New("the index has an unknown format")
+
+// An entry is one path of an index.
+type entry struct {
+	Mode string // as git prints it: 100644
+	Oid  string
+	skip bool // not in the checkout: sparse
+	at   int  // offset of its time stamps
+}
+
+// file reports whether the checkout has a file or link for the entry.
+func (e entry) file() bool { return e.Mode != "" && !e.skip && !e.link() }
+
+// link reports whether the entry names a commit of another repository.
+func (e entry) link() bool { return e.Mode == "160000" }
+
+func (e entry) same(other entry) bool {
+	return e.Mode == other.Mode && e.Oid == other.Oid && e.skip == other.skip
+}
+
+// An index is a git index (versions 2 to 4) in memory. Only time stamps are ever
+// changed in it: everything else is git's to write.
+type index struct {
+	raw     []byte
+	size    int // of an object name, in bytes
+	entries map[string]entry
+	// A split or a sparse index does not hold all entries itself.
+	split, sparse bool
+}
+
+const (
+	headerSize  = 12
+	statSize    = 40
+	extended    = 1 << 14 // of the flags
+	stages      = 3 << 12
+	skipEntry   = 1 << 14 // of the extended flags
+	nameLength  = 1<<12 - 1
+	sha256Chars = 64
+)
+
+// readIndex parses an index. oid is any object name of the repository.
+func readIndex(raw []byte, oid string) (*index, error) {
+	x := &index{raw: raw, size: len(oid) / 2, entries: map[string]entry{}}
+	if len(raw) < headerSize+x.size || string(raw[:4]) != "DIRC" {
+		return nil, errIndex
+	}
+	version, count := binary.BigEndian.Uint32(raw[4:]), binary.BigEndian.Uint32(raw[8:])
+	if version < 2 || version > 4 {
+		return nil, fmt.Errorf("%w: version %d", errIndex, version)
+	}
+	pos, name := headerSize, ""
+	for range count {
+		var err error
+		if pos, name, err = x.entryAt(pos, name, version); err != nil {
+			return nil, err
+		}
+	}
+	return x, x.extensions(pos)
+}
+
+// entryAt reads the entry at an offset and returns where the next one begins.
+func (x *index) entryAt(pos int, before string, version uint32) (int, string, error) {
+	end := len(x.raw) - x.size
+	p := pos + statSize + x.size
+	if p+4 > end {
+		return 0, "", errIndex
+	}
+	e := entry{
+		at:   pos,
+		Mode: fmt.Sprintf("%06o", binary.BigEndian.Uint32(x.raw[pos+24:])),
+		Oid:  hex.EncodeToString(x.raw[pos+statSize : p]),
+	}
+	flags := binary.BigEndian.Uint16(x.raw[p:])
+	p += 2
+	if flags&extended != 0 {
+		e.skip = binary.BigEndian.Uint16(x.raw[p:])&skipEntry != 0
+		p += 2
+	}
+	name, next, err := x.nameAt(pos, p, before, version)
+	if err != nil {
+		return 0, "", err
+	}
+	if flags&stages == 0 {
+		x.entries[name] = e
+	}
+	return next, name, nil
+}
+
+// nameAt reads a name that begins at p, of the entry that begins at pos.
+func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, error) {
+	if version == 4 {
+		strip, size := offset(x.raw[p:])
+		p += size
+		if size == 0 || strip > uint64(len(before)) {
+			return "", 0, errIndex
+		}
+		before = before[:uint64(len(before))-strip]
+	} else {
+		before = ""
+	}
+	length := bytes.IndexByte(x.raw[p:], 0)
+	if length < 0 {
+		return "", 0, errIndex
+	}
+	name := before + string(x.raw[p:p+length])
+	next := p + length + 1
+	if version < 4 { // padded with 1 to 8 NULs
+		next = pos + (p+length-pos+8)/8*8
+	}
+	if next > len(x.raw)-x.size {
+		return "", 0, errIndex
+	}
+	return name, next, nil
+}
+
+// offset reads a number as packs have it, too; size is 0 when it is cut off.
+func offset(raw []byte) (n uint64, size int) {
+	for i, b := range raw {
+		if i > 0 {
+			n++
+		}
+		n = n<<7 | uint64(b&0x7f)
+		if b&0x80 == 0 {
+			return n, i + 1
+		}
+		if i == 8 {
+			break
+		}
+	}
+	return 0, 0
+}
+
+func (x *index) extensions(pos int) error {
+	for end := len(x.raw) - x.size; pos < end; {
+		if pos+8 > end {
+			return errIndex
+		}
+		switch string(x.raw[pos : pos+4]) {
+		case "link":
+			x.split = true
+		case "sdir":
+			x.sparse = true
+		}
+		pos += 8 + int(binary.BigEndian.Uint32(x.raw[pos+4:]))
+	}
+	return nil
+}
+
+// stamp gives an entry the time stamps of its file, as git does when it has
+// written one: of staged, but with the change time of now, because a rename
+// counts as a change. A file that was edited since does not match them.
+// git, too, keeps the lower 32 bits of each number.
+func (x *index) stamp(path string, staged, now unix.Stat_t) {
+	e, ok := x.entries[path]
+	if !ok {
+		return
+	}
+	for i, word := range []uint32{
+		uint32(now.Ctim.Sec), uint32(now.Ctim.Nsec), uint32(staged.Mtim.Sec), uint32(staged.Mtim.Nsec),
+		uint32(staged.Dev), uint32(staged.Ino), 0, staged.Uid, staged.Gid, size(staged.Size),
+	} {
+		if i != 6 { // the mode is not a time stamp
+			binary.BigEndian.PutUint32(x.raw[e.at+4*i:], word)
+		}
+	}
+}
+
+// size keeps a size from becoming 0, which would say "unknown".
+func size(bytes int64) uint32 {
+	if low := uint32(bytes); low != 0 || bytes == 0 {
+		return low
+	}
+	return 1 << 31
+}
+
+// seal makes the checksum right again, where there is one.
+func (x *index) seal() {
+	body, sum := x.raw[:len(x.raw)-x.size], x.raw[len(x.raw)-x.size:]
+	if bytes.Equal(sum, make([]byte, x.size)) {
+		return // index.skipHash
+	}
+	h := sha1.New()
+	if 2*x.size == sha256Chars {
+		h = sha256.New()
+	}
+	h.Write(body)
+	copy(sum, h.Sum(nil))
+}

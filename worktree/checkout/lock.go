@@ -1,0 +1,97 @@
+package checkout
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/coven-run/coven/internal/plain"
+)
+
+// lockTries is how often the index is asked for that other gits keep taking: an
+// editor's `git status` holds it for a moment, again and again.
+const lockTries = 20
+
+func newToken() string { return "coven " + rand.Text() }
+
+func (c *Checkout) lockPath() string { return filepath.Join(c.Git.Dir, "index.lock") }
+
+// lock takes the index as git does, with a file that says whose it is from the
+// first moment on.
+func (m *Move) lock(ctx context.Context) error {
+	if m.owned() {
+		return nil
+	}
+	mine := filepath.Join(m.c.State, "lock")
+	for try := 1; ; try++ {
+		err := os.WriteFile(mine, []byte(m.rec.Token+"\n"), 0o644)
+		if err == nil {
+			err = appear(mine, m.c.lockPath())
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) || try == lockTries {
+			return fmt.Errorf("lock the index of %s: %w", m.c.top(), err)
+		}
+		if err := m.c.Await(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// appear gives a file with its content a further name, or where there are no
+// hard links another one. It fails with fs.ErrExist when something is there.
+func appear(file, as string) error {
+	err := os.Link(file, as)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	err = between(filepath.Dir(file), filepath.Base(file), filepath.Dir(as), filepath.Base(as), moveAt)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// A file system that can do neither: for a moment the file is empty.
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(raw)
+	return errors.Join(err, out.Close())
+}
+
+// owned reports whether index.lock is this move's.
+func (m *Move) owned() bool { return Token(m.c.lockPath()) == m.rec.Token }
+
+// Token returns what a lock file of coven's says, empty for those of others.
+func Token(file string) string {
+	f, err := plain.Open(file, syscall.O_NOFOLLOW)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, 100))
+	text := strings.TrimSuffix(string(raw), "\n")
+	if err != nil || !strings.HasPrefix(text, "coven ") {
+		return ""
+	}
+	return text
+}
+
+func (m *Move) unlock() error {
+	if !m.owned() {
+		return nil
+	}
+	return os.Remove(m.c.lockPath())
+}

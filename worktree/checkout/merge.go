@@ -1,0 +1,312 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// merge makes the index that the checkout will have, the new files, and the steps.
+func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change) error {
+	units := unitsOf(changes)
+	before, err := m.copyIndex(ctx, from)
+	if err != nil {
+		return err
+	}
+	// What is there is read before git compares it with the index: what differs
+	// from this later on was edited meanwhile.
+	have, err := m.look(units)
+	if err != nil {
+		return err
+	}
+	if m.check(ctx, from, to) != nil { // perhaps because files were only touched
+		if have, err = m.retry(ctx, units, from, to, before, changes); err != nil {
+			return err
+		}
+	}
+	if err := m.stage(ctx, from, to); err != nil {
+		return err
+	}
+	if err := m.loadMerged(from); err != nil {
+		return err
+	}
+	if err := m.compare(before, changes); err != nil {
+		return err
+	}
+	return m.plan(have, before)
+}
+
+// copyIndex links the index into State twice: once to work on, which git never
+// does in place, and once to go back to.
+func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
+	index := filepath.Join(m.c.Git.Dir, "index")
+	for _, as := range []string{m.keptPath(), m.mergedPath()} {
+		if err := duplicate(index, as); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("keep the index of %s: %w", m.c.top(), err)
+		}
+	}
+	x, err := m.loadIndex(m.mergedPath(), oid)
+	if err != nil || !x.split && !x.sparse {
+		return x, err
+	}
+	// git splits it again when it next writes it, if it is set to.
+	if err := m.whole().Run(ctx, "update-index", "-q", "--no-split-index", "--force-write-index"); err != nil {
+		return nil, err
+	}
+	return m.loadIndex(m.mergedPath(), oid)
+}
+
+// loadMerged reads the merged index, and makes sure that it is a file of its own:
+// it will be written to.
+func (m *Move) loadMerged(oid string) error {
+	merged, err := nodeOf(m.mergedPath())
+	if err != nil {
+		return err
+	}
+	kept, err := nodeOf(m.keptPath())
+	if err != nil {
+		return err
+	}
+	if merged == kept {
+		raw, err := os.ReadFile(m.keptPath())
+		if err == nil {
+			err = errors.Join(os.Remove(m.mergedPath()), os.WriteFile(m.mergedPath(), raw, 0o644))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	m.merged, err = m.loadIndex(m.mergedPath(), oid)
+	return err
+}
+
+// duplicate links a file, or copies it where there are no links. The time stamp of an
+// index says which entries git must look at again.
+func duplicate(file, as string) error {
+	err := os.Link(file, as)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(as, raw, info.Mode().Perm()), os.Chtimes(as, info.ModTime(), info.ModTime()))
+}
+
+func (m *Move) loadIndex(file, oid string) (*index, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &index{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	x, err := readIndex(raw, oid)
+	if err != nil {
+		return nil, fmt.Errorf("read the index of %s: %w", m.c.top(), err)
+	}
+	return x, nil
+}
+
+// whole is a git that writes all entries into one index.
+func (m *Move) whole() git.Repo {
+	g := m.git()
+	g.Settings = append(slices.Clone(g.Settings),
+		git.Setting{Key: "core.splitIndex", Value: "false"}, git.Setting{Key: "index.sparse", Value: "false"})
+	return g
+}
+
+// check lets git compare the files to be changed with the index.
+func (m *Move) check(ctx context.Context, from, to string) error {
+	g := m.whole()
+	g.Index = filepath.Join(m.c.State, "index.check")
+	_ = os.Remove(g.Index)
+	if err := duplicate(m.mergedPath(), g.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return g.Run(ctx, "read-tree", "-m", from, to)
+}
+
+// retry looks at all files again, or says what is in the way.
+func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []git.Change) (map[string]fingerprint, error) {
+	have, err := m.look(units)
+	if err != nil {
+		return nil, err
+	}
+	err = m.whole().Run(ctx, "update-index", "-q", "--refresh")
+	if err != nil && git.ExitCode(err) != 1 { // 1: some files are changed
+		return nil, err
+	}
+	if err := m.check(ctx, from, to); err != nil {
+		return nil, m.refused(ctx, from, before, changes, err)
+	}
+	return have, nil
+}
+
+// refused names the files that are in the way: those that are changed, those that
+// git does not track, or else those that are staged.
+func (m *Move) refused(ctx context.Context, from string, before *index, changes []git.Change, cause error) error {
+	dirty, err := m.git().Fields(ctx, "ls-files", "-z", "-m", "-d")
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	var files []string
+	for _, change := range changes {
+		if touches(dirty, change.Path) && !m.deletedByBoth(change) {
+			files = append(files, change.Path)
+		}
+		if _, tracked := before.entries[change.Path]; !tracked && change.Status != 'D' {
+			files = append(files, m.strangers(change.Path, before)...)
+		}
+	}
+	if len(files) == 0 {
+		staged, err := m.git().Fields(ctx, "diff-index", "--cached", "-z", "--name-only", "--no-renames", from)
+		if err != nil {
+			return errors.Join(cause, err)
+		}
+		for _, change := range changes {
+			if touches(staged, change.Path) {
+				files = append(files, change.Path)
+			}
+		}
+	}
+	if len(files) > 0 {
+		return m.c.inTheWay(files...)
+	}
+	if isFull(m.c.State) || git.ExitCode(cause) < 0 {
+		return cause
+	}
+	return &Error{Path: m.c.top(), Reason: cause.Error(), Next: "git -C " + quote(m.c.top()) + " status", Cause: cause}
+}
+
+func (m *Move) deletedByBoth(change git.Change) bool {
+	at, err := nodeOf(filepath.Join(m.c.top(), change.Path))
+	return change.Status == 'D' && err == nil && at == node{}
+}
+
+// touches reports whether a path is among names, above or below one of them.
+func touches(names []string, p string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return name == p || strings.HasPrefix(name, p+"/") || strings.HasPrefix(p, name+"/")
+	})
+}
+
+// unitsOf returns the paths that change each in one step: a directory that
+// becomes a file, or the other way around, with all that is below it.
+func unitsOf(changes []git.Change) []string {
+	leaf := map[string]bool{}
+	for _, change := range changes {
+		leaf[change.Path] = true
+	}
+	units := map[string]bool{}
+	for path := range leaf {
+		units[unitOf(leaf, path)] = true
+	}
+	return sorted(units)
+}
+
+// unitOf returns the highest directory of a path that is a leaf, or the path.
+func unitOf(leaf map[string]bool, path string) string {
+	for i, r := range path {
+		if r == '/' && leaf[path[:i]] {
+			return path[:i]
+		}
+	}
+	return path
+}
+
+func sorted(set map[string]bool) []string {
+	all := make([]string, 0, len(set))
+	for item := range set {
+		all = append(all, item)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// look takes the fingerprints of what is at the units. What is beyond a symbolic
+// link is not in this checkout.
+func (m *Move) look(units []string) (map[string]fingerprint, error) {
+	have := map[string]fingerprint{}
+	for _, unit := range units {
+		if _, blocked := m.c.blocked(unit); blocked {
+			have[unit] = ""
+			continue
+		}
+		is, err := take(filepath.Join(m.c.top(), unit))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", filepath.Join(m.c.top(), unit), err)
+		}
+		have[unit] = is
+	}
+	return have, nil
+}
+
+// blocked returns the directory of a path that is something else.
+func (c *Checkout) blocked(path string) (string, bool) {
+	for i, r := range path {
+		if r != '/' {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(c.top(), path[:i]))
+		if err != nil {
+			return "", false
+		}
+		if !info.IsDir() {
+			return path[:i], true
+		}
+	}
+	return "", false
+}
+
+// compare records the entries that differ before and after. git may also have
+// noticed that its rules for a sparse checkout have changed since: files far from
+// the move would have to appear or vanish.
+func (m *Move) compare(before *index, changes []git.Change) error {
+	ours := map[string]bool{}
+	for _, change := range changes {
+		ours[change.Path] = true
+	}
+	paths := map[string]bool{}
+	for path, b := range before.entries {
+		if !b.same(m.merged.entries[path]) {
+			paths[path] = true
+		}
+	}
+	for path, a := range m.merged.entries {
+		if !a.same(before.entries[path]) {
+			paths[path] = true
+		}
+	}
+	for _, path := range sorted(paths) {
+		if !ours[path] {
+			return &Error{
+				Path: m.c.top(), Reason: "its sparse checkout is not up to date", Files: []string{path},
+				Next: "git -C " + quote(m.c.top()) + " sparse-checkout reapply",
+			}
+		}
+		m.rec.Changes = append(m.rec.Changes, change{
+			Path: name(path), Old: before.entries[path].text(), New: m.merged.entries[path].text(),
+		})
+	}
+	return nil
+}
+
+func (e entry) text() string {
+	if e.Mode == "" {
+		return ""
+	}
+	return e.Mode + " " + e.Oid
+}

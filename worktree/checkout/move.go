@@ -1,0 +1,324 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"golang.org/x/sys/unix"
+)
+
+// A Move is a checkout on its way. It ends with Settle or Undo.
+type Move struct {
+	c      *Checkout
+	rec    record
+	merged *index                 // the index as it will be
+	staged map[string]unix.Stat_t // the files in the stage
+}
+
+// Advance moves index and files from one commit to another, and keeps the index
+// locked for the caller's next effect. When it fails nothing has changed: with an
+// *Error when the checkout is in the way.
+func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) {
+	changes, err := c.Git.Changes(ctx, from, to)
+	if err != nil || len(changes) == 0 {
+		return &Move{c: c}, err
+	}
+	merge := func(m *Move) error { return m.merge(ctx, from, to, changes) }
+	m, err := c.run(ctx, record{From: from, To: to}, merge)
+	if errors.Is(err, unix.EXDEV) && !c.stageAtTop { // one device, mounted twice
+		c.stageAtTop = true
+		m, err = c.run(ctx, record{From: from, To: to}, merge)
+	}
+	if errors.Is(err, unix.EXDEV) {
+		err = &Error{
+			Path: c.top(), Reason: "a directory of it is on another file system", Cause: err,
+			Next: "git -C " + quote(c.top()) + " switch --detach, and resume",
+		}
+	}
+	return m, err
+}
+
+// run makes a move that plan has prepared: merged, staged, and with its steps.
+func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) (*Move, error) {
+	m := &Move{c: c, rec: rec, staged: map[string]unix.Stat_t{}}
+	m.rec.Checkout, m.rec.Ref, m.rec.Task, m.rec.Token = c.top(), c.Ref, c.Task, newToken()
+	err := m.begin(ctx)
+	if err == nil {
+		err = plan(m)
+	}
+	if err == nil {
+		crash.Point("checkout.staged")
+		if err = m.save(); err == nil {
+			crash.Point("checkout.recorded")
+			err = m.apply()
+		}
+	}
+	if err != nil {
+		err = c.explain(err)
+		return nil, errors.Join(err, m.Undo(context.WithoutCancel(ctx)))
+	}
+	return m, nil
+}
+
+// begin records the move, then takes the index.
+func (m *Move) begin(ctx context.Context) error {
+	if left, _, err := m.c.Left(); err != nil || left != nil && left.rec.Token != "" {
+		return errors.Join(err, errors.New("a move of "+m.c.top()+" was killed and is not finished"))
+	}
+	m.rec.Stage = m.c.State
+	apart, err := m.c.apart()
+	if err != nil {
+		return err
+	}
+	if apart {
+		m.rec.Stage = filepath.Join(m.c.top(), ".coven-"+strings.ToLower(m.rec.Token[len(m.rec.Token)-8:]))
+	}
+	if err := errors.Join(os.RemoveAll(m.c.State), os.RemoveAll(m.done())); err != nil {
+		return err
+	}
+	if err := m.save(); err != nil {
+		return err
+	}
+	crash.Point("checkout.begun")
+	if err := errors.Join(os.MkdirAll(m.c.State, 0o755), m.makeStage()); err != nil {
+		return fmt.Errorf("make room for new files of %s: %w", m.c.top(), err)
+	}
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	crash.Point("checkout.locked")
+	return m.c.onBranch()
+}
+
+// onBranch checks, with the index locked, that nobody has switched.
+func (c *Checkout) onBranch() error {
+	file := filepath.Join(c.Git.Dir, "HEAD")
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	head, err := os.ReadFile(file)
+	if err == nil && strings.TrimSpace(string(head)) != "ref: "+c.Ref {
+		return &Error{Path: c.top(), Reason: "it has just been switched to something else", Next: "git -C " + quote(c.top()) + " status"}
+	}
+	return err
+}
+
+// apply makes all steps, then publishes the index.
+func (m *Move) apply() error {
+	for _, dir := range m.rec.Dirs {
+		if err := m.c.makeDir(string(dir)); err != nil {
+			return err
+		}
+	}
+	for i, s := range m.rec.Steps {
+		crash.Point("checkout.step.before")
+		if err := m.do(i, s); err != nil {
+			return err
+		}
+		crash.Point("checkout.step.after")
+	}
+	return m.publish()
+}
+
+// do makes one step, and takes it back when what came out was edited meanwhile.
+func (m *Move) do(i int, s step) error {
+	path := string(s.Path)
+	switch {
+	case s.Have == "":
+		err := between(m.fresh(), path, m.c.top(), path, move)
+		if errors.Is(err, fs.ErrExist) || gone(err) {
+			return m.c.inTheWay(path)
+		}
+		return err
+	case s.Want == "":
+		return m.remove(i, s)
+	}
+	err := between(m.fresh(), path, m.c.top(), path, m.c.swap)
+	if errors.Is(err, errNoExchange) {
+		return m.replace(i, s)
+	}
+	if gone(err) {
+		return m.c.inTheWay(path)
+	}
+	if err != nil {
+		return err
+	}
+	crash.Point("checkout.exchanged")
+	if is, err := take(filepath.Join(m.fresh(), path)); err == nil && is == s.Have {
+		return nil
+	}
+	err = between(m.fresh(), path, m.c.top(), path, m.c.swap)
+	return errors.Join(m.c.inTheWay(path), err)
+}
+
+func (m *Move) remove(i int, s step) error {
+	path := string(s.Path)
+	err := between(m.c.top(), path, m.old(), strconv.Itoa(i), move)
+	if gone(err) {
+		return nil // by the person, too
+	}
+	if err != nil {
+		return err
+	}
+	if is, err := take(filepath.Join(m.old(), strconv.Itoa(i))); err == nil && is == s.Have {
+		return nil
+	}
+	err = between(m.old(), strconv.Itoa(i), m.c.top(), path, move)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil // rescued at the end
+	}
+	return errors.Join(m.c.inTheWay(path), err)
+}
+
+// replace is an exchange of files where the file system has none.
+func (m *Move) replace(i int, s step) error {
+	path, aside := string(s.Path), strconv.Itoa(i)
+	if isDir(s.Have) || isDir(s.Want) {
+		return m.c.unable("a directory is exchanged", path)
+	}
+	to, done, err := at(m.old(), aside)
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = between(m.fresh(), path, m.c.top(), path, func(from, there place) error { return replace(from, there, to) })
+	switch {
+	case gone(err):
+		return m.c.inTheWay(path)
+	case errors.Is(err, unix.EPERM), errors.Is(unsupported(err), errNoExchange):
+		return m.c.unable("has no hard links", path)
+	case err != nil:
+		return err
+	}
+	if is, err := take(filepath.Join(m.old(), aside)); err == nil && is == s.Have {
+		return nil
+	}
+	return errors.Join(m.c.inTheWay(path), m.bringBack(i, s))
+}
+
+// unable says that the file system cannot do what a landing needs. Without the
+// branch in the checkout it needs nothing there.
+func (c *Checkout) unable(why, path string) *Error {
+	return &Error{
+		Path: c.top(), Reason: errNoExchange.Error() + ", and " + why, Files: []string{path},
+		Next: "git -C " + quote(c.top()) + " switch --detach, and resume",
+	}
+}
+
+// bringBack puts a file that was linked aside in its place again.
+func (m *Move) bringBack(i int, s step) error {
+	return between(m.old(), strconv.Itoa(i), m.c.top(), string(s.Path), func(from, to place) error {
+		return unix.Renameat(from.dir, from.name, to.dir, to.name)
+	})
+}
+
+// gone reports whether a path, or a directory of it, is not there any more.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+func (c *Checkout) inTheWay(files ...string) *Error {
+	slices.Sort(files)
+	return &Error{
+		Path: c.top(), Reason: "files there are in the way", Files: slices.Compact(files),
+		Next: "commit them or move them out of the way in " + c.top(),
+	}
+}
+
+// makeDir makes a directory whose parents are there. Somebody may have been
+// faster.
+func (c *Checkout) makeDir(path string) error {
+	p, done, err := at(c.top(), path)
+	if gone(err) {
+		return c.inTheWay(path)
+	}
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := unix.Mkdirat(p.dir, p.name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return nil
+}
+
+// removeDir removes a directory if it is empty, and reports whether it did.
+func (c *Checkout) removeDir(path string) bool {
+	p, done, err := at(c.top(), path)
+	if err != nil {
+		return false
+	}
+	defer done()
+	return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) == nil
+}
+
+// publish gives the merged index the time stamps of the new files and renames it
+// into place. The file has its size already: this needs no room on the disk.
+//
+// git compares the seconds of time stamps, and looks into a file that was written
+// in the second of the index. So the files are looked at again when it is written:
+// an edit before that is seen here, one after that by git.
+func (m *Move) publish() error {
+	for edited := m.stampAll(); ; {
+		if err := m.writeIndex(); err != nil {
+			return err
+		}
+		before := edited
+		if edited = m.stampAll(); edited == before {
+			break
+		}
+	}
+	crash.Point("checkout.index.before")
+	if err := os.Rename(m.mergedPath(), filepath.Join(m.c.Git.Dir, "index")); err != nil {
+		return err
+	}
+	crash.Point("checkout.index.after")
+	return nil
+}
+
+// stampAll gives the entries of new files their time stamps, and returns how many of
+// the files were edited since they were staged: those git is to look into.
+func (m *Move) stampAll() (edited int) {
+	for path, staged := range m.staged {
+		now, err := statOf(filepath.Join(m.c.top(), path))
+		if err != nil || identity(now) != identity(staged) || now.Mtim != staged.Mtim || now.Size != staged.Size {
+			staged, now = unix.Stat_t{}, unix.Stat_t{}
+			edited++
+		}
+		m.merged.stamp(path, staged, now)
+	}
+	m.merged.seal()
+	return edited
+}
+
+func (m *Move) writeIndex() error {
+	file, err := os.OpenFile(m.mergedPath(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(m.merged.raw, 0)
+	return errors.Join(err, file.Close())
+}
+
+func (m *Move) mergedPath() string { return filepath.Join(m.c.State, "index") }
+func (m *Move) keptPath() string   { return filepath.Join(m.c.State, "index.old") }
+func (m *Move) fresh() string      { return filepath.Join(m.rec.Stage, "new") }
+func (m *Move) old() string        { return filepath.Join(m.rec.Stage, "old") }
+func (m *Move) done() string       { return m.c.State + ".done" }
+
+// git runs on the merged index.
+func (m *Move) git() git.Repo {
+	g := m.c.Git
+	g.Index = m.mergedPath()
+	return g
+}

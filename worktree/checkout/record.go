@@ -1,0 +1,105 @@
+package checkout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// A record is on disk from before the first effect of a move to its end.
+type record struct {
+	Checkout string `json:"checkout"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// The rest is missing from a record of a version that let git write the
+	// files itself: see Repair.
+	Ref     string   `json:"ref,omitempty"`
+	Task    string   `json:"task,omitempty"`
+	Token   string   `json:"token,omitempty"`
+	Stage   string   `json:"stage,omitempty"` // where staged and displaced files are
+	Index   node     `json:"index"`           // the merged index
+	Steps   []step   `json:"steps,omitempty"`
+	Changes []change `json:"changes,omitempty"`
+	Dirs    []name   `json:"dirs,omitempty"`   // made for additions
+	ByGit   bool     `json:"by_git,omitempty"` // it repairs what git has left
+}
+
+// A step is one path that is exchanged, added or removed.
+type step struct {
+	Path name        `json:"path"`
+	Have fingerprint `json:"have,omitempty"` // empty: it is added
+	Want fingerprint `json:"want,omitempty"` // empty: it is removed
+	Node node        `json:"node"`           // of what is staged
+}
+
+// A change is one entry of the index, before and after.
+type change struct {
+	Path name   `json:"path"`
+	Old  string `json:"old,omitempty"` // "MODE OID", or empty
+	New  string `json:"new,omitempty"`
+}
+
+// A name is a path, whose bytes need not be text.
+type name string
+
+// MarshalText escapes what JSON could not keep.
+func (n name) MarshalText() ([]byte, error) { return []byte(url.PathEscape(string(n))), nil }
+
+// UnmarshalText is the opposite of MarshalText.
+func (n *name) UnmarshalText(text []byte) error {
+	path, err := url.PathUnescape(string(text))
+	*n = name(path)
+	return err
+}
+
+func (c *Checkout) recordPath() string { return c.State + ".json" }
+
+// save writes the record. It is on disk when this returns.
+func (m *Move) save() error {
+	raw, err := json.Marshal(m.rec)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(m.c.State), 0o755)
+	}
+	if err == nil {
+		err = renameio.WriteFile(m.c.recordPath(), raw, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("record the move of %s: %w", m.c.top(), err)
+	}
+	return nil
+}
+
+// A Left is a move that was killed.
+type Left struct {
+	Ref      string // the branch; empty in the record of an old version
+	Task     string
+	From, To string
+	// ByGit means that a version of coven wrote it that let git write the files:
+	// Repair helps, not Settle or Undo.
+	ByGit bool
+}
+
+// Left returns the move that was killed in this checkout, or nil.
+func (c *Checkout) Left() (*Move, *Left, error) {
+	raw, err := os.ReadFile(c.recordPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	m := &Move{c: c}
+	if err == nil {
+		err = json.Unmarshal(raw, &m.rec)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("checkout %s: the record of a landing cannot be read: %w; next: rm %s", c.top(), err, quote(c.recordPath()))
+	}
+	return m, &Left{Ref: m.rec.Ref, Task: m.rec.Task, From: m.rec.From, To: m.rec.To, ByGit: m.rec.Token == ""}, nil
+}
+
+// Forget removes the record of an old version's move that has ended.
+func (m *Move) Forget() error { return os.Remove(m.c.recordPath()) }

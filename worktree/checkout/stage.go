@@ -1,0 +1,131 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+	"golang.org/x/sys/unix"
+)
+
+// apart reports whether the git directory is on another file system than the
+// checkout, so that files cannot be exchanged between them.
+func (c *Checkout) apart() (bool, error) {
+	if c.stageAtTop {
+		return true, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.State), 0o755); err != nil {
+		return false, err
+	}
+	here, err := nodeOf(c.top())
+	there, err2 := nodeOf(filepath.Dir(c.State))
+	return here.Dev != there.Dev, errors.Join(err, err2)
+}
+
+// makeStage makes the directories of the stage. At the top of the checkout git
+// must not see it, nor `git clean` take it: a .gitignore in it hides everything.
+// That one is made where git never looks, and appears complete.
+func (m *Move) makeStage() error {
+	if m.rec.Stage != m.c.State {
+		hidden := filepath.Join(m.rec.Stage, ".git")
+		if err := os.MkdirAll(hidden, 0o700); err != nil {
+			return err
+		}
+		file := filepath.Join(hidden, "ignore")
+		if err := os.WriteFile(file, []byte("*\n"), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(file, filepath.Join(m.rec.Stage, ".gitignore")); err != nil {
+			return err
+		}
+		if err := os.Remove(hidden); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.MkdirAll(m.fresh(), 0o777), os.MkdirAll(m.old(), 0o777))
+}
+
+// stage lets git merge the index and write the new files, as it would into the
+// checkout, into an empty directory. git takes the attributes from the new index.
+// Filters run in the checkout, where programs with relative names are.
+func (m *Move) stage(ctx context.Context, from, to string) error {
+	g := m.whole()
+	g.WorkTree = m.fresh()
+	g.Settings = slices.Concat(g.Settings, m.c.Settings)
+	if err := g.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
+		err = fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
+		if git.ExitCode(err) > 0 && !isFull(m.c.State) && !isFull(m.fresh()) { // a filter that fails
+			return &Error{Path: m.c.top(), Reason: err.Error(), Next: "git -C " + quote(m.c.top()) + " status", Cause: err}
+		}
+		return err
+	}
+	return nil
+}
+
+// write lets git write single files of an index into a directory.
+func (m *Move) write(ctx context.Context, index, dir string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	g := m.c.Git
+	g.Index, g.WorkTree = index, dir
+	g.Settings = slices.Concat(g.Settings, m.c.Settings)
+	if _, err := g.Feed(ctx, git.Join(paths), "checkout-index", "-z", "--stdin", "-f"); err != nil {
+		return fmt.Errorf("write files of %s: %w", m.c.top(), err)
+	}
+	return nil
+}
+
+// know remembers the time stamps of staged files.
+func (m *Move) know(paths []string) error {
+	for _, path := range paths {
+		st, err := statOf(filepath.Join(m.fresh(), path))
+		if err != nil {
+			return fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
+		}
+		m.staged[path] = st
+	}
+	return nil
+}
+
+// almostFull is how many bytes are too few to go on with.
+const almostFull = 256 << 10
+
+// isFull reports whether the file system of a directory has no room.
+func isFull(dir string) bool {
+	var disk unix.Statfs_t
+	if unix.Statfs(dir, &disk) != nil {
+		return false
+	}
+	return disk.Bavail*uint64(disk.Bsize) < almostFull || disk.Files > 0 && disk.Ffree == 0
+}
+
+// explain turns the error of a full disk into one that says so: git only prints it.
+func (c *Checkout) explain(err error) error {
+	if _, known := errors.AsType[*Error](err); known {
+		return err
+	}
+	return Explain(err, c.top(), c.State, c.top())
+}
+
+// Explain says of an error that the disk is full, when one of these directories is
+// on a file system without room. path is the checkout that the error is about.
+func Explain(err error, path string, dirs ...string) error {
+	for _, dir := range dirs {
+		for _, there := os.Lstat(dir); errors.Is(there, fs.ErrNotExist); _, there = os.Lstat(dir) {
+			dir = filepath.Dir(dir)
+		}
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || isFull(dir) {
+			return &Error{
+				Path: path, Reason: "the disk is full", Next: "make room on the file system of " + dir,
+				Cause: fmt.Errorf("%w: %w", ErrFull, err),
+			}
+		}
+	}
+	return err
+}
