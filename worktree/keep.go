@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -44,4 +45,23 @@ func (r *Repo) hasCommit(ctx context.Context, oid string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("look for commit %s: %w", oid, err)
+}
+
+// LandingKept reports whether a ref keeps the commit of a landing that is on record
+// and not settled. One that git gc has taken needs none any more.
+func (r *Repo) LandingKept(ctx context.Context, taskID, commit string) (bool, error) {
+	held, err := r.git().Ref(ctx, keepRef(taskID, keepLanding))
+	if err == nil && held == commit {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, git.ErrNoRef) {
+		return false, err
+	}
+	there, err := r.hasCommit(ctx, commit)
+	return !there, err
+}
+
+// KeepLanding makes a ref keep such a commit.
+func (r *Repo) KeepLanding(ctx context.Context, taskID, commit string) error {
+	return r.transact(ctx, r.git(), "coven: keep", git.Set(keepRef(taskID, keepLanding), commit))
 }

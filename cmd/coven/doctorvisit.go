@@ -294,6 +294,9 @@ func (v *visit) refs(ctx context.Context) []finding {
 	if err != nil {
 		return bad("git fsck --connectivity-only", "%v", err)
 	}
+	if found := v.unkept(ctx); len(found) > 0 {
+		return found
+	}
 	var parts []string
 	for _, a := range accounts {
 		if a.Count > 0 {
@@ -304,6 +307,29 @@ func (v *visit) refs(ctx context.Context) []finding {
 		return good("coven keeps none")
 	}
 	return good("%s", strings.Join(parts, ", "))
+}
+
+// unkept finds landings of earlier covens whose commit no ref keeps: git gc would
+// take it before coven resume finishes the landing.
+func (v *visit) unkept(ctx context.Context) []finding {
+	views, _ := v.sessionViews() // the checkup of sessions names those that cannot be read
+	var found []finding
+	for _, s := range views {
+		id, commit := s.Task, s.Landing.New
+		if commit == "" || session.IsOver(v.house.repo.Root, s.ID) {
+			continue
+		}
+		kept, err := v.house.repo.LandingKept(ctx, id, commit)
+		if err != nil || kept {
+			continue
+		}
+		f := odd("coven doctor --fix", "task %s is landing commit %.10s, and no ref keeps it from git gc", id, commit)[0]
+		f.mend = func(ctx context.Context) (string, error) {
+			return "refs/coven/keep holds it", v.house.repo.KeepLanding(ctx, id, commit)
+		}
+		found = append(found, f)
+	}
+	return found
 }
 
 // remedy is the one command that helps against an error; empty when there is no

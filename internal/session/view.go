@@ -55,6 +55,7 @@ type View struct {
 	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings: not fixed, not accepted by a person
 	ClaimOid string           `json:"-"`
 	Landed   event.Landing    `json:"landed,omitzero"`
+	Landing  event.Landing    `json:"-"` // a landing that is on record and not settled
 	Warnings []string         `json:"warnings,omitempty"`
 
 	// FailedAt is the step that ended the session, and FailedWhy why it did, also after
@@ -298,7 +299,10 @@ func (v *View) work(e event.Event) error {
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
 		return v.reviewed(e)
+	case event.LandIntended:
+		return e.Decode(&v.Landing)
 	case event.LandDone:
+		v.Landing = event.Landing{}
 		return e.Decode(&v.Landed)
 	case event.TaskClaimed:
 		var c event.Claim
