@@ -96,6 +96,7 @@ type Message struct {
 type Gate interface {
 	Decide(ctx context.Context, call gate.Call) gate.Verdict
 	Decided(id string) bool
+	Refused(id string) bool
 }
 
 // Kind names why a run was no success.

@@ -21,6 +21,7 @@ import (
 // The causes for which a run stops its own agent.
 var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
+	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
 	errNeverMet = errors.New("the agent worked and its CLI never connected to coven's gate, although its provider says that every tool call passes it")
 	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
@@ -266,12 +267,16 @@ func (r *run) stuck(loop *event.Loop) error {
 	return err
 }
 
-// compare stops the agent at the first call that ran without being asked about.
+// compare stops the agent at the first call that ran without being asked about, or
+// although it was refused.
 func (r *run) compare(result provider.ToolResult) {
-	if result.NeverRan || !r.command.Gated || r.job.Gate.Decided(result.ID) {
-		return
+	switch {
+	case result.NeverRan || !r.command.Gated:
+	case !r.job.Gate.Decided(result.ID):
+		r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
+	case !result.IsError && r.job.Gate.Refused(result.ID):
+		r.bypassed(fmt.Errorf("%w: call %s", errIgnored, result.ID))
 	}
-	r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
 }
 
 // asked notes a call that has to pass the gate.
@@ -284,6 +289,9 @@ func (r *run) asked(id string) {
 // unasked stops the agent at its result when a call of which no outcome was shown
 // never reached the gate: a provider that only claims to be gated may show none.
 func (r *run) unasked() {
+	if r.spent != nil {
+		return // its calls are refused, whatever they are
+	}
 	for _, id := range r.called {
 		if !r.job.Gate.Decided(id) {
 			r.bypassed(fmt.Errorf("%w: call %s", errUngated, id))

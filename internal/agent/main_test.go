@@ -60,6 +60,7 @@ type world struct {
 	mu      sync.Mutex
 	events  []recorded
 	decided map[string]bool
+	refused string        // the call that the gate has refused
 	hold    chan struct{} // not nil: the gate waits for it to close
 
 	ended  chan struct{}
@@ -152,6 +153,8 @@ func (w *world) Decided(id string) bool {
 	defer w.mu.Unlock()
 	return w.decided[id]
 }
+
+func (w *world) Refused(id string) bool { return w.refused == id }
 
 func (w *world) emit(kind event.Type, data any) error {
 	w.mu.Lock()

@@ -17,10 +17,13 @@ import (
 )
 
 // loose drives a shell script as an agent whose calls do not pass the gate.
-type loose struct{ script string }
+type loose struct {
+	script string
+	gated  bool // it says that its calls pass the gate
+}
 
 func (l loose) Command(_ context.Context, req provider.Request) (provider.Command, error) {
-	return provider.Command{Argv: []string{"sh", "-c", l.script}, Input: []byte(req.Prompt), Once: true}, nil
+	return provider.Command{Argv: []string{"sh", "-c", l.script}, Input: []byte(req.Prompt), Once: true, Gated: l.gated}, nil
 }
 
 // Parse takes a line for an event: TYPE TEXT.
@@ -53,7 +56,7 @@ func (loose) Message(context.Context, provider.Message) ([]byte, error) {
 func looseWorld(t *testing.T, script string) *world {
 	t.Helper()
 	w := newWorld(t, "/bin/true", "")
-	w.job.Provider = loose{script}
+	w.job.Provider = loose{script: script}
 	return w
 }
 
@@ -113,6 +116,27 @@ func TestUngated(t *testing.T) {
 	}
 	if taken := emitted[event.Message](w, event.AgentMessage); len(taken) != 0 {
 		t.Errorf("taken: %+v", taken)
+	}
+}
+
+// A provider is held to its word that every call passes the gate, also when its CLI
+// has ended before it can be stopped.
+func TestGateBypassed(t *testing.T) {
+	for name, c := range map[string]struct{ script, decided, refused, want string }{
+		"never asked":         {"echo call edit; echo result done; echo end", "", "", "a tool ran that coven's gate was never asked about: call c1"},
+		"no outcome is shown": {"echo call edit; echo end", "", "", "a tool ran that coven's gate was never asked about: call c1"},
+		"refused, and ran":    {"echo call edit; echo result done; echo end", "c1", "c1", "a tool ran although coven's gate had refused it: call c1"},
+		"no call is shown":    {"echo text hello; echo end", "", "", "the agent worked and its CLI never connected to coven's gate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := looseWorld(t, "cat >/dev/null; echo started one; "+c.script)
+			w.job.Provider = loose{script: "cat >/dev/null; echo started one; " + c.script, gated: true}
+			w.decided[c.decided], w.refused = c.decided != "", c.refused
+			w.start()
+			if report := w.end(); report.Kind != agent.Ungated || !strings.HasPrefix(report.Error, c.want) {
+				t.Errorf("%+v", report)
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ type Gate struct {
 	emit      func(t event.Type, data any) error
 
 	mu      sync.Mutex
-	decided map[string]bool
+	decided map[string]bool // by id: whether the call was allowed
 }
 
 // New returns the gate of the agent that works in the worktree root: absolute,
@@ -61,18 +61,27 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	if err := g.emit(event.GateDecided, record); err != nil {
 		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
 	}
-	g.decided[call.ID] = true
+	g.decided[call.ID] = d.Allow
 	if !d.Allow {
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
 	}
 	return Verdict{Allow: true}
 }
 
-// Decided says whether the gate was asked about the call.
+// Decided reports whether the gate was asked about the call.
 func (g *Gate) Decided(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.decided[id]
+	_, decided := g.decided[id]
+	return decided
+}
+
+// Refused reports whether the gate was asked about the call and refused it.
+func (g *Gate) Refused(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	allowed, decided := g.decided[id]
+	return decided && !allowed
 }
 
 // judge decides, and stores the worktree where the decision asks for it.

@@ -80,6 +80,9 @@ func TestDecide(t *testing.T) {
 		if len(f.decisions) != 1 || f.decisions[0].Allowed != tt.allow || f.decisions[0].ID != "t1" || f.decisions[0].Snapshot != tt.snapshots {
 			t.Errorf("%s %s: recorded %+v", tt.tool, tt.input, f.decisions)
 		}
+		if g.Refused("t1") == tt.allow || g.Refused("t2") {
+			t.Errorf("%s: Refused is wrong", tt.tool)
+		}
 		if !g.Decided("t1") || g.Decided("t2") {
 			t.Errorf("%s: Decided is wrong", tt.tool)
 		}
