@@ -76,6 +76,17 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 	}
 }
 
+// An integration that merges has a ref from before its record is written.
+func TestIntegrationIsKept(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "a.txt"), "a\n")
+	commitAll(t, w, "a")
+	onMain(t, r, "b.txt", "b\n")
+	c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+	equal(t, "kept", gitIn(t, r.Root, "rev-parse", keepRef("T", keepMove)), c.BranchTip)
+}
+
 // The target's commit of a merge in conflict is there when a resolver ends it,
 // whatever became of the target.
 func TestConflictSurvivesGC(t *testing.T) {

@@ -35,6 +35,7 @@ func TestDecidePath(t *testing.T) {
 		{"src/.coven/x", true},
 		{root, true},
 
+		{"..", false},
 		{"../w2/x", false},
 		{root + "2/x", false},
 		{"/etc/passwd", false},

@@ -205,7 +205,7 @@ var shapes = map[string]struct {
 	"end of line": {"", "printf '*.txt text eol=lf\\n' >.gitattributes; printf 'a\\n' >a.txt; printf 'b\\n' >b.txt", "printf '*.txt text eol=crlf\\n' >.gitattributes; printf 'c\\n' >a.txt; printf 'c\\n' >n.txt", ""},
 	"end of line that never was": {
 		"git config core.autocrlf false", "printf 'a\\r\\n' >a.txt; echo 1 >b",
-		"printf 'b\\r\\n' >a.txt; git add a.txt; printf '*.txt text\\n' >.gitattributes", "",
+		"printf 'b\\r\\n' >a.txt; touch -d 2001-01-01 a.txt; git add a.txt; printf '*.txt text\\n' >.gitattributes", "",
 	},
 	"encoding": {"", "echo 1 >a", "printf '*.u working-tree-encoding=UTF-16LE\\n' >.gitattributes; printf 'h\\000i\\000' >x.u", ""},
 	"filter": {
