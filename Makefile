@@ -31,7 +31,7 @@ modules: ## the Go modules of coven, its tests and its examples: the tests fetch
 
 test: modules ## the tests; the long ones are in make stories
 	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
-	$(GO) test -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test -timeout 20m -parallel 4 $(TESTFLAGS) ./...
 
 stories: modules ## what make test leaves out: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
