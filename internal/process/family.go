@@ -128,7 +128,8 @@ func (k kin) find(table processTable, root int) map[int]bool {
 		for pid, info := range table {
 			started, known := k.members[pid]
 			known = known && started == info.started
-			if pid == root || belongs[pid] || !(known || info.parent == root || belongs[info.parent] || sessions[info.session]) {
+			related := info.parent == root || belongs[info.parent] || sessions[info.session]
+			if pid == root || belongs[pid] || !known && !related {
 				continue
 			}
 			belongs[pid], grown = true, true
