@@ -36,7 +36,7 @@
 //     list is read again, escapes, and Wait returns while it lives.
 //   - The tree survives when coven and the shim are killed at once.
 //   - Contains does not know orphans.
-//   - A set-uid program gains its privileges, and cannot be killed then.
+//   - A set-uid program gains its privileges; it cannot be killed, and is not waited for.
 //   - The order is a temporary file of mode 0600 without a name, so it is on disk.
 //
 // The parts for macOS are compiled and have not run there yet. ProcessGroup itself is

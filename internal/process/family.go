@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -70,12 +71,18 @@ func (f *family) signal(signal syscall.Signal) {
 	}
 }
 
-// lingers reports whether a member is alive.
+// lingers reports whether a member is alive that this process may end: what a set-uid
+// program became is not waited for.
 func (f *family) lingers() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.look() {
-		return len(f.seen.members) > 0
+		for pid := range f.seen.members {
+			if !errors.Is(f.kill(pid, 0), syscall.EPERM) {
+				return true
+			}
+		}
+		return false
 	}
 	for group := range f.seen.groups {
 		if f.kill(-group, 0) == nil {

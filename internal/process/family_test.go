@@ -66,6 +66,11 @@ func TestFamily(t *testing.T) {
 			}, []int{mainID}, []int{mainID},
 		},
 		{
+			"another with the number of one that was just seen", []processTable{
+				table(processTable{30: sleeper}), table(processTable{30: {parent: 1, group: 33, session: 33, started: 9}}),
+			}, []int{mainID}, []int{mainID},
+		},
+		{
 			"another with the program's number", []processTable{
 				table(processTable{mainID: {parent: shimID, session: mainID, zombie: true}}),
 				table(processTable{mainID: {parent: 1, group: mainID, session: mainID, started: 9}}),
@@ -94,6 +99,7 @@ func TestFamily(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFamily(mainID)
 			f.root = shimID
+			f.kill = func(int, syscall.Signal) error { return nil }
 			for _, shown := range test.tables {
 				f.list = func() (processTable, error) { return shown, nil }
 				if got := f.lingers(); got != (len(f.seen.members) > 0) {
@@ -116,6 +122,28 @@ func TestFamily(t *testing.T) {
 func sortedOf(list []int) []int { return sorted(slices.Values(list)) }
 
 func sorted(seq func(func(int) bool)) []int { return slices.Sorted(seq) }
+
+// What this process may not end is not waited for.
+func TestFamilyOfAnotherUser(t *testing.T) {
+	f := newFamily(mainID)
+	f.root = shimID
+	f.list = func() (processTable, error) {
+		return table(processTable{30: {parent: mainID, group: 30, session: 30}}), nil
+	}
+	others := map[int]bool{30: true}
+	f.kill = func(pid int, _ syscall.Signal) error {
+		if others[pid] {
+			return syscall.EPERM
+		}
+		return nil
+	}
+	if !f.lingers() {
+		t.Error("the program does not linger")
+	}
+	if others[mainID] = true; f.lingers() {
+		t.Error("what cannot be ended lingers")
+	}
+}
 
 // Where the list cannot be read, the groups of the last look are signalled.
 func TestFamilyWithoutTable(t *testing.T) {
@@ -197,6 +225,26 @@ func TestGroupEndsTheTree(t *testing.T) {
 			wait(t, child)
 			assertGone(t, pids)
 		})
+	}
+}
+
+// What a program leaves behind in its session gets TERM and the time to obey, and
+// Wait waits for it.
+func TestGroupLeftovers(t *testing.T) {
+	l := launcher(t, ProcessGroup)
+	l.leftover = limit
+	child := start(t, l, Spec{Argv: shell(`
+		(sh -c 'trap "sleep 0.3; echo asked; exit" TERM; echo $$; while :; do sleep 0.02; done' &)
+		read go; exit 4`), Grace: limit})
+	var pid int
+	must(fmt.Sscan(readLine(t, child.Output()), &pid))
+	must(fmt.Fprintln(child.Stdin()))
+	if exit := wait(t, child); exit != (Exit{Code: 4}) {
+		t.Errorf("exit is %+v", exit)
+	}
+	assertGone(t, []int{pid})
+	if got := readAll(t, child.Output()); !strings.Contains(got, "asked\n") {
+		t.Errorf("got %q", got)
 	}
 }
 
