@@ -162,10 +162,6 @@ func (h *house) start() (*engine, error) {
 // they say which server an agent CLI asks, never a credential.
 func providerVariables() []string { return []string{"OPENAI_BASE_URL"} }
 
-// longestDir is the longest directory, in bytes, that leaves room for a private
-// directory and the name of a socket in it: a socket's path has at most 107.
-const longestDir = 48
-
 // socketDir is where sockets are made: each in a private directory below it.
 func (a *app) socketDir() string {
 	for _, dir := range []string{a.getenv("XDG_RUNTIME_DIR"), os.TempDir()} {

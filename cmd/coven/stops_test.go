@@ -45,7 +45,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	if args[0] == "pipe" {
 		before := 0
 		stuck = func() bool { // a line that does not fit leaves some room
-			n, err := unix.IoctlGetInt(int(read.Fd()), unix.TIOCINQ)
+			n, err := unix.IoctlGetInt(int(read.Fd()), bytesWaiting)
 			full := n > 1<<15 && n == before
 			before = n
 			return err == nil && full

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/plain"
 )
@@ -280,16 +278,6 @@ func (j *Journal) write(t Type, line []byte) error {
 	}
 	j.size += int64(len(line))
 	return nil
-}
-
-// datasync waits until the data of f are on disk.
-func datasync(f *os.File) error {
-	for {
-		err := unix.Fdatasync(int(f.Fd()))
-		if !errors.Is(err, unix.EINTR) {
-			return os.NewSyscallError("fdatasync", err)
-		}
-	}
 }
 
 // Events returns what the journal holds now.

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/coven-run/coven/internal/fakeapi"
@@ -169,14 +168,13 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	for {
 		master, slave, err := pty.Open()
 		check(t, err)
-		number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-		check(t, err)
-		if slave.Name() == "/dev/pts/"+strconv.Itoa(number) {
+		name := slaveName(t, master, slave)
+		if slave.Name() == name {
 			_, err = term.MakeRaw(int(slave.Fd()))
 			check(t, err)
 			return master, slave
 		}
-		t.Logf("opened %s in place of /dev/pts/%d", slave.Name(), number)
+		t.Logf("opened %s in place of %s", slave.Name(), name)
 		check(t, errors.Join(master.Close(), slave.Close()))
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/sys/unix"
 )
 
 // helloTimeout bounds how long a caller may take to show its token.
@@ -42,7 +41,7 @@ type Listener struct {
 type Options struct {
 	Version string
 	// Dir is where the private directory is made. Its path is short: that of a
-	// socket has at most 107 bytes.
+	// socket has at most 107 bytes, 103 on macOS.
 	Dir     string
 	Decider decider
 	// Admit says whether the process is part of the agent's tree.
@@ -148,18 +147,16 @@ func peer(conn *net.UnixConn) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var cred *unix.Ucred
-	var credErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err := errors.Join(err, credErr); err != nil {
+	var pid, uid int
+	var asked error
+	err = raw.Control(func(fd uintptr) { pid, uid, asked = credentials(int(fd)) })
+	if err := errors.Join(err, asked); err != nil {
 		return 0, err
 	}
-	if int(cred.Uid) != os.Getuid() {
-		return 0, fmt.Errorf("user %d", cred.Uid)
+	if uid != os.Getuid() {
+		return 0, fmt.Errorf("user %d", uid)
 	}
-	return int(cred.Pid), nil
+	return pid, nil
 }
 
 // stream reads what the greeting left in the buffer, then the connection.

@@ -44,6 +44,7 @@ type Child struct {
 
 	process   *os.Process // the shim, or the guard; set before spawned
 	namespace inode       // of the child's PID namespace; set before spawned
+	main      int         // process ID as the shim sees it; set before heard
 	failed    *failure    // set before heard
 	ended     *ended      // set before heard
 	exit      Exit        // set before done
@@ -135,6 +136,9 @@ func (c *Child) supervise(cmd *exec.Cmd) {
 		err = errors.Join(err, cmd.Wait())
 	}
 	<-c.heard // without a namespace the shim may outlive its guard
+	if c.mode.containment == ProcessGroup && c.ended == nil && c.main != 0 {
+		endFamily(c.main)
+	}
 	c.conclude(err)
 }
 
@@ -149,6 +153,7 @@ func (c *Child) listen() {
 		}
 		switch {
 		case r.Ready:
+			c.main = r.Main
 			c.clocks.resume()
 			close(c.up)
 		case r.Failed != nil:

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os/exec"
@@ -31,14 +32,21 @@ func (l *Launcher) Command(argv ...string) (cmd *exec.Cmd, release func(), err e
 	}
 	cmd = l.shim(context.Background(), m, link)
 	cmd.Env = nil
-	return cmd, link.release, nil
+	return cmd, func() { link.release(m) }, nil
 }
 
 // release makes what is left of the tree end, by looking dead to the shim, and
 // waits for it.
-func (l *link) release() {
+func (l *link) release(m mode) {
 	_ = l.handOver()
 	_ = l.control.Close()
+	main, over := 0, false
+	for decoder, r := json.NewDecoder(l.status), (report{}); decoder.Decode(&r) == nil; {
+		main, over = max(main, r.Main), over || r.Ended != nil
+	}
 	_, _ = io.Copy(io.Discard, l.status)
 	_ = l.status.Close()
+	if m.containment == ProcessGroup && main != 0 && !over { // the shim was killed
+		endFamily(main)
+	}
 }

@@ -56,7 +56,7 @@ func TestCommandNotFound(t *testing.T) {
 
 // Killing the command, as a plugin host does, kills the tree.
 func TestCommandKilled(t *testing.T) {
-	contained(t, func(t *testing.T, l *Launcher) {
+	adopted(t, func(t *testing.T, l *Launcher) {
 		h := newHostile(t)
 		cmd, release := contain(t, l, h.argv()...)
 		stdin := must(cmd.StdinPipe())
@@ -80,7 +80,7 @@ func TestCommandKilled(t *testing.T) {
 
 // What a command that ended by itself left behind is gone after Wait.
 func TestCommandEnded(t *testing.T) {
-	contained(t, func(t *testing.T, l *Launcher) {
+	adopted(t, func(t *testing.T, l *Launcher) {
 		h := newHostile(t)
 		cmd, release := contain(t, l, h.argv()...)
 		stdin := must(cmd.StdinPipe())

@@ -1,3 +1,5 @@
+//go:build linux
+
 package process
 
 import (
@@ -10,7 +12,7 @@ import (
 )
 
 func TestContainmentByEnvironment(t *testing.T) {
-	for _, want := range []Containment{PIDNamespace, Subreaper} {
+	for _, want := range containments() {
 		t.Setenv(ContainmentEnv, want.String())
 		l, err := NewLauncher("/proc/self/exe", "exec")
 		if err != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package process
 
 import (
@@ -7,7 +9,7 @@ import (
 )
 
 func TestContains(t *testing.T) {
-	contained(t, func(t *testing.T, l *Launcher) {
+	adopted(t, func(t *testing.T, l *Launcher) {
 		h := newHostile(t)
 		child := start(t, l, Spec{Argv: h.argv(), Grace: brief})
 		other := start(t, l, Spec{Argv: []string{"/bin/sleep", "1000"}})

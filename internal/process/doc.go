@@ -26,5 +26,19 @@
 //     what is left behind when the program ends by itself.
 //   - When coven dies, of whatever, the tree is killed.
 //
-// The package works on Linux only.
+// On macOS there are neither namespaces nor subreapers. The shim finds the tree in
+// the kernel's list of all processes instead, which it reads five times a second and
+// again while it stops the tree: what descends from it, what shares a session with
+// that, and what did when it was last seen (ProcessGroup). It signals process groups
+// until no member is alive; should the shim be killed, coven does that in its place.
+// This is weaker, and the rules above hold with these exceptions:
+//   - A process that starts a session of its own, and whose parent ends before the
+//     list is read again, escapes, and Wait returns while it lives.
+//   - The tree survives when coven and the shim are killed at once.
+//   - Contains does not know orphans.
+//   - A set-uid program gains its privileges; it cannot be killed, and is not waited for.
+//   - The order is a temporary file of mode 0600 without a name, so it is on disk.
+//
+// The parts for macOS are compiled and have not run there yet. ProcessGroup itself is
+// tested on Linux, where ContainmentEnv can ask for it.
 package process

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +17,6 @@ import (
 // fenceFd takes the reason why the program could not be started; the exec that
 // starts it closes it. The order is on orderFd.
 const fenceFd = 4
-
-// lastSignal is the highest signal number of Linux.
-const lastSignal = 64
 
 // fence turns this process into the ordered program. It returns only when that
 // failed.
@@ -61,26 +57,10 @@ func becomeProgram(memory *os.File) error {
 	return execError(path, syscall.Exec(path, plain(o.Argv), env))
 }
 
-// restrict puts limits on this thread, and with the exec on the program, that
-// can never be taken off again.
-//
-// This is the place for Landlock: it is applied here, last before the program
-// is looked up and run, and by an order that names what may be written.
-func restrict(o order) error {
-	if o.Containment == PIDNamespace || os.Geteuid() == 0 {
-		return nil
-	}
-	// A reaper without privileges cannot kill what a set-uid program became.
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("forbid new privileges: %w", err)
-	}
-	return nil
-}
-
 // closeOthers makes the exec close every descriptor but the standard ones,
 // those too that coven itself was started with.
 func closeOthers() error {
-	entries, err := os.ReadDir("/proc/self/fd")
+	entries, err := os.ReadDir(descriptorsDir)
 	if err != nil {
 		return fmt.Errorf("list descriptors: %w", err)
 	}
@@ -88,25 +68,6 @@ func closeOthers() error {
 		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
 			unix.CloseOnExec(fd)
 		}
-	}
-	return nil
-}
-
-// resetSignals unblocks every signal and gives each its default action: what
-// coven was started with, by nohup for instance, is not the program's.
-func resetSignals() error {
-	var action [64]byte // a zero struct sigaction is the default action, on every architecture
-	for signal := uintptr(1); signal <= lastSignal; signal++ {
-		if signal == uintptr(syscall.SIGKILL) || signal == uintptr(syscall.SIGSTOP) {
-			continue
-		}
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, signal, uintptr(unsafe.Pointer(&action)), 0, lastSignal/8, 0, 0)
-		if errno != 0 {
-			return fmt.Errorf("reset signal %d: %w", signal, errno)
-		}
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
-		return fmt.Errorf("unblock signals: %w", err)
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package process
 
 import (
@@ -14,7 +16,7 @@ func countDir(t *testing.T, path string) int {
 
 // No t.Parallel: it counts what the whole process has open.
 func TestNothingLeaks(t *testing.T) {
-	for _, containment := range []Containment{PIDNamespace, Subreaper} {
+	for _, containment := range containments() {
 		t.Run(containment.String(), func(t *testing.T) {
 			l := launcher(t, containment)
 			children(t, l, 10) // what the runtime opens once

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // link is what connects coven with one shim.
@@ -34,16 +32,6 @@ func newLink(o order) (*link, error) {
 		return nil, errors.Join(err, closeAll(memory, controlR, controlW))
 	}
 	return &link{controlW, statusR, []*os.File{memory, controlR, statusW}}, nil
-}
-
-// memoryFile makes a file that no listing of files or processes shows and that
-// takes any length without a reader.
-func memoryFile(name string) (*os.File, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make memory file: %w", err)
-	}
-	return os.NewFile(uintptr(fd), name), nil
 }
 
 // terminate asks the shim to end the tree. A shim that is gone needs no asking.

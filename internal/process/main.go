@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -46,6 +45,7 @@ func Main(args []string) int {
 // wire is a shim's side of the link with coven, or of a reaper with its guard.
 type wire struct {
 	order   order
+	main    int // the program's process ID, once it was started
 	memory  *os.File
 	control *os.File
 	status  *os.File
@@ -86,12 +86,10 @@ func (w *wire) serve(stage string) int {
 	case w.order.Probe:
 		w.tell(report{Ready: true})
 		return 0
-	case w.order.Containment == PIDNamespace:
-		return w.program(everyone{})
-	case stage == reaperStage:
-		return w.program(descendants{})
+	case w.order.Containment == Subreaper && stage != reaperStage:
+		return w.guard()
 	}
-	return w.guard()
+	return w.program()
 }
 
 // ignoreSignals keeps the tree from ending its shim with a signal: even an init
@@ -113,43 +111,4 @@ func (w *wire) fail(f *failure) int {
 		fmt.Fprintln(os.Stderr, "coven exec:", f.err())
 	}
 	return exitBroken
-}
-
-// contain makes this process the one that no process of the tree outlives.
-func (w *wire) contain() error {
-	// The program runs as the same user and must not trace us or read our memory.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("protect shim: %w", err)
-	}
-	if w.order.Containment == PIDNamespace {
-		return w.enterNamespace()
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
-	}
-	return nil
-}
-
-// enterNamespace gives the namespace a /proc of its own pids, then drops the
-// capability that took.
-func (w *wire) enterNamespace() error {
-	if os.Getpid() != 1 {
-		return errors.New("not the init of a PID namespace") // and so must not signal all
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
-	if err := unix.Mount("proc", "/proc", "proc", flags, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
-	}
-	if !w.order.UserNamespace {
-		return nil
-	}
-	none := [2]unix.CapUserData{} // without permitted ones no ambient ones remain
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("drop capabilities: %w", err)
-	}
-	return nil
 }

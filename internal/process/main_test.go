@@ -1,9 +1,12 @@
 package process
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -24,12 +27,39 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// own is a coven that owns one hostile child: it starts it, then does what a
+// line on its standard input says.
+func own(dir, leak string) int {
+	l := must(NewLauncher(must(ownProgram()), "exec"))
+	child := must(l.Start(context.Background(), Spec{
+		Argv: hostile{dir}.argv(), Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: 200 * time.Millisecond,
+	}))
+	go func() { _, _ = io.Copy(io.Discard, child.Output()) }()
+	if leak == "leak" { // a bystander keeps the control pipe open
+		bystander := exec.Command("sleep", "1000")
+		bystander.ExtraFiles = []*os.File{child.link.control}
+		if err := bystander.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(bystander.Process.Pid)
+	}
+	fmt.Println(l.Containment())
+	order := must(bufio.NewReader(os.Stdin).ReadString('\n'))
+	if order == "stop\n" {
+		child.Stop(nil)
+	} else {
+		must(io.WriteString(child.Stdin(), order))
+	}
+	fmt.Println(child.Wait())
+	return 0
+}
+
 // limit bounds every wait of these tests; none is meant to come near it.
 const limit = 60 * time.Second
 
 func launcher(t testing.TB, containment Containment) *Launcher {
 	t.Helper()
-	l, err := newLauncher(containment, []string{"/proc/self/exe", "exec"})
+	l, err := newLauncher(containment, []string{must(ownProgram()), "exec"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +69,26 @@ func launcher(t testing.TB, containment Containment) *Launcher {
 	return l
 }
 
-// contained runs a test under both containments.
+// contained runs a test under each containment.
 func contained(t *testing.T, test func(t *testing.T, l *Launcher)) {
 	t.Helper()
-	for _, containment := range []Containment{PIDNamespace, Subreaper} {
+	for _, containment := range containments() {
 		t.Run(containment.String(), func(t *testing.T) {
 			t.Parallel()
 			test(t, launcher(t, containment))
 		})
 	}
+}
+
+// adopted runs a test under each containment that holds orphans, too.
+func adopted(t *testing.T, test func(t *testing.T, l *Launcher)) {
+	t.Helper()
+	contained(t, func(t *testing.T, l *Launcher) {
+		if l.Containment() == ProcessGroup {
+			t.Skip("an orphan with a session of its own escapes")
+		}
+		test(t, l)
+	})
 }
 
 func start(t *testing.T, l *Launcher, spec Spec) *Child {
@@ -78,6 +119,20 @@ func readAll(t *testing.T, r io.Reader) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+func readLine(t *testing.T, r io.Reader) string {
+	t.Helper()
+	var line []byte
+	for one := make([]byte, 1); ; {
+		if _, err := io.ReadFull(r, one); err != nil {
+			t.Fatalf("after %q: %v", line, err)
+		}
+		if one[0] == '\n' {
+			return string(line)
+		}
+		line = append(line, one[0])
+	}
 }
 
 // wait fails the test when the child does not end, rather than hang it.

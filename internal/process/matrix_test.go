@@ -1,8 +1,9 @@
+//go:build linux
+
 package process
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,33 +14,6 @@ import (
 	"testing"
 	"time"
 )
-
-// own is a coven that owns one hostile child: it starts it, then does what a
-// line on its standard input says.
-func own(dir, leak string) int {
-	l := must(NewLauncher("/proc/self/exe", "exec"))
-	child := must(l.Start(context.Background(), Spec{
-		Argv: hostile{dir}.argv(), Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: 200 * time.Millisecond,
-	}))
-	go func() { _, _ = io.Copy(io.Discard, child.Output()) }()
-	if leak == "leak" { // a bystander keeps the control pipe open
-		bystander := exec.Command("sleep", "1000")
-		bystander.ExtraFiles = []*os.File{child.link.control}
-		if err := bystander.Start(); err != nil {
-			panic(err)
-		}
-		fmt.Println(bystander.Process.Pid)
-	}
-	fmt.Println(l.Containment())
-	order := must(bufio.NewReader(os.Stdin).ReadString('\n'))
-	if order == "stop\n" {
-		child.Stop(nil)
-	} else {
-		must(io.WriteString(child.Stdin(), order))
-	}
-	fmt.Println(child.Wait())
-	return 0
-}
 
 // owner is such a coven as the test sees it.
 type owner struct {

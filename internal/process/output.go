@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,6 +23,7 @@ const (
 // read, so a slow reader loses none and holds the child up instead.
 type output struct {
 	master     *os.File
+	kept       *os.File // the terminal's other end, or nil: see keepTerminal
 	transcript io.Writer
 	active     func()      // called after every read that brought bytes
 	broken     func(error) // called when the transcript fails
@@ -35,9 +34,9 @@ type output struct {
 	over    error
 }
 
-func newOutput(master *os.File, transcript io.Writer, active func(), broken func(error)) *output {
+func newOutput(master, kept *os.File, transcript io.Writer, active func(), broken func(error)) *output {
 	return &output{
-		master: master, transcript: transcript, active: active, broken: broken,
+		master: master, kept: kept, transcript: transcript, active: active, broken: broken,
 		ended: make(chan struct{}), left: orphanBytes,
 	}
 }
@@ -55,7 +54,7 @@ func (o *output) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	o.over = err
-	if closing := o.master.Close(); closing != nil && errors.Is(err, io.EOF) {
+	if closing := o.close(); closing != nil && errors.Is(err, io.EOF) {
 		o.over = fmt.Errorf("close terminal: %w", closing)
 	}
 	return 0, o.over
@@ -65,7 +64,7 @@ func (o *output) read(p []byte) (int, error) {
 	for {
 		final := o.final()
 		if final {
-			if o.left <= 0 {
+			if o.left <= 0 || o.kept != nil && !o.pending() {
 				return 0, io.EOF
 			}
 			p = p[:min(len(p), o.left)]
@@ -124,13 +123,19 @@ func (o *output) pending() bool {
 	if err != nil {
 		return false
 	}
-	waiting := []unix.PollFd{{Events: unix.POLLIN}}
-	var polled error
-	err = raw.Control(func(fd uintptr) {
-		waiting[0].Fd = int32(fd)
-		_, polled = unix.Poll(waiting, 0)
-	})
-	return err == nil && polled == nil && waiting[0].Revents&unix.POLLIN != 0
+	waiting := false
+	err = raw.Control(func(fd uintptr) { waiting = unread(int(fd)) })
+	return err == nil && waiting
+}
+
+// close closes the terminal. The master comes first: closing the other end could
+// wait for somebody to read.
+func (o *output) close() error {
+	err := o.master.Close()
+	if o.kept != nil {
+		err = errors.Join(err, o.kept.Close())
+	}
+	return err
 }
 
 // drain reads what is left, for the transcript, and closes the terminal.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -21,28 +19,33 @@ const (
 // tree is all processes below a shim.
 type tree interface {
 	signal(signal syscall.Signal)
+	// lingers reports whether any process is alive after this process has no
+	// child left.
+	lingers() bool
 }
 
 // program runs the ordered program through the fence and returns its exit code
 // when nothing of the tree is left.
-func (w *wire) program(tree tree) int {
+func (w *wire) program() int {
 	pid, begun, err := w.startFence()
 	if err != nil {
 		return w.fail(newFailure(err))
 	}
+	tree := treeBelow(w.order.Containment, pid)
+	w.main = pid
 	watch := &watch{
 		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
 		begun: begun, commands: hear(w.control),
 		started: w.started,
 		ended:   func(e ended) { w.tell(report{Ended: &e}) },
 	}
-	return watch.run(reap(pid, 0))
+	return watch.run(reap(pid, 0, tree.lingers))
 }
 
 // started reports whether the program runs.
 func (w *wire) started(f *failure) {
 	if f == nil {
-		w.tell(report{Ready: true})
+		w.tell(report{Ready: true, Main: w.main})
 		return
 	}
 	w.fail(f)
@@ -78,7 +81,11 @@ func (w *wire) startFence() (int, <-chan *failure, error) {
 // go of the program's standard input, whose reader's end its writer must see.
 // The terminal stays open: its end of file is the end of the tree.
 func (w *wire) next(stage string, files ...uintptr) (int, error) {
-	pid, err := syscall.ForkExec("/proc/self/exe", append(plain(w.order.Self), stage), &syscall.ProcAttr{
+	program, err := ownProgram()
+	if err != nil {
+		return 0, err
+	}
+	pid, err := syscall.ForkExec(program, append(plain(w.order.Self), stage), &syscall.ProcAttr{
 		Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -91,31 +98,7 @@ func (w *wire) next(stage string, files ...uintptr) (int, error) {
 	if err != nil {
 		return pid, err
 	}
-	return pid, errors.Join(unix.Dup3(int(null.Fd()), 0, 0), null.Close())
-}
-
-// guard starts the reaper and watches over it: should it die, the guard, a
-// subreaper too, ends the tree. The reaper in turn hears coven through a pipe
-// that the guard holds, and ends the tree when that breaks.
-func (w *wire) guard() int {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return w.fail(newFailure(fmt.Errorf("make guard pipe: %w", err)))
-	}
-	files := []uintptr{0, 1, 2, w.memory.Fd(), reader.Fd(), w.status.Fd()}
-	if !w.order.Inherit {
-		files = append(files, w.input.Fd(), w.terminal.Fd())
-	}
-	pid, err := w.next(reaperStage, files...)
-	if err != nil {
-		return w.fail(newFailure(fmt.Errorf("start reaper: %w", err)))
-	}
-	go func() {
-		_, _ = writer.ReadFrom(w.control)
-		_ = writer.Close()
-	}()
-	watch := &watch{tree: descendants{}}
-	return watch.run(reap(pid, syscall.WUNTRACED))
+	return pid, errors.Join(ontoInput(null), null.Close())
 }
 
 // hear returns coven's commands; the last is 0, its death.
@@ -139,8 +122,9 @@ func hear(control *os.File) <-chan byte {
 
 // reap waits for every child this process has or adopts. The channel gives the
 // status of the first one, main, and is closed when no child is left, which for
-// an init or a subreaper means that nothing of its tree is alive.
-func reap(main, options int) <-chan syscall.WaitStatus {
+// an init or a subreaper means that nothing of its tree is alive, and nothing
+// lingers.
+func reap(main, options int, lingers func() bool) <-chan syscall.WaitStatus {
 	gone := make(chan syscall.WaitStatus, 1)
 	go func() {
 		defer close(gone)
@@ -150,6 +134,9 @@ func reap(main, options int) <-chan syscall.WaitStatus {
 			switch {
 			case errors.Is(err, syscall.EINTR):
 			case err != nil: // ECHILD
+				for lingers() {
+					<-time.After(killPauseMax)
+				}
 				return
 			case status.Stopped():
 				_ = syscall.Kill(pid, syscall.SIGCONT) // a reaper must not be held up

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 )
 
 // Start runs a program and returns when it runs: a program that is not there
@@ -56,9 +55,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 	}
 	cmd := l.shim(context.WithoutCancel(ctx), m, link)
 	cmd.Stderr = c.complaints
-	if m.containment == PIDNamespace {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // beside the control pipe
-	}
+	m.bind(cmd)
 	c.detach = context.AfterFunc(ctx, func() { c.Stop(context.Cause(ctx)) })
 	go c.listen()
 	go c.supervise(cmd)
@@ -79,6 +76,10 @@ func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make input pipe: %w", err), closeAll(complaints, master, slave))
 	}
+	kept, err := keepTerminal(slave)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("keep terminal: %w", err), closeAll(complaints, master, slave, input, stdin))
+	}
 	link.theirs = append(link.theirs, input, slave) // inputFd, terminalFd
 	c := &Child{
 		mode: m, grace: spec.Grace, onStop: spec.OnStop, link: link, stdin: stdin, complaints: complaints,
@@ -88,7 +89,7 @@ func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	timeout := newClock(spec.Timeout, func() bool { c.Stop(ErrTimeout); return true })
 	idle := newClock(spec.Idle, c.silent)
 	c.clocks = newClocks(timeout, idle)
-	c.output = newOutput(master, spec.Transcript, idle.touch, c.Stop)
+	c.output = newOutput(master, kept, spec.Transcript, idle.touch, c.Stop)
 	return c, nil
 }
 

@@ -1,10 +1,11 @@
+//go:build linux
+
 package process
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -114,20 +115,6 @@ func TestShimShowsNothing(t *testing.T) {
 	})
 }
 
-func readLine(t *testing.T, r io.Reader) string {
-	t.Helper()
-	var line []byte
-	for one := make([]byte, 1); ; {
-		if _, err := io.ReadFull(r, one); err != nil {
-			t.Fatalf("after %q: %v", line, err)
-		}
-		if one[0] == '\n' {
-			return string(line)
-		}
-		line = append(line, one[0])
-	}
-}
-
 // What coven itself was started with does not reach the program.
 func TestNothingIsInherited(t *testing.T) {
 	foreign := must(os.Open(os.DevNull))
@@ -137,7 +124,7 @@ func TestNothingIsInherited(t *testing.T) {
 	}
 	signal.Ignore(syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE)
-	for _, containment := range []Containment{PIDNamespace, Subreaper} {
+	for _, containment := range containments() {
 		l := launcher(t, containment)
 		child := start(t, l, Spec{Argv: []string{"/bin/ls", "-1", "/proc/self/fd"}})
 		if got := readAll(t, child.Output()); got != "0\n1\n2\n3\n" { // 3 is the listing itself

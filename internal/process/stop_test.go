@@ -98,7 +98,7 @@ func TestStopWakesTheHalted(t *testing.T) {
 
 // What a program leaves behind gets TERM and the time to obey.
 func TestLeftoversAreAskedFirst(t *testing.T) {
-	contained(t, func(t *testing.T, l *Launcher) {
+	adopted(t, func(t *testing.T, l *Launcher) {
 		l.leftover = limit
 		child := start(t, l, Spec{Argv: shell(`
 			setsid sh -c 'trap "echo left; exit" TERM; echo ready; while :; do sleep 0.02; done' &
@@ -117,7 +117,7 @@ func TestLeftoversAreAskedFirst(t *testing.T) {
 // A stop that comes when the program has ended, and only leftovers live, is not
 // what ended it.
 func TestStopAfterTheProgramEnded(t *testing.T) {
-	contained(t, func(t *testing.T, l *Launcher) {
+	adopted(t, func(t *testing.T, l *Launcher) {
 		l.leftover = limit
 		child := start(t, l, Spec{Argv: shell(`
 			setsid sh -c 'trap "echo asked; sleep 0.3; exit" TERM; echo ready; while :; do sleep 0.02; done' &

@@ -47,9 +47,10 @@ type order struct {
 	Grace, Leftover time.Duration
 }
 
-// report is one message from a shim; exactly one field is set.
+// report is one message from a shim about one thing: it runs, it could not, it ended.
 type report struct {
 	Ready  bool     `json:",omitempty"`
+	Main   int      `json:",omitempty"` // with Ready: the program's process ID, as the shim sees it
 	Failed *failure `json:",omitempty"`
 	Ended  *ended   `json:",omitempty"`
 }

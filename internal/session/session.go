@@ -323,7 +323,7 @@ func (t *transcript) Read(p []byte) (int, error) {
 // acquire takes the lock without waiting. It is an open-file-description lock:
 // it belongs to this open file and is gone when the file is closed.
 func acquire(f *os.File) error {
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	err := unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return ErrBusy
 	}
@@ -333,7 +333,7 @@ func acquire(f *os.File) error {
 // release gives the lock back. Closing the file is not enough: a child that this
 // process is about to start has it open, too, until it runs its program.
 func release(f *os.File) {
-	_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK}) // closing gives it back later
+	_ = unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_UNLCK}) // closing gives it back later
 }
 
 // held says whether some process writes the session in dir.
@@ -344,7 +344,7 @@ func held(dir string) bool {
 	}
 	defer f.Close() //nolint:errcheck // read only
 	lock := unix.Flock_t{Type: unix.F_RDLCK}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock)
+	err = unix.FcntlFlock(f.Fd(), getLock, &lock)
 	return err == nil && lock.Type != unix.F_UNLCK
 }
 

@@ -11,6 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// treeBelow is the tree whose main process is that one.
+func treeBelow(containment Containment, main int) tree {
+	switch containment {
+	case PIDNamespace:
+		return everyone{}
+	case ProcessGroup:
+		return followFamily(main)
+	}
+	return descendants{}
+}
+
 // everyone is the tree below this process as the init of a PID namespace.
 type everyone struct{}
 
@@ -21,6 +32,9 @@ func (everyone) signal(signal syscall.Signal) {
 		_ = syscall.Kill(-1, signal) // ESRCH: nobody is left
 	}
 }
+
+// lingers is false: an init whose namespace is not empty has children.
+func (everyone) lingers() bool { return false }
 
 // descendants is the tree below this process as a subreaper. A listing of it misses processes
 // that come and go; orphans however become the subreaper's own children, and
@@ -34,6 +48,9 @@ func (descendants) signal(signal syscall.Signal) {
 	}
 	signalAll(below(self), below, signal)
 }
+
+// lingers is false: orphans become the subreaper's children.
+func (descendants) lingers() bool { return false }
 
 // signalAll signals each process, and all below it, as soon as it is seen. Its
 // children are read before, since those of a dead one are no longer below it.

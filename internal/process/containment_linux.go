@@ -1,0 +1,96 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// probeLimit is how long setting up a namespace may take before it counts as
+// impossible. It takes milliseconds.
+const probeLimit = 20 * time.Second
+
+// containments are those of this platform, the best first.
+func containments() []Containment { return []Containment{PIDNamespace, Subreaper, ProcessGroup} }
+
+// attributes are what a shim is started with.
+func (m mode) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if m.containment != PIDNamespace {
+		return attr
+	}
+	attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	if m.userNamespace {
+		uid, gid := os.Geteuid(), os.Getegid()
+		attr.Cloneflags |= unix.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for mounting /proc
+	}
+	return attr
+}
+
+// probe finds out how this machine lets us contain.
+func (l *Launcher) probe() mode {
+	if l.want == Subreaper || l.want == ProcessGroup {
+		return mode{containment: l.want}
+	}
+	candidates := []mode{{containment: PIDNamespace, userNamespace: true}}
+	if os.Geteuid() == 0 {
+		candidates = append([]mode{{containment: PIDNamespace}}, candidates...)
+	}
+	var refused []error
+	for _, m := range candidates {
+		err := l.try(m)
+		if err == nil {
+			return m
+		}
+		refused = append(refused, err)
+	}
+	if l.want == PIDNamespace {
+		return mode{containment: PIDNamespace, refused: errors.Join(refused...)}
+	}
+	return mode{containment: Subreaper, refused: errors.Join(refused...)}
+}
+
+// try starts a shim that sets its namespace up and ends.
+func (l *Launcher) try(m mode) (err error) {
+	link, err := newLink(l.order(m, order{Probe: true, Inherit: true}))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, link.close()) }()
+	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
+	defer cancel()
+	cmd := l.shim(ctx, m, link)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("make PID namespace: %w", err)
+	}
+	if err := link.handOver(); err != nil {
+		return err
+	}
+	var r report
+	heard := json.NewDecoder(link.status).Decode(&r)
+	ended := cmd.Wait()
+	switch {
+	case r.Failed != nil:
+		return fmt.Errorf("set PID namespace up: %w", r.Failed.err())
+	case !r.Ready:
+		return fmt.Errorf("set PID namespace up: %w", errors.Join(heard, ended))
+	}
+	return nil
+}
+
+// bind makes the kernel end a namespace with coven, beside the control pipe.
+func (m mode) bind(cmd *exec.Cmd) {
+	if m.containment == PIDNamespace {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
+}

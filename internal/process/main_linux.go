@@ -1,0 +1,57 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownProgram is the program of this process.
+func ownProgram() (string, error) { return "/proc/self/exe", nil }
+
+// ontoInput puts a file in the place of standard input.
+func ontoInput(file *os.File) error { return unix.Dup3(int(file.Fd()), 0, 0) }
+
+// contain makes this process the one that no process of the tree outlives.
+func (w *wire) contain() error {
+	// The program runs as the same user and must not trace us or read our memory.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("protect shim: %w", err)
+	}
+	switch w.order.Containment {
+	case PIDNamespace:
+		return w.enterNamespace()
+	case ProcessGroup:
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become subreaper: %w", err)
+	}
+	return nil
+}
+
+// enterNamespace gives the namespace a /proc of its own pids, then drops the
+// capability that took.
+func (w *wire) enterNamespace() error {
+	if os.Getpid() != 1 {
+		return errors.New("not the init of a PID namespace") // and so must not signal all
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	if err := unix.Mount("proc", "/proc", "proc", flags, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if !w.order.UserNamespace {
+		return nil
+	}
+	none := [2]unix.CapUserData{} // without permitted ones no ambient ones remain
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}

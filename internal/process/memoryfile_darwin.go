@@ -1,0 +1,21 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// memoryFile makes a file without a name that takes any length without a reader.
+// macOS has no memory files: it is a temporary file of mode 0600, whose name is
+// removed before anything is written to it.
+func memoryFile(name string) (*os.File, error) {
+	file, err := os.CreateTemp("", "coven-"+name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("make memory file: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make memory file: %w", err), file.Close())
+	}
+	return file, nil
+}
