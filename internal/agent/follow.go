@@ -284,15 +284,22 @@ func (r *run) asked(id string) {
 // unasked stops the agent at its result when a call of which no outcome was shown
 // never reached the gate: a provider that only claims to be gated may show none.
 func (r *run) unasked() {
-	for _, id := range r.called {
-		if !r.job.Gate.Decided(id) {
-			r.bypassed(fmt.Errorf("%w: call %s", errUngated, id))
-			return
-		}
+	if err := r.undecided(); err != nil {
+		r.bypassed(err)
+		return
 	}
 	if r.command.Gated && !r.met() {
 		r.bypassed(errNeverMet)
 	}
+}
+
+// undecided names a call that never reached the gate; nil: there is none.
+func (r *run) undecided() error {
+	i := slices.IndexFunc(r.called, func(id string) bool { return !r.job.Gate.Decided(id) })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: call %s", errUngated, r.called[i])
 }
 
 // bypassed ends an agent that went past the gate. It may have ended by itself
