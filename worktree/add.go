@@ -151,7 +151,7 @@ func (r *Repo) admins() ([]string, error) {
 // it does not say, as while git makes it.
 func (r *Repo) adminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
-	raw, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+	raw, err := readPlain(filepath.Join(dir, "gitdir"), maxGitFile) // an agent may have put a pipe there
 	if err != nil {
 		return ""
 	}

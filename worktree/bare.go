@@ -40,7 +40,8 @@ func bareError(at git.Location) error {
 
 // bareRoot returns the checkout that stands for the main one in a bare repository:
 // coven's configuration, sessions and worktrees are there. It is the first checkout
-// that coven was run in; when that one is gone, the present one.
+// that coven was run in, also after it was moved; when that one is gone, the present
+// one. Which it is, is in a file: its path, then its name in the git directory.
 func (r *Repo) bareRoot() (string, error) {
 	tops, err := r.Checkouts()
 	if err != nil {
@@ -48,17 +49,46 @@ func (r *Repo) bareRoot() (string, error) {
 	}
 	path := r.ours("root")
 	raw, err := readPlain(path, maxRootFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read which checkout coven works in: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.firstRoot(path)
 	}
-	if root := strings.TrimSuffix(string(raw), "\n"); slices.Contains(tops, root) {
-		return root, nil
+	if err != nil {
+		return "", fmt.Errorf("read which checkout coven works in: %w; to have it work in the present one: rm %s", err, quote(path))
 	}
+	known, admin, _ := strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
+	if slices.Contains(tops, known) {
+		return known, nil
+	}
+	root, name := r.Checkout, filepath.Base(r.checkoutDir)
+	if filepath.IsLocal(admin) && slices.Contains(tops, r.adminPath(admin)) {
+		root, name = r.adminPath(admin), admin
+	}
+	return root, renameio.WriteFile(path, rootRecord(root, name), 0o644)
+}
+
+// firstRoot makes the present checkout the root, unless another coven has just chosen.
+func (r *Repo) firstRoot(path string) (string, error) {
 	if err := os.MkdirAll(r.ours(), 0o755); err != nil {
 		return "", err
 	}
-	return r.Checkout, renameio.WriteFile(path, []byte(r.Checkout+"\n"), 0o644)
+	made, err := os.CreateTemp(r.ours(), ".root-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(made.Name()) //nolint:errcheck // it is linked
+	_, err = made.Write(rootRecord(r.Checkout, filepath.Base(r.checkoutDir)))
+	if err = errors.Join(err, made.Close()); err != nil {
+		return "", err
+	}
+	if err := os.Link(made.Name(), path); errors.Is(err, fs.ErrExist) {
+		return r.bareRoot()
+	} else if err != nil {
+		return "", err
+	}
+	return r.Checkout, nil
 }
+
+func rootRecord(root, admin string) []byte { return []byte(root + "\n" + admin + "\n") }
 
 // maxRootFile is more bytes than any path takes.
 const maxRootFile = 64 << 10

@@ -1,12 +1,16 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -17,23 +21,27 @@ import (
 // commit that nobody has.
 type GitlinkError struct {
 	Path, Commit string
-	Next         string // the command that keeps the commit
+	Next         string // the command that keeps the commit; empty: there is none
 }
 
 func (e *GitlinkError) Error() string {
-	return fmt.Sprintf("submodule %s names commit %.12s, which exists only in the task's worktree; push it to the submodule's remote and fetch it, or keep it here: %s", e.Path, e.Commit, e.Next)
+	text := fmt.Sprintf("submodule %s names commit %.12s, which exists only in the task's worktree; push it to the submodule's remote and fetch it", e.Path, e.Commit)
+	if e.Next == "" {
+		return text + " there"
+	}
+	return text + ", or keep it here: " + e.Next
 }
 
 // gitlinksExist makes sure that each submodule commit that a candidate adds is in
-// the submodule's repository of the main checkout, or is the tip of a branch that
-// the worktree's submodule has from its remote.
+// the submodule's repository of the main checkout, or on a branch that the worktree's
+// submodule has from its remote.
 func (w *Worktree) gitlinksExist(ctx context.Context, c Candidate) error {
 	changes, err := w.repo.git().Changes(ctx, c.TargetTip, c.Tree)
 	if err != nil {
 		return err
 	}
 	for _, change := range changes {
-		if change.Mode != git.ModeSubmodule || change.Status == 'D' {
+		if change.Mode != git.ModeSubmodule || change.Status == 'D' || moved(changes, change) {
 			continue
 		}
 		known, err := w.submoduleHas(ctx, change)
@@ -41,26 +49,39 @@ func (w *Worktree) gitlinksExist(ctx context.Context, c Candidate) error {
 			return err
 		}
 		if !known {
-			return &GitlinkError{Path: change.Path, Commit: change.Oid, Next: w.keepGitlink(change)}
+			next, err := w.keepGitlink(ctx, c, change)
+			return cmp.Or(err, error(&GitlinkError{Path: change.Path, Commit: change.Oid, Next: next}))
 		}
 	}
 	return nil
 }
 
+// moved reports whether a gitlink was at another path before.
+func moved(changes []git.Change, link git.Change) bool {
+	return slices.ContainsFunc(changes, func(c git.Change) bool {
+		return c.OldMode == git.ModeSubmodule && c.OldOid == link.Oid
+	})
+}
+
 // keepGitlink is the command that brings a submodule's commit into the main
-// checkout's submodule, on a branch there.
-func (w *Worktree) keepGitlink(change git.Change) string {
+// checkout's submodule, on a branch there; empty when the main checkout has none.
+func (w *Worktree) keepGitlink(ctx context.Context, c Candidate, change git.Change) (string, error) {
 	main := filepath.Join(w.repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", quote(main), quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
-	if isThere(filepath.Join(main, ".git")) {
-		return fetch
+	if _, ok := w.repo.ownSubmodule(change.Path); ok {
+		return fetch, nil
 	}
-	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", quote(w.repo.Root), quote(change.Path), fetch)
+	before, err := w.repo.git().Entries(ctx, c.TargetTip, change.Path)
+	if err != nil || len(before) != 1 || before[0].Mode != git.ModeSubmodule {
+		return "", err
+	}
+	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", quote(w.repo.Root), quote(change.Path), fetch), nil
 }
 
 func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, error) {
-	if dir, ok := submoduleDir(filepath.Join(w.repo.Root, change.Path)); ok {
-		err := git.Repo{Dir: dir}.Run(ctx, "cat-file", "-e", change.Oid+"^{commit}")
+	if dir, ok := w.repo.ownSubmodule(change.Path); ok {
+		g := git.Repo{Dir: dir, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
+		err := g.Run(ctx, "cat-file", "-e", change.Oid+"^{commit}")
 		if err == nil || ctx.Err() != nil {
 			return err == nil, err
 		}
@@ -69,7 +90,38 @@ func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, e
 	if !ok {
 		return false, nil
 	}
-	return remoteTip(dir, change.Oid)
+	return w.repo.onRemote(ctx, dir, change.Oid)
+}
+
+// ownSubmodule finds the git directory of a submodule of the main checkout. Its
+// settings name programs that git runs, and a path that an agent chose can lead back
+// into a task's worktree: such a directory, and any that is reached through a link, is
+// none.
+func (r *Repo) ownSubmodule(path string) (string, bool) {
+	top := filepath.Join(r.Root, path)
+	dir, ok := submoduleDir(top)
+	if !ok {
+		return "", false
+	}
+	root, err := filepath.EvalSymlinks(r.Root)
+	if err != nil {
+		return "", false
+	}
+	if real, err := filepath.EvalSymlinks(top); err != nil || real != filepath.Join(root, path) {
+		return "", false
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", false
+	}
+	agents := []string{filepath.Join(root, worktreesDir), filepath.Join(r.GitDir, "worktrees")}
+	if own := r.rootGit().Dir; r.bare && strings.HasPrefix(real, own+"/") {
+		agents = agents[:1] // Root's own submodules are in its registration
+	}
+	if slices.ContainsFunc(agents, func(at string) bool { return strings.HasPrefix(real+"/", at+"/") }) {
+		return "", false
+	}
+	return dir, true
 }
 
 // submoduleDir finds a submodule's git directory, without git: in a task's
@@ -100,31 +152,52 @@ const (
 	maxPackedRefs = 16 << 20
 )
 
-// remoteTip reports whether a branch of a remote, as last fetched or pushed, is at
-// this commit. It reads files only.
-func remoteTip(dir, oid string) (bool, error) {
-	packed, err := readPlain(filepath.Join(dir, "packed-refs"), maxPackedRefs)
-	if err == nil {
+// onRemote reports whether a commit of the submodule in dir is on a branch of a remote,
+// as last fetched or pushed. dir is an agent's: git reads its objects, with the settings
+// of the main repository.
+func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
+	tips, err := remoteTips(dir)
+	if err != nil || len(tips) == 0 || slices.Contains(tips, oid) {
+		return len(tips) > 0 && err == nil, err
+	}
+	g := r.git()
+	g.Env = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strconv.Quote(filepath.Join(dir, "objects"))}
+	asked := oid + "\n^" + strings.Join(tips, "\n^") + "\n"
+	above, err := g.Feed(ctx, []byte(asked), "rev-list", "--max-count=1", "--stdin")
+	if git.ExitCode(err) > 0 {
+		return false, nil // not all of these commits are there
+	}
+	return len(above) == 0 && err == nil, err
+}
+
+var oidRE = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// remoteTips are the commits of a repository's remote branches. It reads files only.
+func remoteTips(dir string) ([]string, error) {
+	var tips []string
+	add := func(oid string) {
+		if oidRE.MatchString(oid) {
+			tips = append(tips, oid)
+		}
+	}
+	if packed, err := readPlain(filepath.Join(dir, "packed-refs"), maxPackedRefs); err == nil {
 		for line := range strings.Lines(string(packed)) {
-			if strings.HasPrefix(line, oid+" refs/remotes/") {
-				return true, nil
+			if oid, name, _ := strings.Cut(line, " "); strings.HasPrefix(name, "refs/remotes/") {
+				add(oid)
 			}
 		}
 	}
-	found := false
-	err = filepath.WalkDir(filepath.Join(dir, "refs", "remotes"), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(dir, "refs", "remotes"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		raw, err := readPlain(path, maxGitFile)
-		if err == nil && strings.TrimSpace(string(raw)) == oid {
-			found = true
-			return filepath.SkipAll
+		if raw, err := readPlain(path, maxGitFile); err == nil {
+			add(strings.TrimSpace(string(raw)))
 		}
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return found, err
+	return tips, err
 }

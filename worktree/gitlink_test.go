@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,58 @@ func TestGitlinkPushed(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
 	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+}
+
+// One that is on a branch of the remote lands, also below its tip and as a submodule
+// that the main checkout does not have.
+func TestGitlinkOfTheRemote(t *testing.T) {
+	r, w, lib := withSubmodule(t)
+	gitIn(t, lib, "commit", "-q", "--allow-empty", "-m", "later")
+	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
+	gitIn(t, lib, "checkout", "-q", "HEAD~")
+	gitIn(t, w.Path, "mv", "lib", "moved")
+	gitIn(t, w.Path, "commit", "-qam", "move it")
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+}
+
+// A submodule that is only moved lands, whatever its remote has.
+func TestGitlinkMoved(t *testing.T) {
+	r, w, lib := withSubmodule(t)
+	gitIn(t, lib, "checkout", "-q", "HEAD~")
+	gitIn(t, lib, "update-ref", "-d", "refs/remotes/origin/main")
+	gitIn(t, w.Path, "mv", "lib", "moved")
+	gitIn(t, w.Path, "commit", "-qam", "move it")
+	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+}
+
+// git never runs with a git directory that an agent made: it can name programs to run.
+// The path of a gitlink is the agent's, and can lead back into its worktree, directly
+// or through a link that the repository has.
+func TestGitlinkIntoTheWorktree(t *testing.T) {
+	for name, path := range map[string]string{"direct": ".coven/worktrees/T/evil", "through a link": "link/evil"} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w := add(t, r, "T")
+			ran := filepath.Join(t.TempDir(), "ran")
+			evil := filepath.Join(w.Path, "evil")
+			gitIn(t, w.Path, "init", "-q", "evil")
+			for key, setting := range map[string]string{
+				"core.repositoryFormatVersion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true",
+				"remote.origin.url": w.Path, "remote.origin.uploadpack": "touch " + ran + "; git-upload-pack",
+			} {
+				gitIn(t, evil, "config", key, setting)
+			}
+			must(t, os.Symlink(w.Path, filepath.Join(r.Root, "link")))
+			gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("12", 20)+","+path)
+			gitIn(t, w.Path, "commit", "-qm", "name a submodule")
+			must(t, os.MkdirAll(filepath.Join(w.Path, path), 0o755))
+			_, err := w.Integrate(t.Context(), r.target(t))
+			if _, missed := os.Lstat(ran); missed == nil {
+				t.Fatalf("git ran a program of the agent's: %v", err)
+			}
+			equal(t, "advice", wantError[*GitlinkError](t, err).Next, "")
+		})
+	}
 }
 
 func TestIntegrateUnrelated(t *testing.T) {

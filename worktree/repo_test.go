@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -82,8 +84,49 @@ func TestBare(t *testing.T) {
 	equal(t, "landed", read(t, filepath.Join(main, "new.txt")), "landed T\n")
 	equal(t, "side", gitIn(t, side, "status", "--porcelain"), "")
 	value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
-	must(t, os.RemoveAll(main))
+	moved := filepath.Join(dir, "moved")
+	gitIn(t, dir, "worktree", "move", main, moved)
+	equal(t, "root after it was moved", value[*Repo](t)(Open(ctx, side)).Root, moved)
+	equal(t, "root after that", value[*Repo](t)(Open(ctx, side)).Root, moved)
+	must(t, os.RemoveAll(moved))
 	equal(t, "root when the first is gone", value[*Repo](t)(Open(ctx, side)).Root, side)
+}
+
+// Whoever comes first says which checkout coven works in, once.
+func TestBareTogether(t *testing.T) {
+	ctx := t.Context()
+	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	gitIn(t, dir, "clone", "-q", "--bare", sample(t).Root, ".bare")
+	tops := []string{filepath.Join(dir, "main"), filepath.Join(dir, "side")}
+	bare := filepath.Join(dir, ".bare")
+	gitIn(t, bare, "worktree", "add", "-q", tops[0], "main")
+	gitIn(t, bare, "worktree", "add", "-q", "-b", "side", tops[1])
+	for range 10 {
+		must(t, os.RemoveAll(filepath.Join(bare, "coven")))
+		roots := make([]string, len(tops))
+		var all sync.WaitGroup
+		for i, top := range tops {
+			all.Go(func() {
+				if r, err := Open(ctx, top); err == nil {
+					roots[i] = r.Root
+				}
+			})
+		}
+		all.Wait()
+		if roots[0] == "" || roots[0] != roots[1] {
+			t.Fatalf("two covens work in %q", roots)
+		}
+	}
+}
+
+// What is in a task's git directory is the agent's: a pipe there stops nobody.
+func TestPipeInTheGitDirectory(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	file := filepath.Join(w.admin, "gitdir")
+	must(t, os.Remove(file))
+	must(t, syscall.Mkfifo(file, 0o600))
+	equal(t, "checkouts", strings.Join(value[[]string](t)(r.Checkouts()), " "), r.Root)
 }
 
 func TestOpenErrors(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,29 +66,39 @@ func secretsOf(g *grimoires.Grimoire, store *secret.Store) []wish {
 	return all
 }
 
-// usesOf are the texts of a grimoire that have a secret in them.
+// usesOf are all that the steps of a grimoire run or say that have a secret: a step
+// which gets it in a variable can do anything with it.
 func usesOf(g *grimoires.Grimoire, name string) []string {
 	var uses []string
-	add := func(step, text string) {
-		if strings.Contains(text, "secrets") && strings.Contains(text, name) {
-			uses = append(uses, step+": "+text)
-		}
-	}
 	for s := range g.All() {
-		env := map[string]string{}
-		switch {
-		case s.Agent != nil:
-			env = s.Agent.Env
-		case s.Script != nil:
-			env = s.Script.Env
-			add(s.Name, s.Script.Command)
+		texts := textsOf(s)
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "secrets") && strings.Contains(text, name) }) {
+			continue
 		}
-		for key, text := range env {
-			add(s.Name, key+"="+text)
+		for _, text := range texts {
+			uses = append(uses, s.Name+": "+text)
 		}
 	}
 	slices.Sort(uses)
 	return uses
+}
+
+// textsOf are the command or prompt of a step, where it runs, and what it gets.
+func textsOf(s grimoires.Step) []string {
+	var texts []string
+	given := map[string]string{}
+	switch {
+	case s.Agent != nil:
+		texts = append(texts, s.Agent.Prompt, s.Agent.Workdir)
+		maps.Copy(given, s.Agent.Input)
+		maps.Copy(given, s.Agent.Env)
+	case s.Script != nil:
+		texts, given = append(texts, s.Script.Command, s.Script.Workdir), s.Script.Env
+	}
+	for key, text := range given {
+		texts = append(texts, key+"="+text)
+	}
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // isProject reports whether a grimoire is the repository's.
@@ -113,7 +124,7 @@ func (h *house) secretWishes(g *grimoires.Grimoire, store *secret.Store) []wish 
 	}
 	known := secretsOf(own, store)
 	return slices.DeleteFunc(asked, func(w wish) bool {
-		return slices.ContainsFunc(known, func(k wish) bool { return k.name == w.name })
+		return slices.ContainsFunc(known, func(k wish) bool { return k.name == w.name && k.hash() == w.hash() })
 	})
 }
 

@@ -292,15 +292,22 @@ func (r *run) unasked() {
 	if r.spent != nil {
 		return // its calls are refused, whatever they are
 	}
-	for _, id := range r.called {
-		if !r.job.Gate.Decided(id) {
-			r.bypassed(fmt.Errorf("%w: call %s", errUngated, id))
-			return
-		}
+	if err := r.undecided(); err != nil {
+		r.bypassed(err)
+		return
 	}
 	if r.command.Gated && !r.met() {
 		r.bypassed(errNeverMet)
 	}
+}
+
+// undecided names a call that never reached the gate; nil: there is none.
+func (r *run) undecided() error {
+	i := slices.IndexFunc(r.called, func(id string) bool { return !r.job.Gate.Decided(id) })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: call %s", errUngated, r.called[i])
 }
 
 // bypassed ends an agent that went past the gate. It may have ended by itself
