@@ -69,6 +69,8 @@ conversations:
   - tools: [{name: Edit, input: {file_path: "${CWD}/a.txt", old_string: o, new_string: o}}]
   - tools: [{name: NotebookEdit, input: {notebook_path: "${CWD}/n.ipynb", cell_id: c1, new_source: y=2}}]
   - tools: [{name: Nonsense, input: {x: 1}}]
+  - tools: [{name: DeferredToolPlaceholder, input: {}}]
+  - tools: [{name: DeferredToolPlaceholder, input: {name: Bash, input: {command: "touch ran"}}}]
   - tools: [{name: WebFetch, input: {url: "http://127.0.0.1:1/", prompt: x}}]
   - tools: [{name: mcp__coven__approve, input: {tool_name: x, input: {}}}]
   - text: bye

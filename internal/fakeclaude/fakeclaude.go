@@ -28,7 +28,7 @@ import (
 )
 
 // Version is the version of the real CLI that this one imitates.
-const Version = "2.1.197"
+const Version = "2.1.330"
 
 // Main runs one process of the CLI with the arguments that follow the program's
 // name, on the process's standard streams, and returns its exit code.

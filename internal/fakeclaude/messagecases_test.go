@@ -49,7 +49,7 @@ conversations:
 `},
 		{name: "message after a result that failed", drive: sayAfterResult, scenario: `
 conversations:
-- turns: [{text: first, fail: [{status: 400}]}, {text: second}]
+- turns: [{text: first, fail: [{status: 400, times: 6}]}, {text: second}]
 `},
 		{name: "input closed while a message waits", scenario: answeringScenario, drive: sayAndClose},
 	}

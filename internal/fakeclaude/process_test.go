@@ -262,7 +262,7 @@ func (p *process) results(count int) {
 		p.mu.Lock()
 		seen := 0
 		for _, line := range p.lines {
-			if strings.HasPrefix(line, `{"type":"result"`) {
+			if isResult(line) {
 				seen++
 			}
 		}
@@ -276,6 +276,13 @@ func (p *process) results(count int) {
 			p.t.Fatalf("no %d results; stderr: %s", count, p.stderr.String())
 		}
 	}
+}
+
+// isResult says whether the line is a result event: the type of one need not be
+// its first key.
+func isResult(line string) bool {
+	var e event
+	return json.Unmarshal([]byte(line), &e) == nil && e.Type == "result"
 }
 
 // asked reads the log of the permission servers.

@@ -116,7 +116,7 @@ func (e event) lines(calls map[string]string) []string {
 	case "system api_retry":
 		line := fmt.Sprintf("retry %d of %d: %s %s", e.Attempt, e.MaxRetries, number(e.ErrorStatus), e.Error)
 		if e.RetryDelay >= longDelay {
-			line += fmt.Sprintf(" in %.0f minutes", e.RetryDelay/60_000)
+			line += fmt.Sprintf(" in about %.0f0 minutes", e.RetryDelay/600_000) // up to a fifth is added, or more
 		}
 		return []string{line}
 	case "rate_limit_event ":
@@ -125,6 +125,9 @@ func (e event) lines(calls map[string]string) []string {
 		return e.pieceLines()
 	case "assistant ", "user ":
 		return blockLines(e.Message.Content, calls)
+	}
+	if e.Type == "command_lifecycle" { // where a message is in the CLI's queue: coven does not read it, the fake does not tell
+		return nil
 	}
 	if e.Type != "result" {
 		return []string{"other " + e.Type + " " + e.Subtype}
