@@ -8,7 +8,9 @@
 // compared with the real one by the contract test of this package.
 //
 // A message that comes while it works is taken after the next tool results, or
-// after the result in a turn of its own, as one with others that wait.
+// after the result in a turn of its own, as one with others that wait. The real one
+// also tells where a message is in its queue; coven does not read that, and this one
+// does not print it.
 //
 // Rules. A tool call runs only after the permission tool allowed it, where the
 // real CLI would have asked; only a fault makes it otherwise. The conversation is

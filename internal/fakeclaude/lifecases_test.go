@@ -210,10 +210,7 @@ func (w *world) again(flags ...string) []string {
 	second.send("go on")
 	lines := append([]string{"again " + flags[0]}, second.wait().describe()...)
 	var last string
-	for _, request := range w.api.Requests() {
-		if request.Kind != fakeapi.KindTurn {
-			continue
-		}
+	for _, request := range w.turns() {
 		last = ""
 		for _, message := range request.Messages {
 			last += heard(message)

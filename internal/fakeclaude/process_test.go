@@ -63,7 +63,7 @@ type world struct {
 	cli                      cli
 	home, cwd, log, temp, id string
 	api                      *fakeapi.Server
-	deadServer               bool
+	deadServer, lateServer   bool
 }
 
 func newWorld(t *testing.T, cli cli, scenario string) *world {
@@ -119,6 +119,9 @@ func (w *world) flags() []string {
 	if w.deadServer {
 		server = map[string]any{"command": "false"}
 	}
+	if w.lateServer {
+		server = map[string]any{"command": "sh", "args": []string{"-c", lateServer, self, permissionRole, w.log}}
+	}
 	tools := []string{"Bash", "Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"}
 	return []string{
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
@@ -127,6 +130,9 @@ func (w *world) flags() []string {
 		"--settings", encode(map[string]any{"permissions": map[string]any{"ask": tools}}), "--setting-sources", "", "--model", "sonnet",
 	}
 }
+
+// lateServer says that it was started, and serves when it is told to.
+const lateServer = `touch "$2.begun"; until test -e "$2.go"; do sleep 0.01; done; exec "$0" "$1" "$2"`
 
 // process is one run of the CLI: a pipe in, a raw terminal out.
 type process struct {

@@ -235,16 +235,19 @@ func (w *world) aftermath() []string {
 		}
 	}
 	slices.Sort(lines)
-	for _, request := range w.api.Requests() {
-		if request.Kind == fakeapi.KindTurn {
-			status := ""
-			if request.Status >= 400 { // below, it depends on when the server sees that a killed client is gone
-				status = fmt.Sprintf(" %d", request.Status)
-			}
-			lines = append(lines, fmt.Sprintf("request for turn %d:%s tools=%v", request.Turn, status, request.Tools))
+	for _, request := range w.turns() {
+		status := ""
+		if request.Status >= 400 { // below, it depends on when the server sees that a killed client is gone
+			status = fmt.Sprintf(" %d", request.Status)
 		}
+		lines = append(lines, fmt.Sprintf("request for turn %d:%s tools=%v", request.Turn, status, request.Tools))
 	}
 	return w.anonymous(append(lines, w.files()...))
+}
+
+// turns are the requests to the model.
+func (w *world) turns() []fakeapi.Request {
+	return slices.DeleteFunc(w.api.Requests(), func(r fakeapi.Request) bool { return r.Kind != fakeapi.KindTurn })
 }
 
 func (w *world) files() []string {
