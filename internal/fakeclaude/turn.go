@@ -24,19 +24,12 @@ func (t *turn) main(ctx context.Context) (int, error) {
 	t.api.begun = t.open
 	for {
 		got, err := t.api.ask(ctx, t.talk.messages, t.show)
-		var failed *apiError
-		switch {
-		case ctx.Err() != nil:
-			return t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
-		case errors.As(err, &failed) && failed.started && t.cuts < mostCuts:
-			if err := t.askForTheRest(failed); err != nil {
-				return 0, err
+		if err != nil || ctx.Err() != nil {
+			again, code, err := t.unanswered(ctx, err)
+			if again {
+				continue
 			}
-			continue
-		case errors.As(err, &failed):
-			return t.apiFailed(failed)
-		case err != nil:
-			return 0, err
+			return code, err
 		}
 		t.tally.add(got)
 		if len(got.calls) == 0 {
@@ -58,6 +51,22 @@ func (t *turn) main(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// unanswered says whether the model is asked again after an answer that did not
+// come, or ends the work on the message.
+func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int, _ error) {
+	var failed *apiError
+	switch {
+	case ctx.Err() != nil:
+		code, err = t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
+	case errors.As(err, &failed) && failed.started && t.cuts < mostCuts:
+		err = t.askForTheRest(failed)
+		again = err == nil
+	case errors.As(err, &failed):
+		code, err = t.apiFailed(failed)
+	}
+	return again, code, err
 }
 
 // show keeps and prints one block of an answer.
