@@ -111,8 +111,10 @@ func firstLineWhileHeld(w *world, p *process) []string {
 	return nil
 }
 
-// cutEachStream lets each answer be cut off when its first text was shown.
+// cutEachStream lets each answer be cut off when its first text was shown. The last
+// costs a token more when the piece that was cut off has come.
 func cutEachStream(w *world, p *process) []string {
+	p.unpaid = true
 	p.send("hello")
 	for i := range 4 {
 		p.printed(`"text":"whole"`, i+1)

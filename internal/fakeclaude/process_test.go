@@ -141,6 +141,7 @@ type process struct {
 	stdin   io.WriteCloser
 	stderr  bytes.Buffer
 	exit    string
+	unpaid  bool // what it cost is not compared
 
 	mu     sync.Mutex
 	lines  []string // without the newline and what comes before the object

@@ -71,6 +71,7 @@ type contentBlock struct {
 const messageID = "33333333-3333-4333-8333-33333333333"
 
 var (
+	costText     = regexp.MustCompile(`cost=\S+`)
 	apiErrorText = regexp.MustCompile(`(API Error: \d+) .*`)
 	loopback     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	resetTime    = regexp.MustCompile(`· resets .*"`)
@@ -89,6 +90,11 @@ func (p *process) describe() []string {
 		lines = append(lines, e.lines(calls)...)
 	}
 	sortResults(lines)
+	for i := range lines {
+		if p.unpaid {
+			lines[i] = costText.ReplaceAllString(lines[i], "cost=not-compared")
+		}
+	}
 	lines = append(lines, "exit "+p.exit)
 	if strings.Contains(p.tail, "{") {
 		lines = append(lines, "tail "+p.tail)

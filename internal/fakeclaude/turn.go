@@ -169,7 +169,7 @@ func (t *turn) apiFailed(failed *apiError) (int, error) {
 	t.tally.stopReason = "stop_sequence"
 	if failed.started {
 		t.tally.used.Input += failed.used.Input
-		t.cost += price(t.api.model, usage{failed.used.Input, max(failed.used.Output, 1)})
+		t.cost += price(t.api.model, failed.used)
 	}
 	t.open()
 	t.out.event("assistant", object{
