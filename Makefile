@@ -12,7 +12,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 # Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build examples modules test stories e2e-codex crash soak torture lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build examples modules test stories e2e-codex e2e-latest crash soak torture lint fmt proto tidy demo man bench fuzz clean
 
 build: ## build bin/coven
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -42,6 +42,14 @@ e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (
 	.ci/codex $(TOOLS)
 	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 COVEN_LONG=1 \
 		$(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run TestCodex ./cmd/coven ./internal/fakeapi
+
+LATEST := $(TOOLS)/latest
+
+e2e-latest: ## the stories and the contract of the real Claude Code CLI with the version that npm calls latest, beside the pinned one
+	.ci/claude $(LATEST) latest
+	@echo "Claude Code $$(cat $(LATEST)/claude/version) is npm's latest; $(CLAUDE_CODE) is pinned"
+	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
+		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract)$$' ./cmd/coven ./internal/fakeclaude
 
 crash: ## coven is killed at points all over, and goes on: CRASH=all make crash kills it at every one
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven

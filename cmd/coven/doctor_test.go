@@ -22,11 +22,11 @@ func TestOlderThan(t *testing.T) {
 		{"git version 2.38", "2.38.0", true, true},
 		{"git version 2.37.9.windows.1", "2.38.0", true, true},
 		{"git version 10.0.0", "2.38.0", false, true},
-		{"2.1.197 (Claude Code)", "2.1.197", false, true},
-		{"2.1.99 (Claude Code)", "2.1.197", true, true},
-		{"3.0.0", "2.1.197", false, true},
-		{"unknown", "2.1.197", true, false},
-		{"", "2.1.197", true, false},
+		{"2.1.330 (Claude Code)", "2.1.330", false, true},
+		{"2.1.99 (Claude Code)", "2.1.330", true, true},
+		{"3.0.0", "2.1.330", false, true},
+		{"unknown", "2.1.330", true, false},
+		{"", "2.1.330", true, false},
 	} {
 		older, known := olderThan(c.said, c.least)
 		if older != c.older || known != c.known {

@@ -20,7 +20,7 @@ type agentCLI struct {
 // agentCLIs are those of the providers that are shipped.
 func agentCLIs() []agentCLI {
 	return []agentCLI{
-		{"claude", "@anthropic-ai/claude-code", "2.1.197"},
+		{"claude", "@anthropic-ai/claude-code", "2.1.330"},
 		{"codex", "@openai/codex", "0.169.0"},
 		{"qwen", "@qwen-code/qwen-code", "0.15.10"},
 	}

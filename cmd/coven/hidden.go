@@ -65,7 +65,7 @@ func shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
 // drivers are the providers that are built in.
 func drivers() map[string]provider.Provider {
 	return map[string]provider.Provider{
-		"claude": claude.Provider{},
+		"claude": claude.Provider{Getenv: os.Getenv},
 		"codex":  codex.Provider{Getenv: os.Getenv},
 		"qwen":   qwen.Provider{Getenv: os.Getenv},
 	}

@@ -159,8 +159,8 @@ func (h *house) start() (*engine, error) {
 }
 
 // providerVariables are the variables that the providers that are built in look at:
-// they say which server an agent CLI asks, never a credential.
-func providerVariables() []string { return []string{"OPENAI_BASE_URL"} }
+// they say which server an agent CLI asks, or how often, never a credential.
+func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
 
 // socketDir is where sockets are made: each in a private directory below it.
 func (a *app) socketDir() string {

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -40,14 +41,12 @@ conversations:
 		w.succeeded("second")
 		got := emitted[event.Usage](w, event.AgentUsage)
 		for i := range got {
-			got[i].Cost = 0 // the CLI's own business
+			if !strings.HasPrefix(got[i].Model, "claude-sonnet-") {
+				t.Errorf("used of model %q", got[i].Model)
+			}
+			got[i].Cost, got[i].Model = 0, "" // the CLI's own business
 		}
-		const model = "claude-sonnet-5"
-		want := []event.Usage{
-			{Input: 100, Output: 7, Turns: 1, Model: model},
-			{Input: 300, Output: 15, Turns: 2, Model: model},
-			{Input: 300, Output: 15, Turns: 2, Model: model},
-		}
+		want := []event.Usage{{Input: 100, Output: 7, Turns: 1}, {Input: 300, Output: 15, Turns: 2}, {Input: 300, Output: 15, Turns: 2}}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("used so far:\n%+v, want\n%+v", got, want)
 		}
@@ -141,8 +140,7 @@ conversations:
 		limits := told(w, true)
 		w.start()
 		report := w.end()
-		want := []provider.Limit{{After: 10 * time.Minute, Again: 10 * time.Minute, Reason: "rate_limit", Status: 429}}
-		if report.Kind != agent.Limit || !reflect.DeepEqual(*limits, want) || report.Limit != want[0] || w.asked() != 2 {
+		if report.Kind != agent.Limit || !limitedOnce(*limits, 10*time.Minute) || report.Limit != (*limits)[0] || w.asked() != 2 {
 			t.Errorf("%s: %s, limits %+v, after %d turns", report.Kind, report.Error, *limits, w.asked())
 		}
 		if report.Used.Turns != 1 || report.Used.Output != 5 {
@@ -153,9 +151,18 @@ conversations:
 		limits := told(w, false)
 		w.start()
 		w.succeeded("never")
-		want := []provider.Limit{{After: time.Second, Again: time.Second, Reason: "rate_limit", Status: 429}}
-		if !reflect.DeepEqual(*limits, want) {
+		if !limitedOnce(*limits, time.Second) {
 			t.Errorf("limits %+v", *limits)
 		}
 	})
+}
+
+// limitedOnce says whether there is one limit, for as long as the API asked, or for
+// what the CLI adds to that.
+func limitedOnce(limits []provider.Limit, asked time.Duration) bool {
+	if len(limits) != 1 {
+		return false
+	}
+	wait := limits[0].After
+	return wait >= asked && wait <= asked*3/2 && limits[0] == provider.Limit{After: wait, Again: wait, Reason: "rate_limit", Status: http.StatusTooManyRequests}
 }

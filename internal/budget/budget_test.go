@@ -79,7 +79,10 @@ func TestCost(t *testing.T) {
 	used := Tokens{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 200_000}
 	for model, want := range map[string]float64{
 		"claude-sonnet-4-5-20250929": 3 + 1.5 + 0.6 + 0.75,
-		"sonnet":                     3 + 1.5 + 0.6 + 0.75,
+		"claude-sonnet-5-5":          2 + 1 + 0.2 + 0.5,
+		"claude-opus-5-5":            4 + 2 + 0.4 + 1,
+		"claude-haiku-5-5":           0.1 + 0.05 + 0.02 + 0.025,
+		"sonnet":                     2 + 1 + 0.2 + 0.5,
 		"claude-opus-4-5":            5 + 2.5 + 1 + 1.25,
 		"claude-opus-4-1-20250805":   15 + 7.5 + 3 + 3.75,
 	} {

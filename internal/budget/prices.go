@@ -31,16 +31,19 @@ type Prices struct {
 
 // DefaultPrices are the list prices of the day that they name.
 func DefaultPrices() Prices {
-	return Prices{AsOf: "2025-12-01", Models: []Price{
+	return Prices{AsOf: "2026-11-22", Models: []Price{
+		{"claude-opus-5-5*", 4, 20, 0.20, 5},
+		{"claude-sonnet-5-5*", 2, 10, 0.10, 2.50},
+		{"claude-haiku-5-5*", 0.10, 0.50, 0.01, 0.125},
 		{"claude-opus-4-1*", 15, 75, 1.50, 18.75},
 		{"claude-opus-4-2*", 15, 75, 1.50, 18.75}, // claude-opus-4-20250514
 		{"claude-opus-*", 5, 25, 0.50, 6.25},
 		{"claude-sonnet-*", 3, 15, 0.30, 3.75},
 		{"claude-3-5-haiku-*", 0.80, 4, 0.08, 1},
 		{"claude-haiku-*", 1, 5, 0.10, 1.25},
-		{"opus", 5, 25, 0.50, 6.25},
-		{"sonnet", 3, 15, 0.30, 3.75},
-		{"haiku", 1, 5, 0.10, 1.25},
+		{"opus", 4, 20, 0.20, 5},
+		{"sonnet", 2, 10, 0.10, 2.50},
+		{"haiku", 0.10, 0.50, 0.01, 0.125},
 	}}
 }
 

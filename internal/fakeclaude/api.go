@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type api struct {
 	partial bool // print the pieces of answers
 	out     *output
 	limits  limits
+	begun   func() // called before the first piece of an answer is printed
 }
 
 // answer is one finished answer of the model.
@@ -55,11 +57,11 @@ func (e *apiError) Error() string { return e.text }
 func modelID(name string) string {
 	switch name {
 	case "", "sonnet":
-		return "claude-sonnet-5"
+		return "claude-sonnet-5-5"
 	case "opus":
-		return "claude-opus-4-8"
+		return "claude-opus-5-5"
 	case "haiku":
-		return "claude-haiku-4-5-20251001"
+		return "claude-haiku-5-5"
 	default:
 		return name
 	}
@@ -73,7 +75,7 @@ func (a *api) ask(ctx context.Context, messages []message, show func(object, mes
 	}
 	limit := maxRetries()
 	for attempt := 1; ; attempt++ {
-		got, err := a.once(ctx, messages, show)
+		got, err := a.understood(ctx, messages, show)
 		var failed *apiError
 		if err == nil || !errors.As(err, &failed) || !failed.retryable(attempt, limit) {
 			return got, err
@@ -85,9 +87,32 @@ func (a *api) ask(ctx context.Context, messages []message, show func(object, mes
 	}
 }
 
+// sameRequests is how often a request that the API does not understand is made as
+// it is, and then without what may be the reason.
+const sameRequests = 3
+
+// understood asks again, without a word, when the API does not understand the
+// request.
+func (a *api) understood(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
+	defer func(all []object) { a.tools = all }(a.tools)
+	for tried := 1; ; tried++ {
+		got, err := a.once(ctx, messages, show)
+		var failed *apiError
+		switch {
+		case !errors.As(err, &failed) || failed.status != http.StatusBadRequest || tried == 2*sameRequests:
+			return got, err
+		case tried == sameRequests:
+			a.tools = slices.DeleteFunc(slices.Clone(a.tools), func(tool object) bool { return tool["name"] == placeholder })
+		}
+	}
+}
+
 func maxRetries() int {
 	if limit, err := strconv.Atoi(os.Getenv("CLAUDE_CODE_MAX_RETRIES")); err == nil {
 		return limit
+	}
+	if watchdog() {
+		return 300
 	}
 	return 10
 }
@@ -104,7 +129,7 @@ func (e *apiError) retryable(attempt, limit int) bool {
 	case attempt > limit, e.retryAfter > longestWait:
 		return false
 	case e.status == http.StatusTooManyRequests:
-		return !subscriber()
+		return !subscriber() || e.reset == 0
 	case e.status == 0, e.status == http.StatusUnauthorized:
 		return true
 	default:
@@ -177,6 +202,7 @@ func (a *api) once(ctx context.Context, messages []message, show func(object, me
 	reader := &streamReader{show: show}
 	if a.partial {
 		reader.piece = func(event json.RawMessage) {
+			a.begun()
 			a.out.event("stream_event", object{"event": event, "parent_tool_use_id": nil})
 		}
 	}
@@ -197,9 +223,9 @@ func connectionError(ctx context.Context, reader *streamReader) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := "API Error: Unable to connect to API (ECONNRESET)"
+	text := "API Error: Connection dropped (ECONNRESET). Check the gateway set in ANTHROPIC_BASE_URL, then try again."
 	if reader.shown {
-		text = "API Error: Connection closed mid-response. The response above may be incomplete."
+		text = "API Error: Connection lost mid-response. The response above may be incomplete."
 	}
 	return &apiError{text: text, started: reader.shown, used: reader.answer.usage}
 }
@@ -211,13 +237,14 @@ func (a *api) refusal(response *http.Response) error {
 	if at, told := info["resetsAt"].(int64); told {
 		failed.reset = time.Until(time.Unix(at, 0))
 	}
-	if failed.status == http.StatusTooManyRequests && !watchdog() {
-		failed.text = "API Error: Request rejected (429) · " + failed.said
-		if subscriber() {
-			info["status"] = "rejected"
-			a.limits.learn(a.out, info)
-			failed.text = refusedSubscriber(info, failed.said)
-		}
+	if failed.status != http.StatusTooManyRequests {
+		return failed
+	}
+	failed.text = "API Error: Request rejected (429) · " + failed.said
+	if subscriber() {
+		info["status"] = "rejected"
+		a.limits.refused(a.out, info)
+		failed.text = refusedSubscriber(info, failed.said)
 	}
 	return failed
 }

@@ -26,6 +26,8 @@ func (f *files) bash(ctx context.Context, c call, input object) outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	f.commands.Add(1)
+	defer f.commands.Add(-1)
 	err = f.command(ctx, text(input, "command"), log).Run()
 	printed, readErr := os.ReadFile(log.Name())
 	if readErr != nil {

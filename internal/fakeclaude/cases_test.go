@@ -2,6 +2,7 @@ package fakeclaude_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 )
 
@@ -69,6 +70,8 @@ conversations:
   - tools: [{name: Edit, input: {file_path: "${CWD}/a.txt", old_string: o, new_string: o}}]
   - tools: [{name: NotebookEdit, input: {notebook_path: "${CWD}/n.ipynb", cell_id: c1, new_source: y=2}}]
   - tools: [{name: Nonsense, input: {x: 1}}]
+  - tools: [{name: DeferredToolPlaceholder, input: {}}]
+  - tools: [{name: DeferredToolPlaceholder, input: {name: Bash, input: {command: "touch ran"}}}]
   - tools: [{name: WebFetch, input: {url: "http://127.0.0.1:1/", prompt: x}}]
   - tools: [{name: mcp__coven__approve, input: {tool_name: x, input: {}}}]
   - text: bye
@@ -128,6 +131,10 @@ conversations:
 conversations:
 - turns: [{text: bye}]
 `},
+		{name: "server that serves late", late: true, drive: serveLate, scenario: `
+conversations:
+- turns: [{text: bye}]
+`},
 		{name: "server dies when asked", scenario: `
 conversations:
 - turns:
@@ -155,4 +162,18 @@ conversations:
 			return []string{fmt.Sprintf("servers: %d", w.servers())}
 		}},
 	}
+}
+
+// serveLate lets the permission server serve when the CLI has been waiting for it,
+// and tells how often the model was asked by then.
+func serveLate(w *world, p *process) []string {
+	p.send("hello")
+	eventually(w.t, func() bool {
+		_, err := os.Stat(w.log + ".begun")
+		return err == nil
+	})
+	early := len(w.turns())
+	check(w.t, os.WriteFile(w.log+".go", nil, 0o600))
+	p.results(1)
+	return []string{fmt.Sprintf("model asked before the server was there: %d times", early)}
 }

@@ -18,6 +18,7 @@ type contractCase struct {
 	scenario string // of the API, in YAML
 	files    map[string]string
 	dead     bool     // the permission server cannot be started
+	late     bool     // the permission server waits for the file that letServe makes
 	env      []string // beside the usual
 	flags    []string // beside the usual
 	// drive plays the user; without it one message is sent. It returns lines that
@@ -64,7 +65,7 @@ func (c contractCase) compare(t *testing.T, program cli) {
 func (c contractCase) play(t *testing.T, program cli) []string {
 	t.Helper()
 	w := newWorld(t, program, c.scenario)
-	w.deadServer = c.dead
+	w.deadServer, w.lateServer = c.dead, c.late
 	for name, content := range c.files {
 		w.write(name, content)
 	}

@@ -8,7 +8,9 @@
 // compared with the real one by the contract test of this package.
 //
 // A message that comes while it works is taken after the next tool results, or
-// after the result in a turn of its own, as one with others that wait.
+// after the result in a turn of its own, as one with others that wait. The real one
+// also tells where a message is in its queue; coven does not read that, and this one
+// does not print it.
 //
 // Rules. A tool call runs only after the permission tool allowed it, where the
 // real CLI would have asked; only a fault makes it otherwise. The conversation is
@@ -28,7 +30,7 @@ import (
 )
 
 // Version is the version of the real CLI that this one imitates.
-const Version = "2.1.197"
+const Version = "2.1.330"
 
 // Main runs one process of the CLI with the arguments that follow the program's
 // name, on the process's standard streams, and returns its exit code.

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // files runs the tools that touch files. It remembers which files the model has
 // seen: others may be created, not overwritten.
 type files struct {
 	cwd, home string
+	commands  atomic.Int32 // that run
 
 	mu   sync.Mutex
 	seen map[string]bool

@@ -47,6 +47,8 @@ type verdict struct {
 	Updated   object `json:"updatedInput"`
 }
 
+const badAnswer = "invalid answer of the permission tool"
+
 // decide returns the input to run, or what to tell the model instead.
 func (g *gate) decide(ctx context.Context, c call) (object, *outcome) {
 	asked := c.askedInput(g.cwd, g.home)
@@ -63,16 +65,21 @@ func (g *gate) decide(ctx context.Context, c call) (object, *outcome) {
 		return nil, errorCalling(c, err.Error())
 	}
 	var answer verdict
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || isError {
-		return nil, errorCalling(c, "invalid answer of the permission tool")
+	if isError {
+		return nil, errorCalling(c, badAnswer)
+	}
+	if json.Unmarshal([]byte(text), &answer) != nil {
+		return nil, denial(c, verdict{Message: badAnswer})
 	}
 	switch {
 	case answer.Behavior == "allow" && answer.Updated != nil:
 		return answer.Updated, nil
+	case answer.Behavior == "allow":
+		return asked, nil
 	case answer.Behavior == "deny" && answer.Message != "":
 		return nil, denial(c, answer)
 	default:
-		return nil, errorCalling(c, "invalid answer of the permission tool")
+		return nil, denial(c, verdict{Message: badAnswer})
 	}
 }
 

@@ -36,6 +36,9 @@ func (i *inbox) next() (prompt, bool) {
 	}
 	joined := prompt{uuid: last.uuid}
 	for n, one := range all {
+		if n > 0 {
+			joined.endLine()
+		}
 		joined.blocks = append(joined.blocks, one.blocks...)
 		if one.uuid != "" && n < len(all)-1 {
 			i.taken(one)

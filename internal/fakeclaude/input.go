@@ -41,6 +41,13 @@ func readInput(came func()) <-chan prompt {
 	return prompts
 }
 
+// endLine ends the last text with a newline.
+func (p prompt) endLine() {
+	if last := len(p.blocks) - 1; last >= 0 && p.blocks[last]["type"] == "text" {
+		p.blocks[last] = textBlock(text(p.blocks[last], "text") + "\n")
+	}
+}
+
 // parsePrompt returns false for what holds no message, such as an empty line.
 func parsePrompt(line string) (prompt, bool) {
 	if line == "" || line == "\n" {

@@ -52,7 +52,16 @@ conversations:
 `},
 		{name: "stream cut in a block", env: once, drive: firstLineWhileHeld, scenario: `
 conversations:
-- turns: [{chunks: [{text: whole}, {text: half, hold: model}], cut: true}]
+- turns: [{chunks: [{text: whole}, {text: half, hold: model}], cut: true}, {text: rest}]
+`},
+		{name: "streams cut again and again", env: once, drive: cutEachStream, scenario: `
+conversations:
+- turns:
+  - {chunks: [{text: whole}, {text: half, hold: cut1}], cut: true}
+  - {chunks: [{text: whole}, {text: half, hold: cut2}], cut: true}
+  - {chunks: [{text: whole}, {text: half, hold: cut3}], cut: true}
+  - {chunks: [{text: whole}, {text: half, hold: cut4}], cut: true}
+  - {text: rest}
 `},
 		{name: "max turns", flags: []string{"--max-turns", "2"}, scenario: `
 conversations:
@@ -99,6 +108,19 @@ func firstLineWhileHeld(w *world, p *process) []string {
 		return len(p.lines) == 3 // init, the message taken, and the first text
 	})
 	w.api.Release("model")
+	return nil
+}
+
+// cutEachStream lets each answer be cut off when its first text was shown. The last
+// costs a token more when the piece that was cut off has come.
+func cutEachStream(w *world, p *process) []string {
+	p.unpaid = true
+	p.send("hello")
+	for i := range 4 {
+		p.printed(`"text":"whole"`, i+1)
+		w.api.Release(fmt.Sprintf("cut%d", i+1))
+	}
+	p.results(1)
 	return nil
 }
 
@@ -190,21 +212,29 @@ func (w *world) again(flags ...string) []string {
 	second.send("go on")
 	lines := append([]string{"again " + flags[0]}, second.wait().describe()...)
 	var last string
-	for _, request := range w.api.Requests() {
-		if request.Kind != fakeapi.KindTurn {
-			continue
-		}
+	for _, request := range w.turns() {
 		last = ""
 		for _, message := range request.Messages {
-			last += " " + message.Role
-			for _, block := range message.Content {
-				if block.Type != "text" || !strings.HasPrefix(block.Text, "<system-reminder>") {
-					last += " [" + block.Type + " " + block.Text + "]"
-				}
-			}
+			last += heard(message)
 		}
 	}
 	return append(lines, "last request:"+last)
+}
+
+// heard is a message as the model has it, without what the CLI says of itself
+// and of the place it works in.
+func heard(message fakeapi.Message) string {
+	said := ""
+	for _, block := range message.Content {
+		own := strings.HasPrefix(block.Text, "<system-reminder>") || strings.HasPrefix(block.Text, "# Environment")
+		if block.Type != "text" || !own {
+			said += " [" + block.Type + " " + block.Text + "]"
+		}
+	}
+	if said == "" {
+		return ""
+	}
+	return " " + message.Role + said
 }
 
 func resumeUnknown(w *world, _ *process) []string {

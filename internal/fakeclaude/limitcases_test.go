@@ -46,6 +46,10 @@ conversations:
 conversations:
 - turns: [{fail: [{status: 529, times: 3}], text: bye}]
 `},
+		{name: "retries used up with watchdog", env: append(watchdog, "CLAUDE_CODE_MAX_RETRIES=1"), scenario: `
+conversations:
+- turns: [{fail: [{status: 500, times: 9}], text: bye}]
+`},
 		{name: "pieces of answers", flags: partial, scenario: `
 conversations:
 - turns:

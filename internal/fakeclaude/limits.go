@@ -42,6 +42,16 @@ func (l *limits) learn(out *output, info object) {
 	out.event("rate_limit_event", object{"rate_limit_info": maps.Clone(info)})
 }
 
+// refused is learn after a refusal: one that says nothing of the account is
+// remembered and not told of.
+func (l *limits) refused(out *output, info object) {
+	if info["resetsAt"] == nil {
+		l.told = info
+		return
+	}
+	l.learn(out, info)
+}
+
 // limitsIn reads the headers about a subscriber's account.
 func limitsIn(header http.Header) object {
 	get := func(name string) string { return header.Get("Anthropic-Ratelimit-Unified-" + name) }
@@ -60,7 +70,7 @@ func limitsIn(header http.Header) object {
 
 // refusedSubscriber is what the real one says in the model's place.
 func refusedSubscriber(info object, said string) string {
-	names := map[any]string{"five_hour": "session limit", "seven_day": "weekly limit", "seven_day_opus": "Opus limit"}
+	names := map[any]string{"five_hour": "5-hour limit", "seven_day": "weekly limit", "seven_day_opus": "Opus limit"}
 	name, known := names[info["rateLimitType"]]
 	at, told := info["resetsAt"].(int64)
 	if !known || !told {

@@ -49,7 +49,7 @@ conversations:
 `},
 		{name: "message after a result that failed", drive: sayAfterResult, scenario: `
 conversations:
-- turns: [{text: first, fail: [{status: 400}]}, {text: second}]
+- turns: [{text: first, fail: [{status: 400, times: 6}]}, {text: second}]
 `},
 		{name: "input closed while a message waits", scenario: answeringScenario, drive: sayAndClose},
 	}
@@ -158,10 +158,8 @@ func (p *process) printed(text string, count int) {
 func (w *world) lastHeard(count int) []string {
 	w.t.Helper()
 	var last []fakeapi.Message
-	for _, request := range w.api.Requests() {
-		if request.Kind == fakeapi.KindTurn {
-			last = request.Messages
-		}
+	for _, request := range w.turns() {
+		last = request.Messages
 	}
 	var lines []string
 	for i := range count {

@@ -62,7 +62,7 @@ type world struct {
 	cli                      cli
 	home, cwd, log, temp, id string
 	api                      *fakeapi.Server
-	deadServer               bool
+	deadServer, lateServer   bool
 }
 
 func newWorld(t *testing.T, cli cli, scenario string) *world {
@@ -118,6 +118,9 @@ func (w *world) flags() []string {
 	if w.deadServer {
 		server = map[string]any{"command": "false"}
 	}
+	if w.lateServer {
+		server = map[string]any{"command": "sh", "args": []string{"-c", lateServer, self, permissionRole, w.log}}
+	}
 	tools := []string{"Bash", "Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"}
 	return []string{
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
@@ -127,6 +130,9 @@ func (w *world) flags() []string {
 	}
 }
 
+// lateServer says that it was started, and serves when it is told to.
+const lateServer = `touch "$2.begun"; until test -e "$2.go"; do sleep 0.01; done; exec "$0" "$1" "$2"`
+
 // process is one run of the CLI: a pipe in, a raw terminal out.
 type process struct {
 	*world
@@ -134,6 +140,7 @@ type process struct {
 	stdin   io.WriteCloser
 	stderr  bytes.Buffer
 	exit    string
+	unpaid  bool // what it cost is not compared
 
 	mu     sync.Mutex
 	lines  []string // without the newline and what comes before the object
@@ -260,7 +267,7 @@ func (p *process) results(count int) {
 		p.mu.Lock()
 		seen := 0
 		for _, line := range p.lines {
-			if strings.HasPrefix(line, `{"type":"result"`) {
+			if isResult(line) {
 				seen++
 			}
 		}
@@ -274,6 +281,13 @@ func (p *process) results(count int) {
 			p.t.Fatalf("no %d results; stderr: %s", count, p.stderr.String())
 		}
 	}
+}
+
+// isResult says whether the line is a result event: the type of one need not be
+// its first key.
+func isResult(line string) bool {
+	var e event
+	return json.Unmarshal([]byte(line), &e) == nil && e.Type == "result"
 }
 
 // asked reads the log of the permission servers.

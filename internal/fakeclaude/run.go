@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 )
 
@@ -24,7 +25,8 @@ type run struct {
 	inbox   *inbox
 
 	stop atomic.Pointer[context.CancelFunc] // ends the work on a message; nil between messages
-	told atomic.Bool                        // by INT to end
+	told atomic.Bool                        // by a signal to end
+	term atomic.Bool                        // and that was TERM
 	cost float64                            // of the whole process, in US dollars
 }
 
@@ -128,8 +130,17 @@ func (r *run) offered() []object {
 	for _, name := range r.tools.names() {
 		tools = append(tools, object{"name": name, "description": name, "input_schema": object{"type": "object"}})
 	}
+	if len(tools) > 0 {
+		tools = slices.Insert(tools, len(tools)-1, object{
+			"name": placeholder, "description": "never call this tool", "input_schema": object{"type": "object"}, "defer_loading": true,
+		})
+	}
 	return tools
 }
+
+// placeholder is a tool that the real CLI offers beside those it has, and refuses
+// when it is called.
+const placeholder = "DeferredToolPlaceholder"
 
 // answer works on one message to its end.
 func (r *run) answer(message prompt) (int, error) {

@@ -6,9 +6,13 @@ import (
 	"syscall"
 )
 
-// watchSignals does what the real CLI does. TERM ends the process at once, and a
-// command that runs lives on. INT ends the work on the present message, and the
-// command with it, and then the process; between messages the process.
+// exitTerm is the exit code after TERM.
+const exitTerm = 128 + int(syscall.SIGTERM)
+
+// watchSignals does what the real CLI does. TERM ends the process at once, but
+// for a command that runs: that is killed first, and its end is told. INT ends
+// the work on the present message, and the command with it, and then the process;
+// between messages the process.
 func (r *run) watchSignals() {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -17,8 +21,12 @@ func (r *run) watchSignals() {
 			r.out.resetTerminal()
 			stop := r.stop.Load()
 			switch {
+			case received == syscall.SIGTERM && stop != nil && r.tools.files.commands.Load() > 0:
+				r.term.Store(true)
+				r.told.Store(true)
+				(*stop)()
 			case received == syscall.SIGTERM:
-				os.Exit(128 + int(syscall.SIGTERM))
+				os.Exit(exitTerm)
 			case stop == nil:
 				os.Exit(0)
 			default:

@@ -26,12 +26,12 @@ func (t *tally) cost() float64 { return price(t.model, t.used) }
 
 // price is in US dollars, at the real CLI's rates per million tokens.
 func price(model string, used usage) float64 {
-	in, out := 3.0, 15.0
+	in, out := 2.0, 10.0
 	switch {
 	case strings.Contains(model, "haiku"):
-		in, out = 1, 5
+		in, out = 0.1, 0.5
 	case !strings.Contains(model, "sonnet"):
-		in, out = 5, 25
+		in, out = 4, 20
 	}
 	return (float64(used.Input)*in + float64(used.Output)*out) / 1e6
 }

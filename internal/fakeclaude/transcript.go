@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // message is one message of the conversation, in the API's form.
@@ -63,8 +64,8 @@ func newTranscript(path, id string) (*transcript, error) {
 }
 
 // resumeTranscript goes on with a conversation, which may have been cut off
-// anywhere: a tool call without a result is forgotten, a question without an
-// answer is closed with the same messages that the real CLI adds.
+// anywhere: a tool call without a result gets one that says so, a question
+// without an answer is closed with the same message that the real CLI adds.
 func resumeTranscript(path, id string) (*transcript, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,38 +90,32 @@ func resumeTranscript(path, id string) (*transcript, error) {
 }
 
 func (t *transcript) repair() error {
-	t.messages = withoutUnanswered(t.messages)
-	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role == "assistant" {
-		return nil
-	}
-	last := t.messages[len(t.messages)-1].Content
-	if last[len(last)-1]["type"] == "tool_result" {
-		if err := t.add("user", textBlock("Continue from where you left off.")); err != nil {
+	for _, id := range unanswered(t.messages) {
+		cutOff := object{"type": "tool_result", "tool_use_id": id, "is_error": true, "content": "[Tool use interrupted]"}
+		if err := t.add("user", cutOff); err != nil {
 			return err
 		}
+	}
+	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role == "assistant" {
+		return nil
 	}
 	return t.add("assistant", textBlock("No response requested."))
 }
 
-// withoutUnanswered drops every tool call that has no result.
-func withoutUnanswered(messages []message) []message {
-	answered := map[any]bool{}
+// unanswered are the ids of the tool calls that have no result.
+func unanswered(messages []message) []any {
+	var open []any
 	for _, m := range messages {
 		for _, block := range m.Content {
-			if block["type"] == "tool_result" {
-				answered[block["tool_use_id"]] = true
+			switch block["type"] {
+			case "tool_use":
+				open = append(open, block["id"])
+			case "tool_result":
+				open = slices.DeleteFunc(open, func(id any) bool { return id == block["tool_use_id"] })
 			}
 		}
 	}
-	kept := &transcript{}
-	for _, m := range messages {
-		for _, block := range m.Content {
-			if block["type"] != "tool_use" || answered[block["id"]] {
-				kept.join(message{m.Role, []object{block}})
-			}
-		}
-	}
-	return kept.messages
+	return open
 }
 
 // add appends a block to the conversation and to the file.

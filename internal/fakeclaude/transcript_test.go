@@ -71,6 +71,7 @@ type contentBlock struct {
 const messageID = "33333333-3333-4333-8333-33333333333"
 
 var (
+	costText     = regexp.MustCompile(`cost=\S+`)
 	apiErrorText = regexp.MustCompile(`(API Error: \d+) .*`)
 	loopback     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	resetTime    = regexp.MustCompile(`· resets .*"`)
@@ -89,6 +90,11 @@ func (p *process) describe() []string {
 		lines = append(lines, e.lines(calls)...)
 	}
 	sortResults(lines)
+	for i := range lines {
+		if p.unpaid {
+			lines[i] = costText.ReplaceAllString(lines[i], "cost=not-compared")
+		}
+	}
 	lines = append(lines, "exit "+p.exit)
 	if strings.Contains(p.tail, "{") {
 		lines = append(lines, "tail "+p.tail)
@@ -116,7 +122,7 @@ func (e event) lines(calls map[string]string) []string {
 	case "system api_retry":
 		line := fmt.Sprintf("retry %d of %d: %s %s", e.Attempt, e.MaxRetries, number(e.ErrorStatus), e.Error)
 		if e.RetryDelay >= longDelay {
-			line += fmt.Sprintf(" in %.0f minutes", e.RetryDelay/60_000)
+			line += fmt.Sprintf(" in about %.0f0 minutes", e.RetryDelay/600_000) // up to a fifth is added, or more
 		}
 		return []string{line}
 	case "rate_limit_event ":
@@ -125,6 +131,9 @@ func (e event) lines(calls map[string]string) []string {
 		return e.pieceLines()
 	case "assistant ", "user ":
 		return blockLines(e.Message.Content, calls)
+	}
+	if e.Type == "command_lifecycle" { // where a message is in the CLI's queue: coven does not read it, the fake does not tell
+		return nil
 	}
 	if e.Type != "result" {
 		return []string{"other " + e.Type + " " + e.Subtype}
@@ -232,16 +241,19 @@ func (w *world) aftermath() []string {
 		}
 	}
 	slices.Sort(lines)
-	for _, request := range w.api.Requests() {
-		if request.Kind == fakeapi.KindTurn {
-			status := ""
-			if request.Status >= 400 { // below, it depends on when the server sees that a killed client is gone
-				status = fmt.Sprintf(" %d", request.Status)
-			}
-			lines = append(lines, fmt.Sprintf("request for turn %d:%s tools=%v", request.Turn, status, request.Tools))
+	for _, request := range w.turns() {
+		status := ""
+		if request.Status >= 400 { // below, it depends on when the server sees that a killed client is gone
+			status = fmt.Sprintf(" %d", request.Status)
 		}
+		lines = append(lines, fmt.Sprintf("request for turn %d:%s tools=%v", request.Turn, status, request.Tools))
 	}
 	return w.anonymous(append(lines, w.files()...))
+}
+
+// turns are the requests to the model.
+func (w *world) turns() []fakeapi.Request {
+	return slices.DeleteFunc(w.api.Requests(), func(r fakeapi.Request) bool { return r.Kind != fakeapi.KindTurn })
 }
 
 func (w *world) files() []string {

@@ -14,22 +14,22 @@ type turn struct {
 	opening *prompt // the message, until it was told of
 	tally   tally
 	abort   bool // a denial ended it
+	cuts    int  // answers that were cut off and asked for again
 }
 
 // main returns the exit code, if this is the last message. An error ends the
 // process without a result.
 func (t *turn) main(ctx context.Context) (int, error) {
 	t.tally.started = time.Now()
+	t.api.begun = t.open
 	for {
 		got, err := t.api.ask(ctx, t.talk.messages, t.show)
-		var failed *apiError
-		switch {
-		case ctx.Err() != nil:
-			return t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
-		case errors.As(err, &failed):
-			return t.apiFailed(failed)
-		case err != nil:
-			return 0, err
+		if err != nil || ctx.Err() != nil {
+			again, code, err := t.unanswered(ctx, err)
+			if again {
+				continue
+			}
+			return code, err
 		}
 		t.tally.add(got)
 		if len(got.calls) == 0 {
@@ -38,6 +38,8 @@ func (t *turn) main(ctx context.Context) (int, error) {
 		}
 		err = t.tools.run(ctx, got.calls, t.tell)
 		switch {
+		case t.term.Load():
+			return exitTerm, nil
 		case ctx.Err() != nil || t.abort:
 			return t.interrupted("[Request interrupted by user for tool use]", "aborted_tools", 1)
 		case err != nil:
@@ -49,6 +51,22 @@ func (t *turn) main(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// unanswered says whether the model is asked again after an answer that did not
+// come, or ends the work on the message.
+func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int, _ error) {
+	var failed *apiError
+	switch {
+	case ctx.Err() != nil:
+		code, err = t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
+	case errors.As(err, &failed) && failed.started && t.cuts < mostCuts:
+		err = t.askForTheRest(failed)
+		again = err == nil
+	case errors.As(err, &failed):
+		code, err = t.apiFailed(failed)
+	}
+	return again, code, err
 }
 
 // show keeps and prints one block of an answer.
@@ -129,6 +147,19 @@ func (t *turn) turnsUsedUp() (int, error) {
 	return 1, nil
 }
 
+// mostCuts is how many answers in the work on one message may be cut off.
+const mostCuts = 3
+
+// askForTheRest goes on after an answer that was cut off when a part of it was
+// shown. What that read is counted once and paid for twice, as the real one does.
+func (t *turn) askForTheRest(cut *apiError) error {
+	t.cuts++
+	t.tally.used.Input += cut.used.Input
+	t.cost += price(t.api.model, usage{Input: cut.used.Input})
+	return t.user(textBlock("Your response above was cut off mid-stream. Resume directly from where it stops — no apology, no recap. " +
+		"If none of it survived, answer the request from the start."))
+}
+
 // apiFailed says so in the model's place. The subtype is "success" all the same.
 func (t *turn) apiFailed(failed *apiError) (int, error) {
 	said := textBlock(failed.text)
@@ -136,7 +167,8 @@ func (t *turn) apiFailed(failed *apiError) (int, error) {
 		return 0, err
 	}
 	t.tally.stopReason = "stop_sequence"
-	if failed.started { // what was cut off is paid for, but not counted
+	if failed.started {
+		t.tally.used.Input += failed.used.Input
 		t.cost += price(t.api.model, failed.used)
 	}
 	t.open()
@@ -147,7 +179,7 @@ func (t *turn) apiFailed(failed *apiError) (int, error) {
 		},
 		"parent_tool_use_id": nil, "error": failed.kind(),
 	})
-	fields := object{"is_error": true, "result": failed.text, "api_error_status": nil, "terminal_reason": "completed"}
+	fields := object{"is_error": true, "result": failed.text, "api_error_status": nil, "terminal_reason": "api_error"}
 	if failed.status != 0 {
 		fields["api_error_status"] = failed.status
 	}

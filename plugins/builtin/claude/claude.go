@@ -5,7 +5,8 @@
 // one who is asked is a tool of coven's MCP server. Settings, hooks, servers
 // and memory files of the user and of the repository are kept out; what of
 // them applies, coven passes itself. The permission mode is never anything but
-// default.
+// default. What this relies on was seen in the version that .ci/pins names:
+// docs/guides/providers.md.
 package claude
 
 import (
@@ -37,10 +38,13 @@ var toolNames = map[string][]string{
 }
 
 // Provider drives the Claude Code CLI.
-type Provider struct{}
+type Provider struct {
+	// Getenv reads the user's environment, such as os.Getenv; nil finds nothing there.
+	Getenv func(name string) string
+}
 
 // Command implements provider.Provider.
-func (Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
+func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if err := req.CheckConversation(); err != nil {
 		return provider.Command{}, fmt.Errorf("claude: %w", err)
 	}
@@ -71,7 +75,7 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir, watchdog},
+		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir, watchdog}, p.retries()...),
 		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"},
 		Input:   input,
 		Files:   []provider.File{{Name: serversFile, Content: servers}, {Name: systemFile, Content: []byte(req.System)}},
@@ -85,6 +89,18 @@ func (Provider) Command(_ context.Context, req provider.Request) (provider.Comma
 // without it, it gives up on a long wait and does not say how long it would have
 // been. With it, it retries for as long as it takes: coven stops it.
 const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
+
+// maxRetries is how often the CLI tries again after an error that is no limit. With
+// its watchdog, 2.1.330 does so 300 times unless it is told, which takes hours.
+const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
+
+// retries sets what the CLI does without its watchdog, unless the user has said.
+func (p Provider) retries() []string {
+	if p.Getenv != nil && p.Getenv(maxRetries) != "" {
+		return nil
+	}
+	return []string{maxRetries + "=10"}
+}
 
 // Message implements provider.Provider. The CLI answers a message whose id it
 // knows from before with Heard alone, and with no result.

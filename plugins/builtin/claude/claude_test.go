@@ -57,6 +57,26 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// The CLI gives up on a server that fails when it would without its watchdog, or
+// when the user said.
+func TestRetries(t *testing.T) {
+	for user, want := range map[string]bool{"": true, "4": false} {
+		driver := claude.Provider{Getenv: func(name string) string {
+			if name != "CLAUDE_CODE_MAX_RETRIES" {
+				t.Errorf("%s is asked for", name)
+			}
+			return user
+		}}
+		cmd, err := driver.Command(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(cmd.Env, "CLAUDE_CODE_MAX_RETRIES=10"); got != want {
+			t.Errorf("the user said %q: %q", user, cmd.Env)
+		}
+	}
+}
+
 // What could be a flag is no conversation.
 func TestConversation(t *testing.T) {
 	for _, id := range []string{"", "--dangerously-skip-permissions", "-c", "c-1", conversation + "\n", "-" + conversation} {
