@@ -12,9 +12,7 @@ import (
 func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()
-	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
-		r.bypass = r.undecided() // a call after the last result
-	}
+	r.decided(exit, owed)
 	switch {
 	case r.bypass != nil:
 		r.fail(Ungated, "%v", r.bypass)
@@ -40,6 +38,13 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(kind, "%s", why)
 	case exit.Code != 0 || exit.Signal != 0:
 		r.fail(ProcessExit, "the agent ended with %s after its result", exitText(exit))
+	}
+}
+
+// decided looks for a call after the last result that never reached the gate.
+func (r *run) decided(exit process.Exit, owed bool) {
+	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
+		r.bypass = r.undecided()
 	}
 }
 
