@@ -79,6 +79,9 @@ func (w *Worktree) keepGitlink(ctx context.Context, c Candidate, change git.Chan
 }
 
 func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, error) {
+	if change.Path == worktreesDir || strings.HasPrefix(change.Path, worktreesDir+"/") {
+		return false, nil // agents make repositories there
+	}
 	if dir, ok := w.repo.ownSubmodule(change.Path); ok {
 		g := git.Repo{Dir: dir, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
 		err := g.Run(ctx, "cat-file", "-e", change.Oid+"^{commit}")

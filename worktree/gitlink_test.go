@@ -114,6 +114,22 @@ func TestGitlinkIntoTheWorktree(t *testing.T) {
 	}
 }
 
+// No submodule lands where the worktrees are, whatever the agent's repository says of
+// its remote: git in the main checkout would look into the next task's.
+func TestGitlinkAmongTheWorktrees(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	const path = ".coven/worktrees/T/evil"
+	oid := strings.Repeat("12", 20)
+	gitIn(t, w.Path, "init", "-q", path)
+	write(t, filepath.Join(w.Path, path, ".git", "refs", "remotes", "origin", "main"), oid+"\n")
+	gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+oid+","+path)
+	gitIn(t, w.Path, "commit", "-qm", "name a submodule")
+	write(t, filepath.Join(w.Path, path, ".git", "HEAD"), oid+"\n")
+	_, err := w.Integrate(t.Context(), r.target(t))
+	equal(t, "path", wantError[*GitlinkError](t, err).Path, path)
+}
+
 func TestIntegrateUnrelated(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")

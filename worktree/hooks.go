@@ -69,7 +69,9 @@ type messageHook struct {
 	args []string
 }
 
-func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index) (*hookSet, error) {
+// hooks returns the repository's hooks. Where core.hooksPath is relative they are in
+// the first of the checkouts that has it.
+func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index, checkouts ...string) (*hookSet, error) {
 	set := &hookSet{w: w, runner: runner, ix: ix}
 	if runner == nil {
 		return set, nil
@@ -84,9 +86,14 @@ func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index) (*ho
 			set.dir = s.Value
 		}
 	}
-	if !filepath.IsAbs(set.dir) {
-		set.dir = filepath.Join(w.Path, set.dir)
+	if filepath.IsAbs(set.dir) {
+		return set, nil
 	}
+	if i := slices.IndexFunc(checkouts, func(top string) bool { return isThere(filepath.Join(top, set.dir)) }); i >= 0 {
+		set.dir = filepath.Join(checkouts[i], set.dir)
+		return set, nil
+	}
+	set.dir = filepath.Join(w.Path, set.dir)
 	return set, nil
 }
 

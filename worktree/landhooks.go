@@ -34,9 +34,10 @@ func (e *SignError) Error() string { return "the commit to land could not be sig
 func (e *SignError) Unwrap() error { return e.Err }
 
 // hooks returns the repository's hooks for this landing, with an index that
-// holds what lands.
+// holds what lands. Those of the main checkout come before those of W, which the agent
+// may have changed.
 func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
-	set, err := l.w.hooks(ctx, l.req.Hooks, nil)
+	set, err := l.w.hooks(ctx, l.req.Hooks, nil, l.w.repo.Root)
 	if err != nil || !set.has(commitMsg) && !set.has(refTransaction) {
 		return set, func() {}, err
 	}

@@ -57,6 +57,23 @@ func TestLandHookRefuses(t *testing.T) {
 	}
 }
 
+// Where the hooks are in the checkout, those of the main one guard the landing: the
+// agent has changed its own, or git ignores them and it has none.
+func TestLandHookOfTheMainCheckout(t *testing.T) {
+	for _, name := range []string{commitMsg, refTransaction} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w, c := ready(t, r, "T")
+			gitIn(t, r.Root, "config", "core.hooksPath", ".hooks")
+			write(t, filepath.Join(r.GitDir, "info", "exclude"), ".hooks\n")
+			hook(t, filepath.Join(r.Root, ".hooks", name), "exit 1")
+			hook(t, filepath.Join(w.Path, ".hooks", name), "exit 0")
+			_, err := landWithHooks(t, w, c, Squash)
+			equal(t, "hook", wantError[*HookError](t, err).Name, name)
+		})
+	}
+}
+
 // reference-transaction sees the target's move, once prepared and once committed,
 // and nothing of coven's own refs.
 func TestLandReferenceTransaction(t *testing.T) {
