@@ -51,7 +51,7 @@ func TestLedger(t *testing.T) {
 		{112, event.AgentUsage, "l[1]/b#1", event.Usage{Output: 1_000_000, Model: "other", Turns: 1, Cost: 0.5}},
 		{113, event.SessionWaiting, "", event.Waiting{Reason: "budget"}},
 	})
-	l := New(budget.DefaultPrices())
+	l := New(budget.Prices{Models: []budget.Price{{Model: "sonnet", Input: 3, Output: 15}}})
 	l.Read(events[:4])
 	l.Read(events)
 	l.Read(events) // what is read is read
