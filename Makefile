@@ -31,7 +31,8 @@ modules: ## the Go modules of coven, its tests and its examples: the tests fetch
 
 test: modules ## the tests; the long ones are in make stories
 	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
-	$(GO) test -timeout 20m -parallel 4 $(TESTFLAGS) ./...
+	@# The longest packages go first, so that the others run beside them.
+	$(GO) test -timeout 20m -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
 
 stories: modules ## what make test leaves out: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
