@@ -8,6 +8,8 @@ PINS := .ci/pins
 include $(PINS)
 
 export PATH := $(TOOLS)/bin:$(PATH)
+# The race detector sleeps a second at each exit of a process, and the tests start many.
+export GORACE ?= atexit_sleep_ms=0
 
 # Where the tests find the agent CLIs that .ci/claude and .ci/qwen bring.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
