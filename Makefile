@@ -39,7 +39,8 @@ test: modules ## the tests; the long ones are in make stories
 stories: modules ## what make test leaves out: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven ./internal/fakeclaude
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
+	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/agent ./internal/fakeapi ./internal/fakeclaude
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)

@@ -87,7 +87,7 @@ func realCLI(t *testing.T) string {
 		if os.Getenv("COVEN_REQUIRE_REAL_CLAUDE") != "" {
 			t.Fatalf("the real Claude Code CLI is required: %v", err)
 		}
-		t.Skip("the real Claude Code CLI is not here: run make test")
+		t.Skip("the real Claude Code CLI is not here: make stories brings it")
 	}
 	cli, err := filepath.Abs(cli)
 	check(t, err)

@@ -101,7 +101,7 @@ func realCLI(t *testing.T, program string) string {
 		if os.Getenv("COVEN_REQUIRE_"+name) != "" {
 			t.Fatalf("the real %s is required: %v", program, err)
 		}
-		t.Skipf("the real %s is not here: make test brings qwen, make e2e-codex codex", program)
+		t.Skipf("the real %s is not here: make stories brings qwen, make e2e-codex codex", program)
 	}
 	cli, err := filepath.Abs(cli)
 	check(t, err)
