@@ -70,7 +70,7 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			must(t, writeJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
 			c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-			equal(t, "it goes on with the merge", c.BranchTip == merge, kept)
+			equal(t, "it resumes with the merge", c.BranchTip == merge, kept)
 			value[Landed](t)(land(t, w, c, Squash))
 		})
 	}

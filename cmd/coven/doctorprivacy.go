@@ -29,7 +29,7 @@ func (v *visit) privacy(ctx context.Context) []finding {
 	return found
 }
 
-// ignoring says whether git leaves sessions out.
+// ignoring reports whether git leaves sessions out.
 func (v *visit) ignoring(ctx context.Context) []finding {
 	root := v.house.repo.Root
 	state, err := worktree.CovenIgnore(root)

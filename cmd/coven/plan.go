@@ -55,7 +55,7 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 	return plan, nil
 }
 
-// mayUse says whether a grimoire's secrets are there, and may be taken from where they
+// mayUse reports whether a grimoire's secrets are there, and may be taken from where they
 // are.
 func (d *desk) mayUse(g *grimoires.Grimoire) error {
 	if err := d.engine.has(g.Secrets()); err != nil {

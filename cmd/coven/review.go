@@ -125,7 +125,7 @@ func (d *desk) introduce(ctx context.Context, v session.View) error {
 }
 
 // approveNow records a person's approval of a patch that v waits with, and of v's
-// open error findings, and goes on with the session. Another patch than that is asked
+// open error findings, and resumes the session. Another patch than that is asked
 // about again.
 func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
 	needs, err := needsOfSession(v.Dir)

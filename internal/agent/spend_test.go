@@ -157,7 +157,7 @@ conversations:
 	})
 }
 
-// limitedOnce says whether there is one limit, for as long as the API asked, or for
+// limitedOnce reports whether there is one limit, for as long as the API asked, or for
 // what the CLI adds to that.
 func limitedOnce(limits []provider.Limit, asked time.Duration) bool {
 	if len(limits) != 1 {

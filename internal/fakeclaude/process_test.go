@@ -283,7 +283,7 @@ func (p *process) results(count int) {
 	}
 }
 
-// isResult says whether the line is a result event: the type of one need not be
+// isResult reports whether the line is a result event: the type of one need not be
 // its first key.
 func isResult(line string) bool {
 	var e event

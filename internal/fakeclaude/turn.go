@@ -53,7 +53,7 @@ func (t *turn) main(ctx context.Context) (int, error) {
 	}
 }
 
-// unanswered says whether the model is asked again after an answer that did not
+// unanswered reports whether the model is asked again after an answer that did not
 // come, or ends the work on the message.
 func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int, _ error) {
 	var failed *apiError

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ancestryTries is how often a walk up a moving tree begins anew.
+// ancestryTries is how often a walk up a moving tree starts again.
 const ancestryTries = 5
 
 // holds reports whether a process is in the namespace or descends from the shim.
