@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +49,10 @@ func (w *Worktree) gitlinksExist(ctx context.Context, c Candidate) error {
 		}
 		if !known {
 			next, err := w.keepGitlink(ctx, c, change)
-			return cmp.Or(err, error(&GitlinkError{Path: change.Path, Commit: change.Oid, Next: next}))
+			if err != nil {
+				return err
+			}
+			return &GitlinkError{Path: change.Path, Commit: change.Oid, Next: next}
 		}
 	}
 	return nil

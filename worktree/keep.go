@@ -23,7 +23,11 @@ func keepRef(taskID, purpose string) string { return keepPrefix + SafeName(taskI
 
 // keep makes a ref hold what a record is about to name.
 func (w *Worktree) keep(ctx context.Context, purpose, oid string) error {
-	return w.repo.transact(ctx, w.repo.git(), "coven: keep", git.Set(keepRef(w.TaskID, purpose), oid))
+	return w.repo.keep(ctx, w.TaskID, purpose, oid)
+}
+
+func (r *Repo) keep(ctx context.Context, taskID, purpose, oid string) error {
+	return r.transact(ctx, r.git(), "coven: keep", git.Set(keepRef(taskID, purpose), oid))
 }
 
 // unkeep are the edits that drop all such refs of a task.
@@ -63,5 +67,5 @@ func (r *Repo) LandingKept(ctx context.Context, taskID, commit string) (bool, er
 
 // KeepLanding makes a ref keep such a commit.
 func (r *Repo) KeepLanding(ctx context.Context, taskID, commit string) error {
-	return r.transact(ctx, r.git(), "coven: keep", git.Set(keepRef(taskID, keepLanding), commit))
+	return r.keep(ctx, taskID, keepLanding, commit)
 }

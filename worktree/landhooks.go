@@ -44,7 +44,12 @@ func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
 	if set.ix, err = l.w.openIndex(l.w.git(), "none"); err != nil {
 		return nil, nil, err
 	}
-	return set, func() { set.drop(); set.ix.drop() }, set.ix.git.Run(ctx, "read-tree", l.req.Candidate.Tree)
+	drop := func() { set.drop(); set.ix.drop() }
+	if err := set.ix.git.Run(ctx, "read-tree", l.req.Candidate.Tree); err != nil {
+		drop()
+		return nil, nil, err
+	}
+	return set, drop, nil
 }
 
 // message is that of the squash or merge commit, as the hook commit-msg leaves it.
