@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -178,8 +180,8 @@ func TestDescends(t *testing.T) {
 func TestProcessTable(t *testing.T) {
 	shown := must(processes())
 	self := shown[os.Getpid()]
-	session := must(syscall.Getpgid(0))
-	if self.parent != os.Getppid() || self.group != session || self.session == 0 || self.started == 0 || self.zombie {
+	group, session := must(syscall.Getpgid(0)), must(unix.Getsid(0)) // 0 is a session of another PID namespace
+	if self.parent != os.Getppid() || self.group != group || self.session != session || self.started == 0 || self.zombie {
 		t.Errorf("this process is shown as %+v", self)
 	}
 }
