@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coven-run/coven/internal/plain"
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -110,7 +110,7 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the repository: %w", err)
 	}
-	return plain.FS(root, ".coven"), func() { _ = root.Close() }, nil
+	return regularfile.FS(root, ".coven"), func() { _ = root.Close() }, nil
 }
 
 // files are the names that a grimoire or prompt can have here.
@@ -157,7 +157,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, plain.ErrNotFile
+		return nil, regularfile.ErrNotFile
 	}
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -187,7 +187,7 @@ func (l *Library) find(kind, name string) (text []byte, label string, err error)
 	}
 	hint := foreignNames()[name]
 	if hint == "" || kind != "grimoire" {
-		hint = suggest.Hint(name, known)
+		hint = didyoumean.Hint(name, known)
 	}
 	if hint == "" {
 		hint = "known: " + strings.Join(known, ", ")

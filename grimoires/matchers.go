@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -151,7 +151,7 @@ func (r *ruleReader) grimoire(name text) {
 	if slices.Contains(r.known, name.Value) {
 		return
 	}
-	hint := suggest.Hint(name.Value, r.known)
+	hint := didyoumean.Hint(name.Value, r.known)
 	if hint == "" {
 		hint = "known: " + strings.Join(r.known, ", ")
 	}

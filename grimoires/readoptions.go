@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -38,7 +38,7 @@ func (r *reader) options(n yamldoc.Node, kind, plugin string, with map[string]te
 		switch {
 		case key == "prompt": // that is said of all plugins
 		case !ok:
-			hint := suggest.Hint(key, names)
+			hint := didyoumean.Hint(key, names)
 			if hint == "" && len(names) > 0 {
 				hint = "it has " + strings.Join(names, ", ")
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
@@ -243,7 +243,7 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 		return "a secret cannot be used here: it would be on record", "command, or env of a step"
 	}
 	known := slices.Sorted(maps.Keys(data.keys))
-	hint = suggest.Hint(key, known)
+	hint = didyoumean.Hint(key, known)
 	switch {
 	case hint != "" || len(known) == 0:
 	case len(before) == 0 && unicode.IsUpper([]rune(key)[0]): // a template of another program
@@ -291,7 +291,7 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 func (s *scope) maybe(data shape, name string) bool {
 	_, isStep := s.steps[name]
 	_, isReserved := reserved()[name]
-	return !isStep && !isReserved && !suggest.Misspelt(name, slices.Collect(maps.Keys(data.keys)))
+	return !isStep && !isReserved && !didyoumean.Misspelt(name, slices.Collect(maps.Keys(data.keys)))
 }
 
 // columnOf is where a part of a path stands.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/plugins/fault"
 )
 
@@ -95,7 +95,7 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 			report, err = w.converse(ctx, c, b)
 		}
 	}
-	crash.Point("agent.ended")
+	failpoint.Point("agent.ended")
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // ErrInterrupted is the cause for which a run's context ends when a person
@@ -228,20 +228,20 @@ func (r *Runner) wait(ctx context.Context, e Ending) error {
 // complete closes a task whose change has landed; one without a change goes
 // back to where it was.
 func (r *Runner) complete(ctx context.Context, e Ending) error {
-	crash.Point("complete.begin")
+	failpoint.Point("complete.begin")
 	if err := r.finish(ctx, e); err != nil {
 		return err
 	}
-	crash.Point("complete.closed")
+	failpoint.Point("complete.closed")
 	rescue, err := r.Ground.Leave(ctx, r.landing().Tip)
 	if err != nil {
 		return err
 	}
-	crash.Point("complete.left")
+	failpoint.Point("complete.left")
 	if err := r.Claims.Release(ctx); err != nil {
 		return err
 	}
-	crash.Point("complete.released")
+	failpoint.Point("complete.released")
 	ended := r.ended(e)
 	ended.Rescue = rescue
 	return r.emit(event.SessionCompleted, ended)

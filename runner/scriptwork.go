@@ -10,8 +10,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // script does a script leaf: one command, or the checks in order.
@@ -37,7 +37,7 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	ran, err := w.Commands.Run(ctx, Command{
 		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
 	})
-	crash.Point("script.ended")
+	failpoint.Point("script.ended")
 	if err != nil {
 		return Result{}, err
 	}
@@ -140,7 +140,7 @@ func (w *Workshop) check(ctx context.Context, path, check, tree string, before e
 	ran, err := w.Commands.Run(ctx, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
-	crash.Point("check.ran")
+	failpoint.Point("check.ran")
 	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -67,11 +67,11 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	if err != nil {
 		return nil, err
 	}
-	crash.Point("add.registered")
+	failpoint.Point("add.registered")
 	if err := w.fill(ctx, start.Oid); err != nil {
 		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
 	}
-	crash.Point("add.filled")
+	failpoint.Point("add.filled")
 	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Ready: true}
 	if err := r.writeRecord(w.name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
@@ -99,7 +99,7 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 	if err := r.writeRecord(name, record{Task: taskID, Base: start}); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
-	crash.Point("add.recorded")
+	failpoint.Point("add.recorded")
 	admin, err := r.gitAdd(ctx, name, "--no-track", "-b", branchPrefix+name, r.worktreePath(name), start)
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)

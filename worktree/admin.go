@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // keepAdmin rescues what only the git directory of a deleted worktree has: a
@@ -82,7 +82,7 @@ func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
 
 // copyPlain copies a regular file, not through a link.
 func copyPlain(to, from string) (err error) {
-	in, err := plain.Open(from, syscall.O_NOFOLLOW)
+	in, err := regularfile.Open(from, syscall.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}

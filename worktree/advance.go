@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -30,20 +30,20 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 	if err := w.keep(ctx, keepMove, m.New); err != nil {
 		return err
 	}
-	crash.Point("integrate.kept")
+	failpoint.Point("integrate.kept")
 	if err := writeJSON(w.movePath(), m); err != nil {
 		return err
 	}
-	crash.Point("integrate.journal")
+	failpoint.Point("integrate.journal")
 	if err := w.carry(ctx, ix, staged, m.New); err != nil {
 		return err
 	}
-	crash.Point("integrate.worktree")
+	failpoint.Point("integrate.worktree")
 	edit := git.Move(headsPrefix+w.Branch, m.New, m.Old)
 	if err := w.repo.transact(ctx, ix.git, "coven: integrate", edit); err != nil {
 		return err
 	}
-	crash.Point("integrate.ref")
+	failpoint.Point("integrate.ref")
 	if err := ix.publish(); err != nil {
 		return err
 	}

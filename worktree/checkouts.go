@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // Checkouts are the tops of all checkouts of the repository: the main one, unless
@@ -32,7 +32,7 @@ func (r *Repo) Checkouts() ([]string, error) {
 
 // pointsTo reports whether a checkout's .git file names this git directory.
 func pointsTo(link, dir string) bool {
-	file, err := plain.Open(link) // an agent may have put a pipe there
+	file, err := regularfile.Open(link) // an agent may have put a pipe there
 	if err != nil {
 		return false
 	}

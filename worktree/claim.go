@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -75,10 +75,10 @@ func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (
 	if replaces != "" {
 		edit = git.Move(claimRef(claim.Task), oid, replaces)
 	}
-	crash.Point(point + ".before")
+	failpoint.Point(point + ".before")
 	for range claimTries {
 		if err = r.transact(ctx, r.git(), "coven: claim", edit); err == nil {
-			crash.Point(point + ".after")
+			failpoint.Point(point + ".after")
 			return Held{Claim: claim, Oid: oid}, nil
 		}
 		err = r.claimRefused(ctx, claim.Task, replaces, err)
@@ -162,12 +162,12 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 // Unclaim gives a task back. It fails like Claim when oid is not the present
 // claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
-	crash.Point("claim.release.before")
+	failpoint.Point("claim.release.before")
 	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
 	if err != nil {
 		return r.claimRefused(ctx, taskID, oid, err)
 	}
-	crash.Point("claim.release.after")
+	failpoint.Point("claim.release.after")
 	return nil
 }
 

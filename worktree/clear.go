@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // clearNote is the note of what Clear rescues.
@@ -88,7 +88,7 @@ func (r *Repo) storeAnd(ctx context.Context, w *Worktree, store, remove func() e
 	if len(after) > len(before) {
 		ref = after[len(after)-1].Ref
 	}
-	crash.Point("clear.stored")
+	failpoint.Point("clear.stored")
 	return ref, remove()
 }
 
@@ -106,7 +106,7 @@ func (r *Repo) trashNow(w *Worktree) error {
 	if err := r.trash(w.Path, w.name); err != nil {
 		return err
 	}
-	crash.Point("clear.trashed")
+	failpoint.Point("clear.trashed")
 	return r.emptyTrash()
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -137,7 +137,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err := c.w.unresolved(ctx, tree, c.tip.Oid, c.merge); err != nil {
 		return Commit{}, err
 	}
-	crash.Point("commit.staged")
+	failpoint.Point("commit.staged")
 	if tree == c.tip.Tree && c.merge == "" {
 		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
 	}
@@ -154,7 +154,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err := errors.Join(c.ix.publish(), c.w.resolved()); err != nil {
 		return done, err
 	}
-	crash.Point("commit.published")
+	failpoint.Point("commit.published")
 	return done, nil
 }
 
@@ -179,12 +179,12 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	if done.Oid, err = c.w.repo.makeCommit(ctx, tree, message, nil, parents...); err != nil {
 		return Commit{}, err
 	}
-	crash.Point("commit.made")
+	failpoint.Point("commit.made")
 	edit := git.Move(headsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
 	if err := c.w.repo.transact(ctx, c.ix.git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}
-	crash.Point("commit.moved")
+	failpoint.Point("commit.moved")
 	return done, nil
 }
 

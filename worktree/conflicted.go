@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -59,7 +59,7 @@ func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, sessi
 	if err != nil {
 		return Conflicted{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
 	}
-	crash.Point("conflicted.return")
+	failpoint.Point("conflicted.return")
 	return c, nil
 }
 
@@ -104,11 +104,11 @@ func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m
 	if err := writeJSON(w.conflictedPath(), c); err != nil {
 		return err
 	}
-	crash.Point("conflicted.recorded")
+	failpoint.Point("conflicted.recorded")
 	if err := w.carry(ctx, ix, from, tree); err != nil {
 		return err
 	}
-	crash.Point("conflicted.worktree")
+	failpoint.Point("conflicted.worktree")
 	if err := ix.publishUnmerged(ctx, m.stages); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the index of %s: %w", w.Path, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
@@ -94,7 +94,7 @@ func personPart(status string) string {
 // killAt runs a command that must be killed at the point.
 func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 	t.Helper()
-	cmd.Env = append(os.Environ(), crash.Env+"="+point)
+	cmd.Env = append(os.Environ(), failpoint.Env+"="+point)
 	out, err := cmd.CombinedOutput()
 	if err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("the process did not die at %s: %v: %s", point, err, out)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 const worktreesDir = ".coven/worktrees"
@@ -54,7 +54,7 @@ const maxIgnore = 1 << 20
 // CovenIgnore says how ROOT/.coven/.gitignore is. One that is not there is good: it is
 // made when it is needed.
 func CovenIgnore(root string) (string, error) {
-	data, err := plain.ReadIn(root, ".coven/.gitignore", maxIgnore)
+	data, err := regularfile.ReadIn(root, ".coven/.gitignore", maxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return IgnoreGood, nil
 	}
@@ -91,7 +91,7 @@ func UpdateCovenIgnore(root string) error {
 // it that keeps worktrees, locks and logs out of the repository.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
-	if err := plain.Directory(root, worktreesDir); err != nil {
+	if err := regularfile.Directory(root, worktreesDir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -59,7 +59,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, err
 		return Candidate{}, err
 	}
 	defer l.release()
-	crash.Point("integrate.locked")
+	failpoint.Point("integrate.locked")
 	if err := w.settle(ctx, l); err != nil {
 		return Candidate{}, err
 	}
@@ -70,7 +70,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, err
 	if err := w.gitlinksExist(ctx, candidate); err != nil {
 		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
 	}
-	crash.Point("integrate.return")
+	failpoint.Point("integrate.return")
 	return candidate, w.resolved()
 }
 
@@ -96,13 +96,13 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candi
 	if err != nil || merged == tip.Tree {
 		return candidate, err
 	}
-	crash.Point("integrate.merged")
+	failpoint.Point("integrate.merged")
 	message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
 	commit, err := w.repo.makeCommit(ctx, merged, message, nil, tip.Oid, theirs)
 	if err != nil {
 		return candidate, err
 	}
-	crash.Point("integrate.commit")
+	failpoint.Point("integrate.commit")
 	candidate.BranchTip, candidate.Tree = commit, merged
 	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -90,7 +90,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 		return Landed{}, err
 	}
 	defer l.release()
-	crash.Point("land.locked")
+	failpoint.Point("land.locked")
 	lander := &landing{w: w, req: req, git: w.repo.git()}
 	lander.git.Hold = l.held()
 	landed, err := lander.run(ctx)
@@ -98,7 +98,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 		err = w.repo.fullDisk(err)
 		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
 	}
-	crash.Point("land.return")
+	failpoint.Point("land.return")
 	return landed, nil
 }
 
@@ -126,15 +126,15 @@ func (l *landing) run(ctx context.Context) (Landed, error) {
 	if err := l.unobstructed(ctx); err != nil {
 		return done, err
 	}
-	crash.Point("land.merged")
+	failpoint.Point("land.merged")
 	if done.Commit, err = l.commit(ctx); err != nil {
 		return done, err
 	}
-	crash.Point("land.commit")
+	failpoint.Point("land.commit")
 	if err := l.w.keep(ctx, keepLanding, done.Commit); err != nil {
 		return done, err
 	}
-	crash.Point("land.kept")
+	failpoint.Point("land.kept")
 	intent := Intent{Task: l.w.TaskID, TargetRef: c.Target.Ref, Old: c.TargetTip, New: done.Commit, Tree: c.Tree}
 	hook := refHook{landing: l, intent: intent}
 	if err := hook.prepared(ctx); err != nil {
@@ -150,7 +150,7 @@ func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}
-	crash.Point("land.intent")
+	failpoint.Point("land.intent")
 	return l.move(ctx, intent)
 }
 
@@ -213,13 +213,13 @@ func (l *landing) unobstructed(ctx context.Context) error {
 
 // move takes the checkouts along, then moves the target if the claim holds.
 func (l *landing) move(ctx context.Context, intent Intent) error {
-	crash.Point("land.checkout.before")
+	failpoint.Point("land.checkout.before")
 	moved, err := l.moveCheckouts(ctx, intent)
 	if err != nil {
 		return errors.Join(err, l.moveBack(ctx, moved, intent))
 	}
-	crash.Point("land.checkout.after")
-	crash.Point("land.ref.before")
+	failpoint.Point("land.checkout.after")
+	failpoint.Point("land.ref.before")
 	err = l.w.repo.transact(ctx, l.git, "coven: land "+l.w.name,
 		git.Move(intent.TargetRef, intent.New, intent.Old),
 		git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
@@ -229,7 +229,7 @@ func (l *landing) move(ctx context.Context, intent Intent) error {
 		}
 		return errors.Join(err, l.moveBack(ctx, moved, intent))
 	}
-	crash.Point("land.ref.after")
+	failpoint.Point("land.ref.after")
 	return settleAll(ctx, moved)
 }
 
@@ -245,7 +245,7 @@ func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]userCheck
 			return moved, err
 		}
 		moved = append(moved, c)
-		crash.Point("land.checkout.each")
+		failpoint.Point("land.checkout.each")
 	}
 	return moved, nil
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -24,7 +24,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		return false, err
 	}
 	defer l.release()
-	crash.Point("recover.locked")
+	failpoint.Point("recover.locked")
 	landed, err = r.reached(ctx, intent)
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
@@ -38,7 +38,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 		// Checkouts move before the target, so a target that moved has all of
 		// its checkouts where they belong.
 		err = errors.Join(err, c.recover(ctx, intent, landed))
-		crash.Point("recover.checkout.each")
+		failpoint.Point("recover.checkout.each")
 	}
 	if err != nil {
 		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, r.fullDisk(err))

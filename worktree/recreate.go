@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -121,11 +121,11 @@ func (re *recreation) run(ctx context.Context) error {
 	if err := re.register(ctx); err != nil {
 		return err
 	}
-	crash.Point("recreate.registered")
+	failpoint.Point("recreate.registered")
 	if err := re.fill(ctx); err != nil {
 		return err
 	}
-	crash.Point("recreate.filled")
+	failpoint.Point("recreate.filled")
 	re.rec.Ready, re.rec.Again = true, false
 	return re.w.repo.writeRecord(re.w.name, re.rec)
 }
@@ -146,7 +146,7 @@ func (re *recreation) register(ctx context.Context) error {
 	if err := w.repo.writeRecord(w.name, re.rec); err != nil {
 		return err
 	}
-	crash.Point("recreate.recorded")
+	failpoint.Point("recreate.recorded")
 	if unfinished {
 		if err := re.discard(ctx); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (re *recreation) register(ctx context.Context) error {
 	if err := w.unlink(ctx); err != nil {
 		return err
 	}
-	crash.Point("recreate.cleared")
+	failpoint.Point("recreate.cleared")
 	args := []string{"--force", w.Path, w.Branch}
 	if re.tip == "" {
 		args = []string{"--no-track", "-b", w.Branch, w.Path, re.start}

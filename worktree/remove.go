@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -45,7 +45,7 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	if err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
-	crash.Point("remove.stored")
+	failpoint.Point("remove.stored")
 	if err := w.unregister(ctx, tip); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
@@ -164,13 +164,13 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 	if err := w.repo.trash(w.Path, w.name); err != nil {
 		return err
 	}
-	crash.Point("remove.trashed")
+	failpoint.Point("remove.trashed")
 	if w.admin != "" && !w.repo.belongsToOther(filepath.Base(w.admin), w.Path) {
 		if err := removeAll(w.admin); err != nil {
 			return err
 		}
 	}
-	crash.Point("remove.unregistered")
+	failpoint.Point("remove.unregistered")
 	edits := w.unkeep()
 	if tip != "" {
 		edits = append(edits, git.Delete(headsPrefix+w.Branch, tip))
@@ -178,7 +178,7 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 	if err := w.repo.transact(ctx, w.repo.git(), "coven: remove", edits...); err != nil {
 		return err
 	}
-	crash.Point("remove.branch")
+	failpoint.Point("remove.branch")
 	return removeAll(w.ours())
 }
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -57,15 +57,15 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snap
 	if err != nil {
 		return before, err
 	}
-	crash.Point("restore.stored")
+	failpoint.Point("restore.stored")
 	if err := ix.switchTo(ctx, now, commit.Tree); err != nil {
 		return before, err
 	}
-	crash.Point("restore.switched")
+	failpoint.Point("restore.switched")
 	if err := w.giveBackIgnored(ctx, ix, now, commit.Tree); err != nil {
 		return before, err
 	}
-	crash.Point("restore.done")
+	failpoint.Point("restore.done")
 	return before, ix.keep()
 }
 

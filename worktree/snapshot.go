@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -112,11 +112,11 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 	if last.N > 0 {
 		edit = git.Move(snapshotRef(session), next.Commit, last.Commit)
 	}
-	crash.Point("snapshot.made")
+	failpoint.Point("snapshot.made")
 	if err := r.transact(ctx, r.git(), "coven: snapshot", edit); err != nil {
 		return next, err
 	}
-	crash.Point("snapshot.moved")
+	failpoint.Point("snapshot.moved")
 	return next, nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/mcp"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -149,9 +149,9 @@ func (c agents) sitOut(ctx context.Context, path, name string, limit account.Lim
 func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
 	if met.Until.IsZero() {
-		detail += fmt.Sprintf(", the API has not said until when; try again after %s", screen.Clock(met.At, now))
+		detail += fmt.Sprintf(", the API has not said until when; try again after %s", terminal.Clock(met.At, now))
 	} else {
-		detail += " until " + screen.Clock(met.Until, now)
+		detail += " until " + terminal.Clock(met.Until, now)
 	}
 	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
 	return &runner.Wait{Reason: "limit", Detail: detail, Next: "resume", Until: met.At}

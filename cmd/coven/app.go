@@ -16,7 +16,7 @@ import (
 
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -44,14 +44,14 @@ type app struct {
 }
 
 // screen is where tasks at work are shown: as JSON lines, or as draw says.
-func (a *app) screen(asJSON bool, draw func(event.Event) string) *screen.Screen {
+func (a *app) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
 	switch {
 	case asJSON:
-		return screen.New(a.out, screen.JSONLine, nil)
+		return terminal.New(a.out, terminal.JSONLine, nil)
 	case a.interactive:
-		return screen.New(a.out, draw, screen.NewLive(a.out, a.size, a.now))
+		return terminal.New(a.out, draw, terminal.NewLive(a.out, a.size, a.now))
 	}
-	return screen.New(a.out, draw, nil)
+	return terminal.New(a.out, draw, nil)
 }
 
 func newApp() *app {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -98,7 +98,7 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 		return err
 	}
 	defer e.close()
-	d := &desk{house: h, engine: e, screen: a.screen(false, screen.Lines)}
+	d := &desk{house: h, engine: e, screen: a.screen(false, terminal.Lines)}
 	defer d.screen.Close()
 	return do(d)
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -157,7 +157,7 @@ func (g *arena) run(id string) (out string, code int) {
 // killAt runs the task with a coven that is killed at a point.
 func (g *arena) killAt(id, point string) {
 	g.t.Helper()
-	r := g.command(id, crash.Env+"="+point)
+	r := g.command(id, failpoint.Env+"="+point)
 	r.start(g.t)
 	if out, code := r.end(); code != -1 {
 		g.t.Fatalf("not killed at %s: exit code %d\n%s", point, code, out)

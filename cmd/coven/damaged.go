@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -31,7 +31,7 @@ func damagedView(e *session.DamagedError) session.View {
 }
 
 // linkHint is what to do about a link in the place of a directory of coven's.
-func linkHint(e *plain.LinkError) string {
+func linkHint(e *regularfile.LinkError) string {
 	if e.To == "" {
 		return "mv " + shellWord(e.Path) + " " + shellWord(e.Path+".moved")
 	}
@@ -42,8 +42,8 @@ func linkHint(e *plain.LinkError) string {
 // coven writes there would be elsewhere.
 func checkPlaces(root string) error {
 	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {
-		err := plain.Directory(root, name)
-		if link := (*plain.LinkError)(nil); errors.As(err, &link) {
+		err := regularfile.Directory(root, name)
+		if link := (*regularfile.LinkError)(nil); errors.As(err, &link) {
 			return &exitError{code: exitUsage, err: link, next: linkHint(link)}
 		}
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -26,7 +26,7 @@ var errInterrupted = runner.ErrInterrupted
 type desk struct {
 	house   *house
 	engine  *engine
-	screen  *screen.Screen
+	screen  *terminal.Screen
 	json    bool
 	approve string        // who approves merge reviews by himself; empty: a person is asked
 	purse   *runner.Purse // of all tasks of this command; nil: there is no budget

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/scratch"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -142,11 +142,11 @@ func removedAs(ref string) string {
 func (v *visit) leftovers(context.Context) []finding {
 	var found []finding
 	parent := v.app.socketDir()
-	if dirs := scratch.Abandoned(parent); len(dirs) > 0 {
+	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
 		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
 		f.mend = func(context.Context) (string, error) {
-			scratch.Sweep(parent)
-			if left := scratch.Abandoned(parent); len(left) > 0 {
+			tempdir.Sweep(parent)
+			if left := tempdir.Abandoned(parent); len(left) > 0 {
 				return "", fmt.Errorf("%s cannot be removed", left[0])
 			}
 			return "removed", nil

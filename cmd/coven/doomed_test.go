@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -38,9 +38,9 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	kill := args[0]
 	if trace, ok := strings.CutPrefix(kill, "trace="); ok {
 		kill = ""
-		cmd.Env = append(cmd.Env, crash.TraceEnv+"="+trace)
+		cmd.Env = append(cmd.Env, failpoint.TraceEnv+"="+trace)
 	} else if kill != "" {
-		cmd.Env = append(cmd.Env, crash.Env+"="+kill)
+		cmd.Env = append(cmd.Env, failpoint.Env+"="+kill)
 	}
 	out, err := cmd.CombinedOutput()
 	ts.Logf("[doomed at %q: %v]\n%s", kill, err, out)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newEvents(a *app) *cobra.Command {
@@ -132,7 +132,7 @@ func (w *watcher) say(fresh []event.Event) error {
 		if e.Seq <= w.since {
 			continue
 		}
-		if err := w.app.say("%s", screen.JSONLine(e)); err != nil {
+		if err := w.app.say("%s", terminal.JSONLine(e)); err != nil {
 			return err
 		}
 	}

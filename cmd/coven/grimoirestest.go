@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/runner/rehearsal"
+	"github.com/coven-run/coven/runner/workflowtest"
 )
 
 func newGrimoiresTest(a *app) *cobra.Command {
@@ -48,12 +48,12 @@ NAME: all that have tests.`,
 
 // rehearsed is how the tests of one grimoire went.
 type rehearsed struct {
-	Grimoire string              `json:"grimoire"`
-	File     string              `json:"file"`
-	Tests    []rehearsal.Outcome `json:"tests"`
-	Missing  []rehearsal.Missing `json:"missing"`
-	Reached  int                 `json:"reached"`
-	Ways     int                 `json:"ways"`
+	Grimoire string                 `json:"grimoire"`
+	File     string                 `json:"file"`
+	Tests    []workflowtest.Outcome `json:"tests"`
+	Missing  []workflowtest.Missing `json:"missing"`
+	Reached  int                    `json:"reached"`
+	Ways     int                    `json:"ways"`
 }
 
 // rehearse plays the tests of the named grimoires, or all that there are.
@@ -89,12 +89,12 @@ func (h *house) rehearse(ctx context.Context, names []string) ([]rehearsed, erro
 }
 
 func (h *house) rehearseOne(ctx context.Context, name, label string, text []byte) (rehearsed, error) {
-	r := rehearsed{Grimoire: name, File: label, Tests: []rehearsal.Outcome{}, Missing: []rehearsal.Missing{}}
+	r := rehearsed{Grimoire: name, File: label, Tests: []workflowtest.Outcome{}, Missing: []workflowtest.Missing{}}
 	g, err := h.library.Load(name)
 	if err != nil {
 		return r, err
 	}
-	suite, err := rehearsal.Read(label, text, g)
+	suite, err := workflowtest.Read(label, text, g)
 	if err != nil {
 		return r, err
 	}
@@ -103,7 +103,7 @@ func (h *house) rehearseOne(ctx context.Context, name, label string, text []byte
 		return r, err
 	}
 	plan.Model, plan.Provider, plan.Target = modelOf(h.config.Provider, h.config), h.config.Provider, "refs/heads/main"
-	covered := rehearsal.NewCoverage()
+	covered := workflowtest.NewCoverage()
 	for _, t := range suite.Tests {
 		r.Tests = append(r.Tests, t.Play(ctx, plan, covered))
 	}

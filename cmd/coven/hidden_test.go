@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // Whoever is told something by coven is told no secret, wherever the words come from.
@@ -34,7 +34,7 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	a := &app{out: out, err: errs, hide: hide, environ: os.Environ}
 	d := &desk{house: &house{app: a, config: config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}}}
-	d.screen = screen.New(out, screen.Lines, nil)
+	d.screen = terminal.New(out, terminal.Lines, nil)
 	d.say("d %s\n", value)
 	d.tellOthers(t.Context(), news{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
 	d.screen.Close()

@@ -11,12 +11,12 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/plain"
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/scratch"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
@@ -90,7 +90,7 @@ func (a *app) userDir() string {
 // engine is what runs tasks: the launcher and the plugins. It is closed when
 // the command ends.
 type engine struct {
-	scratch  *scratch.Dir
+	scratch  *tempdir.Dir
 	launcher *process.Launcher
 	host     *plugins.Host
 	agents   *agent.Runner
@@ -140,7 +140,7 @@ func (h *house) start() (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, err := scratch.New(h.app.socketDir())
+	private, err := tempdir.New(h.app.socketDir())
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func classify(err error) int {
 // hint says what to do about an error, when the error does not say it itself.
 func hint(err error) string {
 	blocked, status := (*task.BlockedError)(nil), (*task.StatusError)(nil)
-	damaged, link := (*session.DamagedError)(nil), (*plain.LinkError)(nil)
+	damaged, link := (*session.DamagedError)(nil), (*regularfile.LinkError)(nil)
 	switch {
 	case errors.As(err, &damaged):
 		return nextDamaged(damaged)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -161,11 +161,11 @@ func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 
 // ReadFile implements services.Services. No link leads out of the worktree.
 func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
-	file, err := plain.OpenIn(e.judges.site.tree.Path, path)
+	file, err := regularfile.OpenIn(e.judges.site.tree.Path, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
-	case errors.Is(err, plain.ErrNotFile):
+	case errors.Is(err, regularfile.ErrNotFile):
 		return nil, fmt.Errorf("%s is no file: %w", path, os.ErrPermission)
 	case err != nil:
 		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 type logsOptions struct {
@@ -96,7 +96,7 @@ func (s *spectator) show() (session.View, error) {
 		return now, err
 	}
 	for _, e := range events {
-		if err := s.app.say("%s", screen.Lines(e)); err != nil {
+		if err := s.app.say("%s", terminal.Lines(e)); err != nil {
 			return now, err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -85,7 +85,7 @@ func (a *app) notice(ctx context.Context, command string, n news) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", command, err, screen.LastLines(strings.TrimSpace(said.String())))
+		return fmt.Errorf("%s: %w: %s", command, err, terminal.LastLines(strings.TrimSpace(said.String())))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -86,7 +86,7 @@ func stepAt(v session.View, name string) string {
 	for _, s := range v.Steps {
 		last := s.Path[strings.LastIndexByte(s.Path, '/')+1:]
 		bare, _, _ := strings.Cut(last, "#")
-		if s.Path == name || screen.StepName(s.Path) == name || bare == name {
+		if s.Path == name || terminal.StepName(s.Path) == name || bare == name {
 			return s.Path
 		}
 		if strings.HasPrefix(s.Path, name+"[1]/") {
@@ -99,7 +99,7 @@ func stepAt(v session.View, name string) string {
 func stepPaths(v session.View) []string {
 	var paths []string
 	for _, s := range v.Steps {
-		paths = append(paths, screen.StepName(s.Path))
+		paths = append(paths, terminal.StepName(s.Path))
 	}
 	return paths
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -194,7 +194,7 @@ func (p page) text(color bool) string {
 	b.WriteString("\nFindings:\n" + p.findings())
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
-		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", screen.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
 	}
 	b.WriteString("\nChanges:\n" + p.stat() + "\n" + paint(safeDiff(p.Diff.Patch), color))
 	return b.String()
@@ -254,13 +254,13 @@ func roundLine(r session.Round) string {
 		parts = append(parts, "it came to no end: "+oneLine(r.Error))
 	}
 	if r.Decided {
-		decision := screen.Decision(r.Continue, r.Reason)
+		decision := terminal.Decision(r.Continue, r.Reason)
 		if !r.Continue {
 			decision = "not actionable, says the arbiter: " + oneLine(r.Reason)
 		}
 		parts = append(parts, decision)
 	}
-	return screen.StepName(r.Path) + ": " + strings.Join(parts, "; ")
+	return terminal.StepName(r.Path) + ": " + strings.Join(parts, "; ")
 }
 
 func (p page) proven() string {
@@ -277,7 +277,7 @@ func (p page) proven() string {
 		default:
 			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), screen.Receipt(c.Receipt), about)
+		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), terminal.Receipt(c.Receipt), about)
 	}
 	return b.String()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -148,9 +148,9 @@ func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, ta
 	if err := d.allows(ctx, cmp.Or(o.provider, d.house.config.Provider)); err != nil {
 		return err // once, and not for each task
 	}
-	draw := screen.TaskLines
+	draw := terminal.TaskLines
 	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
-		draw = screen.Lines // there will not be another task
+		draw = terminal.Lines // there will not be another task
 	}
 	d.screen = o.app.screen(o.json, draw)
 	defer d.screen.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
-	"github.com/coven-run/coven/runner/rehearsal"
+	"github.com/coven-run/coven/runner/workflowtest"
 )
 
 // schemaKinds are the files that have a schema.
@@ -21,7 +21,7 @@ func schemaKinds() []schemaKind {
 		{"config", ".coven/config.yaml", config.Schema},
 		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
 		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
-		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", rehearsal.Schema},
+		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", workflowtest.Schema},
 		{"plugins-lock", registry.LockFile, registry.LockSchema},
 		{"secrets", ".coven/secrets.yaml", secret.Schema},
 	}

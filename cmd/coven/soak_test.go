@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // racers is how many covens want the same task.
@@ -78,7 +78,7 @@ func TestLateLanding(t *testing.T) {
 			id := g.add("Too late")
 			before := g.checkout()
 			g.open(id)
-			late := g.command(id, crash.Env+"="+point+":1:stop")
+			late := g.command(id, failpoint.Env+"="+point+":1:stop")
 			late.start(t)
 			late.stopped(t)
 			g.takeOver(id, "coven/elsewhere/77", time.Now().Add(time.Hour))
@@ -152,7 +152,7 @@ func (g *arena) free(id string) {
 func (g *arena) killed(id, point string) {
 	g.t.Helper()
 	g.open(id)
-	early := g.race(id, racers/4, crash.Env+"="+point)
+	early := g.race(id, racers/4, failpoint.Env+"="+point)
 	died := 0
 	for _, r := range early {
 		out, code := r.end()

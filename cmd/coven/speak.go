@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // say prints to standard output.
@@ -37,7 +37,7 @@ func (a *app) sayJSON(value any) error {
 	if err := enc.Encode(value); err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
-	_, err := a.out.Write(screen.SafeJSON(text.Bytes()))
+	_, err := a.out.Write(terminal.SafeJSON(text.Bytes()))
 	return written(err)
 }
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -288,7 +288,7 @@ func (g *torture) undisturbed() time.Duration {
 	g.t.Helper()
 	id := g.next()
 	trace := filepath.Join(g.t.TempDir(), "trace")
-	r := g.command(id, crash.TraceEnv+"="+trace)
+	r := g.command(id, failpoint.TraceEnv+"="+trace)
 	r.start(g.t)
 	g.traced(r, trace, "land.locked")
 	begun := time.Now()
@@ -315,7 +315,7 @@ func (g *torture) round(git bool, window time.Duration) {
 	g.t.Helper()
 	id := g.next()
 	trace := filepath.Join(g.t.TempDir(), "trace")
-	r := g.command(id, crash.TraceEnv+"="+trace)
+	r := g.command(id, failpoint.TraceEnv+"="+trace)
 	r.start(g.t)
 	g.traced(r, trace, "land.locked")
 	<-time.After(time.Duration(g.random.Int64N(int64(window)))) // some moment
@@ -432,7 +432,7 @@ func (g *torture) fill(disk, point string) bool {
 	if hit == "" {
 		hit = "1"
 	}
-	r := g.command(id, crash.Env+"="+name+":"+hit+":stop")
+	r := g.command(id, failpoint.Env+"="+name+":"+hit+":stop")
 	r.start(g.t)
 	r.stopped(g.t)
 	ballast := filepath.Join(disk, "ballast")

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/screen"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newWhy(a *app) *cobra.Command {
@@ -96,7 +96,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 func (h *house) atWork(v session.View) string {
 	now := h.app.now()
 	if v.Parked != nil {
-		return fmt.Sprintf("%s (pid %s for %s)", screen.Limit(*v.Parked, now), pidOf(v.Holder), age(now, v.Since))
+		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), pidOf(v.Holder), age(now, v.Since))
 	}
 	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), pidOf(v.Holder), age(now, v.Since))
 	last := v.Steps

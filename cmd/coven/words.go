@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/coven-run/coven/internal/screen"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -9,10 +9,10 @@ import (
 func shellWord(word string) string { return runner.ShellWord(word) }
 
 // printable makes a text safe for a terminal.
-func printable(text string) string { return screen.Printable(text) }
+func printable(text string) string { return terminal.Printable(text) }
 
 // printableLines is printable for each line of a text.
-func printableLines(text string) string { return screen.PrintableLines(text) }
+func printableLines(text string) string { return terminal.PrintableLines(text) }
 
 // oneLine makes a text one line.
-func oneLine(text string) string { return screen.OneLine(text) }
+func oneLine(text string) string { return terminal.OneLine(text) }

@@ -23,7 +23,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/clock"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -145,11 +145,11 @@ const maxLimit = 64 << 10
 // read returns no limit when there is none. A file that cannot be read as one is
 // none: a limit that holds is soon met again.
 func (b *Book) read(account string) (Limit, error) {
-	data, err := plain.ReadIn(b.dir, filepath.Base(b.file(account)), maxLimit)
+	data, err := regularfile.ReadIn(b.dir, filepath.Base(b.file(account)), maxLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Limit{}, nil
 	}
-	if errors.Is(err, plain.ErrNotFile) || errors.As(err, new(*plain.SizeError)) {
+	if errors.Is(err, regularfile.ErrNotFile) || errors.As(err, new(*regularfile.SizeError)) {
 		return Limit{}, nil
 	}
 	if err != nil {

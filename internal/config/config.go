@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -164,9 +164,9 @@ func (f file) read() ([]byte, error) {
 
 func (f file) open() (*os.File, error) {
 	if f.inside {
-		return plain.OpenIn(f.dir, f.name)
+		return regularfile.OpenIn(f.dir, f.name)
 	}
-	return plain.Open(filepath.Join(f.dir, f.name))
+	return regularfile.Open(filepath.Join(f.dir, f.name))
 }
 
 // keys are the settings as a file has them.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // DetectChecks looks for how a repository is tested. checks are commands, in
@@ -39,7 +39,7 @@ type detector struct{ root string }
 
 // read returns the text of a file of the repository.
 func (d detector) read(name string) (string, bool) {
-	f, err := plain.OpenIn(d.root, name)
+	f, err := regularfile.OpenIn(d.root, name)
 	if err != nil {
 		return "", false
 	}

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // DamageError says that a journal holds something that no crash of coven
@@ -59,7 +59,7 @@ type Journal struct {
 // a crash leaves it, is cut off; any other damage is a *DamageError. The
 // caller holds the session's lock.
 func Open(file string, now func() time.Time) (*Journal, error) {
-	f, err := plain.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_CREATE, fileMode)
+	f, err := regularfile.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", file, err)
 	}
@@ -82,7 +82,7 @@ const fileMode = 0o600
 
 // openToRead opens a journal. No link in its name leads out of its directory.
 func openToRead(file string) (*os.File, error) {
-	f, err := plain.OpenIn(filepath.Dir(file), filepath.Base(file))
+	f, err := regularfile.OpenIn(filepath.Dir(file), filepath.Base(file))
 	if err != nil {
 		return nil, fmt.Errorf("read journal %s: %w", file, err)
 	}
@@ -154,7 +154,7 @@ func readLines(f *os.File, name string, lines int) ([]byte, error) {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	if info.Size() > maxJournal {
-		return nil, &DamageError{File: name, Line: lines + 1, Err: &plain.SizeError{Max: maxJournal}}
+		return nil, &DamageError{File: name, Line: lines + 1, Err: &regularfile.SizeError{Max: maxJournal}}
 	}
 	data, open := make([]byte, 0, min(info.Size()+1, maxLine)), 0 // where the last line begins
 	for {
@@ -175,7 +175,7 @@ func readLines(f *os.File, name string, lines int) ([]byte, error) {
 		case len(data)-open > maxLine:
 			return nil, &DamageError{File: name, Line: lines + bytes.Count(data[:open], []byte("\n")) + 1, Err: errLine}
 		case len(data) > maxJournal:
-			return nil, &DamageError{File: name, Line: lines + 1, Err: &plain.SizeError{Max: maxJournal}}
+			return nil, &DamageError{File: name, Line: lines + 1, Err: &regularfile.SizeError{Max: maxJournal}}
 		}
 	}
 }
@@ -233,12 +233,12 @@ func (j *Journal) Append(e Event, data any) error {
 	if j.size+int64(len(line)) > maxJournal || len(line) > maxLine {
 		return fmt.Errorf("append %s to the journal: it is too large (%d bytes after %d)", e.Type, len(line), j.size)
 	}
-	crash.Point("event.before." + string(e.Type))
+	failpoint.Point("event.before." + string(e.Type))
 	if err := j.write(e.Type, line); err != nil {
 		j.broken = fmt.Errorf("append %s to the journal: %w", e.Type, err)
 		return j.broken
 	}
-	crash.Point("event.after." + string(e.Type))
+	failpoint.Point("event.after." + string(e.Type))
 	j.events = append(j.events, e)
 	for _, see := range j.watch {
 		see(e)
@@ -272,7 +272,7 @@ func (j *Journal) write(t Type, line []byte) error {
 	if _, err := j.file.Write(line); err != nil {
 		return err
 	}
-	crash.Unsynced("event.written."+string(t), j.file, j.size)
+	failpoint.Unsynced("event.written."+string(t), j.file, j.size)
 	if err := datasync(j.file); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/internal/yamldoc"
@@ -86,7 +86,7 @@ func ReadLock(root string) (Lock, error) {
 }
 
 func readLock(root string) ([]byte, error) {
-	f, err := plain.OpenIn(root, LockFile)
+	f, err := regularfile.OpenIn(root, LockFile)
 	if err != nil {
 		return nil, err
 	}

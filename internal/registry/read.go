@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 const (
@@ -30,7 +30,7 @@ type content struct {
 
 // openBounded opens a file that is not too large.
 func openBounded(file string, flags ...int) (*os.File, os.FileInfo, error) {
-	f, err := plain.Open(file, flags...)
+	f, err := regularfile.Open(file, flags...)
 	if err != nil {
 		return nil, nil, err
 	}

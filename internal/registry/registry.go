@@ -27,7 +27,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 )
@@ -214,7 +214,7 @@ func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin,
 // misnamed says why a file is no plugin.
 func misnamed(file string) string {
 	kind, name, _ := strings.Cut(strings.TrimPrefix(file, prefix), "-")
-	switch near := suggest.Hint(kind, kinds()); {
+	switch near := didyoumean.Hint(kind, kinds()); {
 	case near != "":
 		return fmt.Sprintf("%q is no kind of plugin (%s)", kind, near)
 	case !slices.Contains(kinds(), kind):
@@ -268,7 +268,7 @@ func (r *Registry) unknown(kind plugins.Kind, name string) error {
 		return fmt.Errorf("%w: %s is no kind of plugin (known: %s)", plugins.ErrUnknown, kind, strings.Join(kinds(), ", "))
 	}
 	names := r.Names(kind)
-	hint := suggest.Hint(name, names)
+	hint := didyoumean.Hint(name, names)
 	if hint == "" {
 		hint = "known: " + cmp.Or(strings.Join(names, ", "), "none")
 	}

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coven-run/coven/internal/plain"
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -96,7 +96,7 @@ func Exists(root string) bool {
 }
 
 func read(root string) ([]byte, error) {
-	f, err := plain.OpenIn(root, File)
+	f, err := regularfile.OpenIn(root, File)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Store) Value(name string) (string, error) {
 	switch {
 	case value == "":
 		hint := fmt.Sprintf("put it into %s, or set $%s", File, variable)
-		if near := suggest.Hint(name, s.names()); near != "" {
+		if near := didyoumean.Hint(name, s.names()); near != "" {
 			hint = near
 		}
 		return "", &UnknownError{Name: name, Hint: hint}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // Damaged is the state of a session whose record cannot be read.
@@ -82,7 +82,7 @@ func damaged(dir string, err error) error {
 		found.Started = info.ModTime()
 	}
 	var meta metadata
-	if data, err := plain.ReadIn(dir, metadataFile, maxMetadata); err == nil && json.Unmarshal(data, &meta) == nil {
+	if data, err := regularfile.ReadIn(dir, metadataFile, maxMetadata); err == nil && json.Unmarshal(data, &meta) == nil {
 		found.Task = meta.Task
 		if started, err := time.Parse(time.RFC3339, meta.StartedAt); err == nil {
 			found.Started = started
@@ -110,7 +110,7 @@ func hasBegun(dir string) bool {
 // planDamage is why the frozen plan in dir cannot be used; empty when it can. What is
 // in it is looked at by whoever resumes the session.
 func planDamage(dir string) string {
-	f, err := plain.OpenIn(dir, planFile)
+	f, err := regularfile.OpenIn(dir, planFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return planFile + " is missing"

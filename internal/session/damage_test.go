@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -167,7 +167,7 @@ func TestPlacesAreNoLinks(t *testing.T) {
 		root, elsewhere := t.TempDir(), t.TempDir()
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
 		must(t, os.Symlink(elsewhere, filepath.Join(root, name)))
-		link := (*plain.LinkError)(nil)
+		link := (*regularfile.LinkError)(nil)
 		_, asked := session.Ask(root, "s", session.Request{Kind: session.KindCancel})
 		_, created := session.Create(root, "t", "x", day)
 		_, listed := session.List(root)
@@ -233,7 +233,7 @@ func TestInboxBehindLink(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(elsewhere, "inbox", s.ID), 0o755))
 	must(t, os.WriteFile(filepath.Join(elsewhere, "inbox", s.ID, "1.json"), []byte(`{"kind":"cancel"}`), 0o644))
 	must(t, os.Symlink(elsewhere, filepath.Join(root, ".coven", "run")))
-	if asked, err := s.Requests(); len(asked) > 0 || !errors.As(err, new(*plain.LinkError)) {
+	if asked, err := s.Requests(); len(asked) > 0 || !errors.As(err, new(*regularfile.LinkError)) {
 		t.Errorf("%v, %v", asked, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // Load computes the view of the session in dir. The error is a *DamagedError when the
@@ -28,7 +28,7 @@ func Load(dir string) (View, error) {
 
 func load(dir string) (View, error) {
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-		return View{}, plain.Directory(filepath.Dir(dir), filepath.Base(dir))
+		return View{}, regularfile.Directory(filepath.Dir(dir), filepath.Base(dir))
 	}
 	file := filepath.Join(dir, eventsFile)
 	size := length(file)
@@ -60,7 +60,7 @@ func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join
 // entriesOf lists the directories of a project's sessions. A link in the place of the
 // parent is refused with a *plain.LinkError.
 func entriesOf(root string) ([]os.DirEntry, error) {
-	if err := plain.Directory(root, Dir); err != nil {
+	if err := regularfile.Directory(root, Dir); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(root, Dir))

@@ -14,8 +14,8 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/crash"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // inboxDir is where requests to running sessions are put, below a project's
@@ -57,11 +57,11 @@ func Ask(root, id string, r Request) (name string, err error) {
 	}
 	// Names sort as the requests were made.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
-	crash.Point("inbox.ask.before")
+	failpoint.Point("inbox.ask.before")
 	if err := renameio.WriteFile(name, append(data, '\n'), fileMode); err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
-	crash.Point("inbox.ask.after")
+	failpoint.Point("inbox.ask.after")
 	return name, nil
 }
 
@@ -78,7 +78,7 @@ func Withdraw(name string) bool { return os.Remove(name) == nil }
 // cannot be read is removed.
 func (s *Session) Requests() ([]Request, error) {
 	dir := s.inbox()
-	if err := plain.Directory(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Join(inboxDir, s.ID)); err != nil {
+	if err := regularfile.Directory(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Join(inboxDir, s.ID)); err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -94,7 +94,7 @@ func (s *Session) Requests() ([]Request, error) {
 			continue
 		}
 		r := Request{file: filepath.Join(dir, e.Name())}
-		data, err := plain.ReadIn(dir, e.Name(), maxRequest)
+		data, err := regularfile.ReadIn(dir, e.Name(), maxRequest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // withdrawn
 		}
@@ -111,9 +111,9 @@ func (s *Session) Requests() ([]Request, error) {
 // Take removes a request that was done. It is false when its sender has
 // withdrawn it.
 func (s *Session) Take(r Request) bool {
-	crash.Point("inbox.take.before")
+	failpoint.Point("inbox.take.before")
 	taken := os.Remove(r.file) == nil
-	crash.Point("inbox.take.after")
+	failpoint.Point("inbox.take.after")
 	return taken
 }
 

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // litterAge is how long a file must have been left alone to be litter: between
@@ -117,7 +117,7 @@ func (l Litter) needed() bool {
 // reserve keeps others from writing the session in dir. One that has no journal
 // nobody can write.
 func reserve(dir string) (free func(), err error) {
-	f, err := plain.OpenFileIn(dir, eventsFile, os.O_RDWR, 0)
+	f, err := regularfile.OpenFileIn(dir, eventsFile, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil
 	}

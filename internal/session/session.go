@@ -24,9 +24,9 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/coven-run/coven/internal/crash"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // The files of a session directory.
@@ -108,9 +108,9 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	if err := syncDir(parent); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
-	crash.Point("session.made")
+	failpoint.Point("session.made")
 	s, err := open(filepath.Join(parent, id), task, now)
-	crash.Point("session.opened")
+	failpoint.Point("session.opened")
 	return s, err
 }
 
@@ -118,7 +118,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 // does.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
-	if err := plain.Directory(root, filepath.Join(Dir, id)); err != nil {
+	if err := regularfile.Directory(root, filepath.Join(Dir, id)); err != nil {
 		return nil, err
 	}
 	first, err := event.First(filepath.Join(dir, eventsFile))
@@ -134,7 +134,7 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 // makeDir makes a directory of coven's below root, for its owner only. A symbolic link
 // on the way is refused.
 func makeDir(root, dir string) error {
-	if err := plain.Directory(root, dir); err != nil {
+	if err := regularfile.Directory(root, dir); err != nil {
 		return err
 	}
 	return os.MkdirAll(filepath.Join(root, dir), dirMode)
@@ -142,7 +142,7 @@ func makeDir(root, dir string) error {
 
 func open(dir, task string, now func() time.Time) (*Session, error) {
 	file := filepath.Join(dir, eventsFile)
-	lock, err := plain.OpenFileIn(dir, eventsFile, os.O_RDWR|os.O_CREATE, fileMode)
+	lock, err := regularfile.OpenFileIn(dir, eventsFile, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", filepath.Base(dir), err)
 	}
@@ -190,7 +190,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
-	crash.Point("session.close")
+	failpoint.Point("session.close")
 	s.emptyInbox()
 	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())
@@ -206,14 +206,14 @@ func (s *Session) Discard() error {
 
 // Freeze writes the plan. It is written once, and on disk when Freeze returns.
 func (s *Session) Freeze(plan []byte) error {
-	crash.Point("session.freeze.before")
+	failpoint.Point("session.freeze.before")
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
 	if err := syncDir(s.Dir); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
-	crash.Point("session.freeze.after")
+	failpoint.Point("session.freeze.after")
 	return nil
 }
 
@@ -228,7 +228,7 @@ func syncDir(path string) error {
 
 // Plan reads the frozen plan of a session directory.
 func Plan(dir string) ([]byte, error) {
-	plan, err := plain.ReadIn(dir, planFile, maxPlan)
+	plan, err := regularfile.ReadIn(dir, planFile, maxPlan)
 	if err != nil {
 		return nil, fmt.Errorf("read the plan %s: %w", filepath.Join(dir, planFile), err)
 	}
@@ -242,7 +242,7 @@ func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 		return nil, 0, fmt.Errorf("open log: %w", err)
 	}
 	file := LogFile(s.Dir, path)
-	f, err := plain.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_APPEND|os.O_CREATE, fileMode)
+	f, err := regularfile.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_APPEND|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open log %s: %w", file, err)
 	}
@@ -281,7 +281,7 @@ func LogFile(dir, path string) string {
 
 // ReadLog opens the log of a step to read it. No link leads out of the session.
 func ReadLog(dir, path string) (*os.File, error) {
-	return plain.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
+	return regularfile.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
 }
 
 // maxLogLine is how long a line of a transcript may be, in bytes.
@@ -338,7 +338,7 @@ func release(f *os.File) {
 
 // held says whether some process writes the session in dir.
 func held(dir string) bool {
-	f, err := plain.OpenIn(dir, eventsFile)
+	f, err := regularfile.OpenIn(dir, eventsFile)
 	if err != nil {
 		return false
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -71,7 +71,7 @@ func (s *Session) writeViews() error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), fileMode); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
-	crash.Point("session.views.half")
+	failpoint.Point("session.views.half")
 	story, err := v.story()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Session) writeViews() error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), fileMode); err != nil {
 		return fmt.Errorf("write the story: %w", err)
 	}
-	crash.Point("session.views.after")
+	failpoint.Point("session.views.after")
 	return nil
 }
 
@@ -235,7 +235,7 @@ func (s *Session) Say(p Part) error {
 	if s.hider != nil {
 		line = s.hider.JSON(line)
 	}
-	f, err := plain.OpenFileIn(s.Dir, messagesFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	f, err := regularfile.OpenFileIn(s.Dir, messagesFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 const (
@@ -101,7 +101,7 @@ func isDirectory(path string) bool {
 }
 
 func checkRedirect(beads string) error {
-	to, err := plain.Read(filepath.Join(beads, "redirect"), maxSetting)
+	to, err := regularfile.Read(filepath.Join(beads, "redirect"), maxSetting)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -169,7 +169,7 @@ func databaseKind(database string) string {
 
 func readMetadata(beads string) (metadata, error) {
 	path := filepath.Join(beads, "metadata.json")
-	data, err := plain.Read(path, maxSetting)
+	data, err := regularfile.Read(path, maxSetting)
 	if errors.Is(err, fs.ErrNotExist) {
 		if isDirectory(filepath.Join(beads, "embeddeddolt")) || isDirectory(filepath.Join(beads, "dolt")) {
 			return metadata{Backend: "dolt"}, nil

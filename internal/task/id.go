@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 const (
@@ -60,7 +60,7 @@ func prefixOf(d *document, beads string) (string, error) {
 
 func configured(beads string) (string, error) {
 	path := filepath.Join(beads, "config.yaml")
-	data, err := plain.Read(path, maxSetting)
+	data, err := regularfile.Read(path, maxSetting)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

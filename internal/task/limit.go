@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // MaxText is how many bytes all that a task says may have together: its line of JSON in
@@ -79,7 +79,7 @@ func large(head []byte) said {
 
 // open opens the file of tasks to read it. Without one both are nil.
 func (f *File) open() (*os.File, fs.FileInfo, error) {
-	file, err := plain.Open(f.path)
+	file, err := regularfile.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -88,7 +88,7 @@ func (f *File) open() (*os.File, fs.FileInfo, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() > maxFile {
-		err = &plain.SizeError{Max: maxFile}
+		err = &regularfile.SizeError{Max: maxFile}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("read tasks: %s: %w", f.path, err), file.Close())

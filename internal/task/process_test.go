@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // 8 goroutines and 4 processes claim 24 tasks: each is claimed once.
@@ -139,7 +139,7 @@ func TestKilledAtTheRename(t *testing.T) {
 	} {
 		t.Run(point, func(t *testing.T) {
 			f := tracker(t, odd+"\n")
-			cmd := worker(t, "one", f, "first", crash.Env+"="+point)
+			cmd := worker(t, "one", f, "first", failpoint.Env+"="+point)
 			killed(t, cmd.Run())
 			if got := leftovers(t, f); got != c.leftovers {
 				t.Errorf("%d leftovers", got)

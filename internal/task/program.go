@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 const (
@@ -43,9 +43,9 @@ type output struct {
 
 // change is run, of a command that writes.
 func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
-	crash.Point("task.before.program")
+	failpoint.Point("task.before.program")
 	out, err := c.run(ctx, args...)
-	crash.Point("task.after.program")
+	failpoint.Point("task.after.program")
 	return out, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // attempts is how often a change is made anew because a program that does not
@@ -75,11 +75,11 @@ func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 	if !same(path, was) {
 		return errRaced
 	}
-	crash.Point("task.before.rename")
+	failpoint.Point("task.before.rename")
 	if err := pending.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	crash.Point("task.after.rename")
+	failpoint.Point("task.after.rename")
 	return syncDir(dir)
 }
 

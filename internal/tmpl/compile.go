@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/template/parse"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 )
 
 // program is a template that can be run. What text/template would do by itself
@@ -123,7 +123,7 @@ func (p *program) foreign(err error) *Error {
 
 // known is the hint for a word that is none of those known.
 func known(word string, words []string) string {
-	if hint := suggest.Hint(word, words); hint != "" {
+	if hint := didyoumean.Hint(word, words); hint != "" {
 		return hint
 	}
 	if len(words) == 0 || len(words) > 24 {

@@ -32,7 +32,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // Variable is what trusts everything when it is 1.
@@ -244,11 +244,11 @@ var hashRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func read(path string) (file, error) {
 	empty := file{Version: format, Repositories: map[string][]Item{}}
-	opened, err := plain.Open(path)
+	opened, err := regularfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
 	}
-	if errors.Is(err, plain.ErrNotFile) {
+	if errors.Is(err, regularfile.ErrNotFile) {
 		return empty, &Error{path, err.Error(), ""}
 	}
 	if err != nil {

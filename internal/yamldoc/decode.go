@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/coven-run/coven/internal/suggest"
+	"github.com/coven-run/coven/internal/didyoumean"
 )
 
 // maxVisits bounds what aliases can make of a small file.
@@ -236,7 +236,7 @@ type keyed struct {
 
 // unknown is the hint for a word that is none of those known.
 func unknown(word string, known []string) string {
-	if hint := suggest.Hint(word, known); hint != "" {
+	if hint := didyoumean.Hint(word, known); hint != "" {
 		return hint
 	}
 	return "known: " + strings.Join(known, ", ")
@@ -284,7 +284,7 @@ func (d *Document) OneOf(text At[string], allowed ...string) bool {
 	if !text.Set() || slices.Contains(allowed, text.Value) {
 		return true
 	}
-	d.Fail(text, fmt.Sprintf("%q is none of %s", text.Value, strings.Join(allowed, ", ")), suggest.Hint(text.Value, allowed))
+	d.Fail(text, fmt.Sprintf("%q is none of %s", text.Value, strings.Join(allowed, ", ")), didyoumean.Hint(text.Value, allowed))
 	return false
 }
 

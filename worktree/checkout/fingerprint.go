@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,7 +47,7 @@ func ofBytes(kind string, data []byte) fingerprint {
 }
 
 func ofFile(path string, info fs.FileInfo) (fingerprint, error) {
-	file, err := plain.Open(path, syscall.O_NOFOLLOW)
+	file, err := regularfile.Open(path, syscall.O_NOFOLLOW)
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // actor is a process that is killed: it moves a checkout and its branch, or
@@ -28,7 +28,7 @@ func actor(args []string) int {
 	case "land":
 		var m *Move
 		if m, err = c.Advance(context.Background(), from, to); err == nil {
-			crash.Point("test.moved")
+			failpoint.Point("test.moved")
 			r.git("update-ref", "refs/heads/main", to)
 			err = m.Settle(context.Background())
 		}
@@ -145,7 +145,7 @@ func TestKilledWithoutExchange(t *testing.T) {
 func everyKill(t *testing.T, sample repo, how, from, to, after, afterFiles string) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	undisturbed := sample.copyOf(t)
-	if undisturbed.act([]string{crash.TraceEnv + "=" + trace}, "land", how, undisturbed.dir, from, to) {
+	if undisturbed.act([]string{failpoint.TraceEnv + "=" + trace}, "land", how, undisturbed.dir, from, to) {
 		t.Fatal("killed without reason")
 	}
 	same(t, "undisturbed", undisturbed.look(), after)
@@ -154,7 +154,7 @@ func everyKill(t *testing.T, sample repo, how, from, to, after, afterFiles strin
 			t.Parallel()
 			r := sample.copyOf(t)
 			before, files, stamps := r.look(), r.files(), r.stamps()
-			if !r.act([]string{crash.Env + "=" + kill}, "land", how, r.dir, from, to) {
+			if !r.act([]string{failpoint.Env + "=" + kill}, "land", how, r.dir, from, to) {
 				t.Fatal("it was not killed")
 			}
 			r.oldOrNew(files, afterFiles)
@@ -189,7 +189,7 @@ func (r repo) killRecovery(how, from, to, before, after string) {
 		"checkout.undo.locked", "checkout.undo.step", "checkout.undo.step:2", "checkout.undo.step:4",
 		"checkout.undo.index", "checkout.unlocked", "checkout.ended",
 	} {
-		if r.act([]string{crash.Env + "=" + kill}, "recover", how, r.dir, from, to) {
+		if r.act([]string{failpoint.Env + "=" + kill}, "recover", how, r.dir, from, to) {
 			r.oldOrNew(before, after)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // lockTries is how often the index is asked for that other gits keep taking: an
@@ -76,7 +76,7 @@ func (m *Move) owned() bool { return Token(m.c.lockPath()) == m.rec.Token }
 
 // Token returns what a lock file of coven's says, empty for those of others.
 func Token(file string) string {
-	f, err := plain.Open(file, syscall.O_NOFOLLOW)
+	f, err := regularfile.Open(file, syscall.O_NOFOLLOW)
 	if err != nil {
 		return ""
 	}

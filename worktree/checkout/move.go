@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"golang.org/x/sys/unix"
 )
@@ -56,9 +56,9 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 		err = plan(m)
 	}
 	if err == nil {
-		crash.Point("checkout.staged")
+		failpoint.Point("checkout.staged")
 		if err = m.save(); err == nil {
-			crash.Point("checkout.recorded")
+			failpoint.Point("checkout.recorded")
 			err = m.apply()
 		}
 	}
@@ -88,14 +88,14 @@ func (m *Move) begin(ctx context.Context) error {
 	if err := m.save(); err != nil {
 		return err
 	}
-	crash.Point("checkout.begun")
+	failpoint.Point("checkout.begun")
 	if err := errors.Join(os.MkdirAll(m.c.State, 0o755), m.makeStage()); err != nil {
 		return fmt.Errorf("make room for new files of %s: %w", m.c.top(), err)
 	}
 	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	crash.Point("checkout.locked")
+	failpoint.Point("checkout.locked")
 	return m.c.onBranch()
 }
 
@@ -121,11 +121,11 @@ func (m *Move) apply() error {
 		}
 	}
 	for i, s := range m.rec.Steps {
-		crash.Point("checkout.step.before")
+		failpoint.Point("checkout.step.before")
 		if err := m.do(i, s); err != nil {
 			return err
 		}
-		crash.Point("checkout.step.after")
+		failpoint.Point("checkout.step.after")
 	}
 	return m.publish()
 }
@@ -153,7 +153,7 @@ func (m *Move) do(i int, s step) error {
 	if err != nil {
 		return err
 	}
-	crash.Point("checkout.exchanged")
+	failpoint.Point("checkout.exchanged")
 	if is, err := take(filepath.Join(m.fresh(), path)); err == nil && is == s.Have {
 		return nil
 	}
@@ -278,11 +278,11 @@ func (m *Move) publish() error {
 			break
 		}
 	}
-	crash.Point("checkout.index.before")
+	failpoint.Point("checkout.index.before")
 	if err := os.Rename(m.mergedPath(), filepath.Join(m.c.Git.Dir, "index")); err != nil {
 		return err
 	}
-	crash.Point("checkout.index.after")
+	failpoint.Point("checkout.index.after")
 	return nil
 }
 

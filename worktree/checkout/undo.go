@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -20,7 +20,7 @@ func (m *Move) Settle(ctx context.Context) error {
 	if m.rec.Token == "" {
 		return nil // there was nothing to move
 	}
-	crash.Point("checkout.settle")
+	failpoint.Point("checkout.settle")
 	for i := range m.rec.Steps {
 		m.removeParents(m.rec.Steps[i])
 	}
@@ -38,12 +38,12 @@ func (m *Move) Undo(ctx context.Context) error {
 	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	crash.Point("checkout.undo.locked")
+	failpoint.Point("checkout.undo.locked")
 	for i, s := range slices.Backward(m.rec.Steps) {
 		if err := m.back(i, s); err != nil {
 			return err
 		}
-		crash.Point("checkout.undo.step")
+		failpoint.Point("checkout.undo.step")
 	}
 	for _, dir := range slices.Backward(m.rec.Dirs) {
 		m.c.removeDir(string(dir))
@@ -51,7 +51,7 @@ func (m *Move) Undo(ctx context.Context) error {
 	if err := m.restoreIndex(ctx); err != nil {
 		return err
 	}
-	crash.Point("checkout.undo.index")
+	failpoint.Point("checkout.undo.index")
 	return m.end(ctx, false)
 }
 
@@ -224,7 +224,7 @@ func (m *Move) end(ctx context.Context, settled bool) error {
 	if err := m.unlock(); err != nil {
 		return err
 	}
-	crash.Point("checkout.unlocked")
+	failpoint.Point("checkout.unlocked")
 	if !m.finished() {
 		if err := m.rescue(ctx); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (m *Move) end(ctx context.Context, settled bool) error {
 			return err
 		}
 	}
-	crash.Point("checkout.ended")
+	failpoint.Point("checkout.ended")
 	if m.rec.Stage != m.c.State {
 		if err := os.RemoveAll(m.rec.Stage); err != nil {
 			return err

@@ -1,10 +1,10 @@
-// Package rehearsal plays grimoires without agents, processes and worktrees: each
+// Package workflowtest plays grimoires without agents, processes and worktrees: each
 // step's answer is written in a file. It says whether a grimoire takes the way
 // that its author expects, and which ways nobody has tried.
 //
 // Rules. The tree that is played is the runner's own. Prompts, commands and
 // conditions are rendered as in a run. A step without an answer succeeds.
-package rehearsal
+package workflowtest
 
 import (
 	"cmp"

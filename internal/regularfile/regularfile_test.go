@@ -1,4 +1,4 @@
-package plain_test
+package regularfile_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/internal/plain"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 func TestOpen(t *testing.T) {
@@ -33,9 +33,9 @@ func TestOpen(t *testing.T) {
 		{"topipe", "not a file", "not a file"},
 		{"none", "no such file", "no such file"},
 	} {
-		f, err := plain.Open(at("in/" + c.name))
+		f, err := regularfile.Open(at("in/" + c.name))
 		reads(t, "open "+c.name, f, err, c.open)
-		f, err = plain.OpenIn(at("in"), c.name)
+		f, err = regularfile.OpenIn(at("in"), c.name)
 		reads(t, "open in: "+c.name, f, err, c.openIn)
 	}
 	root, err := os.OpenRoot(dir)
@@ -43,7 +43,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close() //nolint:errcheck // read only
-	fsys := plain.FS(root, "in")
+	fsys := regularfile.FS(root, "in")
 	for name, want := range map[string]string{
 		"file": "text", "link": "text", "pipe": "not a file", "topipe": "not a file", "dir": "directory", "../out": "invalid", "none": "no such file",
 	} {
@@ -52,7 +52,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("read %s: %q, %v", name, got, err)
 		}
 	}
-	if _, err := plain.OpenIn(at("nowhere"), "x"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := regularfile.OpenIn(at("nowhere"), "x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

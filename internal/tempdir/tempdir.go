@@ -1,9 +1,9 @@
-// Package scratch provides a private directory for as long as a process lives.
+// Package tempdir provides a private directory for as long as a process lives.
 //
 // What a process that was killed has left is removed by the next one that asks
 // for a directory in the same place: a directory whose lock nobody holds
 // belongs to nobody.
-package scratch
+package tempdir
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package rehearsal
+package workflowtest
 
 import (
 	"github.com/coven-run/coven/grimoires"

@@ -1,5 +1,5 @@
-// Package suggest finds what a person probably meant by a word that is not known.
-package suggest
+// Package didyoumean finds what a person probably meant by a word that is not known.
+package didyoumean
 
 import (
 	"fmt"

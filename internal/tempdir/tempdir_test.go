@@ -1,4 +1,4 @@
-package scratch_test
+package tempdir_test
 
 import (
 	"os"
@@ -7,12 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coven-run/coven/internal/scratch"
+	"github.com/coven-run/coven/internal/tempdir"
 )
 
 func TestDir(t *testing.T) {
 	parent := t.TempDir()
-	d, err := scratch.New(parent)
+	d, err := tempdir.New(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func TestSweep(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dead, "lock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found := scratch.Abandoned(parent); !slices.Equal(found, []string{dead}) {
+	if found := tempdir.Abandoned(parent); !slices.Equal(found, []string{dead}) {
 		t.Errorf("abandoned: %v", found)
 	}
-	var dirs []*scratch.Dir
+	var dirs []*tempdir.Dir
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			d, err := scratch.New(parent)
+			d, err := tempdir.New(parent)
 			if err != nil {
 				t.Error(err)
 				return
@@ -66,7 +66,7 @@ func TestSweep(t *testing.T) {
 	if _, err := os.Stat(dead); err == nil {
 		t.Error("what a dead process left is still there")
 	}
-	if found := scratch.Abandoned(parent); len(found) > 0 {
+	if found := tempdir.Abandoned(parent); len(found) > 0 {
 		t.Errorf("abandoned: %v", found)
 	}
 	for _, d := range dirs {

@@ -1,9 +1,9 @@
-// Package screen is what a person sees while tasks run: a view of their events.
+// Package terminal is what a person sees while tasks run: a view of their events.
 //
 // Rules. Nothing here holds up a run: what is to be shown queues until the
 // terminal takes it. What agents and tasks say cannot steer the terminal. One
 // goroutine writes; a question has the terminal for itself.
-package screen
+package terminal
 
 import (
 	"context"

@@ -1,11 +1,11 @@
-package rehearsal_test
+package workflowtest_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/runner/rehearsal"
+	"github.com/coven-run/coven/runner/workflowtest"
 )
 
 // Every grimoire that coven ships has tests, which pass and take all its ways.
@@ -24,7 +24,7 @@ func TestShipped(t *testing.T) {
 		if err != nil || file == "" {
 			t.Fatalf("%s has no tests: %v", name, err)
 		}
-		suite, err := rehearsal.Read(file, text, g)
+		suite, err := workflowtest.Read(file, text, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestShipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		covered := rehearsal.NewCoverage()
+		covered := workflowtest.NewCoverage()
 		for _, test := range suite.Tests {
 			if o := test.Play(t.Context(), plan, covered); len(o.Faults) > 0 {
 				t.Errorf("%s: %s: %s", name, o.Test, strings.Join(o.Faults, "\n"))
@@ -69,12 +69,12 @@ steps:
 		"steps: {a: {summary: s, outputs: {n: 1}}, land: {wait: review}}, expect: {status: waiting, given: {land: s}}":                 "",
 		"expect: {status: completed}": `it ends blocked, not completed: b:1:24: .steps.a.outputs has no "n"`,
 	} {
-		suite, err := rehearsal.Read("g.test.yaml", []byte("tests: [{name: x, "+tests+"}]"), g)
+		suite, err := workflowtest.Read("g.test.yaml", []byte("tests: [{name: x, "+tests+"}]"), g)
 		if err != nil {
 			t.Errorf("%s: %v", tests, err)
 			continue
 		}
-		o := suite.Tests[0].Play(t.Context(), plan, rehearsal.NewCoverage())
+		o := suite.Tests[0].Play(t.Context(), plan, workflowtest.NewCoverage())
 		if got := strings.Join(o.Faults, "; "); got != want && (want == "" || !strings.HasPrefix(got, want)) {
 			t.Errorf("%s:\n got %q\nwant %q", tests, got, want)
 		}

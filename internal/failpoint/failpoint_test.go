@@ -1,4 +1,4 @@
-package crash_test
+package failpoint_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/internal/crash"
+	"github.com/coven-run/coven/internal/failpoint"
 )
 
 // TestMain is also the process that is killed: it reaches the points that its
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	for _, point := range os.Args[1:] {
-		crash.Point(point)
-		crash.Unsynced("written."+point, f, int64(len("on disk\n")))
+		failpoint.Point(point)
+		failpoint.Unsynced("written."+point, f, int64(len("on disk\n")))
 	}
 }
 
@@ -83,7 +83,7 @@ func TestStop(t *testing.T) {
 // BenchmarkPoint is what a point costs when nobody asks for it.
 func BenchmarkPoint(b *testing.B) {
 	for b.Loop() {
-		crash.Point("nothing")
+		failpoint.Point("nothing")
 	}
 }
 
@@ -95,7 +95,7 @@ func child(t *testing.T, dir, kill string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), self, "a", "b", "a")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CRASH_TEST_CHILD=1", crash.Env+"="+kill, crash.TraceEnv+"=trace")
+	cmd.Env = append(os.Environ(), "CRASH_TEST_CHILD=1", failpoint.Env+"="+kill, failpoint.TraceEnv+"=trace")
 	return cmd
 }
 

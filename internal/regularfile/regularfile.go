@@ -1,7 +1,7 @@
-// Package plain opens files that are files. What a repository has under the name of
+// Package regularfile opens files that are files. What a repository has under the name of
 // one may be a pipe: whoever opens that would wait for somebody to write. It may also
 // be a link out of the repository, or larger than any memory.
-package plain
+package regularfile
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-// Package crash marks the points at which a test may kill coven.
+// Package failpoint marks the points at which a test may kill coven.
 //
 // A point is a line between two effects that must survive a kill -9, such as
 // "the intent is written" and "the ref has moved". In normal use a point
@@ -7,7 +7,7 @@
 // A test plays a story once with TraceEnv set, which lists the points that it
 // reaches, and then once for each of them with Env set: see
 // docs/architecture.md, Crash points.
-package crash
+package failpoint
 
 import (
 	"os"
