@@ -258,7 +258,7 @@ func (d *desk) take(v session.View) (*session.Session, error) {
 func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &site{
-		repo: d.house.repo, session: s, launcher: d.engine.launcher, environ: d.house.env.environ,
+		repo: d.house.repo, session: s, launcher: d.engine.launcher, environ: d.house.env.environ, secrets: d.engine.secrets,
 		pass: d.house.config.Env.Pass, task: id, base: info.Base,
 		target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		holder: holderName(), attempt: info.Attempt,
@@ -269,16 +269,16 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
 	d.warm(ctx, plan.Provider)
 	site := d.site(s, j.task.ID, info)
-	c := &crew{
-		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
-		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated,
-		mail: newMailbox(s),
+	idle, mail := d.house.config.Timeouts.Idle, newMailbox(s)
+	workers := &agents{
+		providers: d.engine.providers, runner: d.engine.agents, site: site, session: s, provider: plan.Provider, idle: idle,
+		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated, waits: &waits{}, mail: mail,
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Ground: site,
 		Workshop: &runner.Workshop{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: agents{c}, Judges: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Agents: workers, Judges: judges{d.engine.host, site, plan.Task}, Commands: commands{d.engine.launcher, site, idle}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Purse: d.purse,
 		},
 	}
@@ -290,7 +290,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	}
 	ctx, drop := site.keep(ctx, renewTime)
 	defer drop()
-	ctx, stop := c.mail.open(ctx)
+	ctx, stop := mail.open(ctx)
 	ending, err := r.Run(ctx)
 	stop()
 	drop()

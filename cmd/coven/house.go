@@ -111,14 +111,13 @@ func (h *house) tasks() (task.Tracker, error) {
 // engine is what runs tasks: the launcher and the plugins. It is closed when
 // the command ends.
 type engine struct {
-	scratch  *tempdir.Dir
-	launcher *process.Launcher
-	host     *plugins.Host
-	agents   *agent.Runner
-	accounts *accounts
-	secrets  *secret.Store
-	environ  func() []string
-	warning  string // about secrets that cannot be hidden
+	scratch   *tempdir.Dir
+	launcher  *process.Launcher
+	host      *plugins.Host
+	agents    *agent.Runner
+	providers *providers
+	secrets   *secret.Store
+	warning   string // about secrets that cannot be hidden
 }
 
 // secrets reads the project's secrets. A file that git would take into a commit
@@ -181,7 +180,8 @@ func (h *house) start() (*engine, error) {
 		},
 	})
 	return &engine{
-		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ, warning: warning,
+		scratch: private, launcher: launcher, host: host, secrets: secrets, warning: warning,
+		providers: &providers{host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ},
 		agents: &agent.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: version, Sockets: private.Path(),
 		},

@@ -70,7 +70,7 @@ Ctrl-C twice: stop at once.`,
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
-	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(providers(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(builtinProviders(), ", ")+" or a plugin (default claude)")
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// providers are the names of the providers that are built in.
-func providers() []string { return slices.Sorted(maps.Keys(drivers())) }
+// builtinProviders are the names of the providers that are built in.
+func builtinProviders() []string { return slices.Sorted(maps.Keys(drivers())) }
 
 // modelOf is the model of a provider's agents where nobody chose one: coven's own
 // default is a model of claude's, and each other CLI has a default of its own.
@@ -54,7 +54,7 @@ func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	if step == "" {
 		return nil
 	}
-	drives, err := d.engine.drives(ctx, plan.Provider)
+	drives, err := d.engine.providers.drives(ctx, plan.Provider)
 	if err != nil || drives.harmless {
 		return err
 	}
@@ -73,7 +73,7 @@ func (d *desk) allows(ctx context.Context, name string) error {
 	if d.house.config.AllowUngated {
 		return nil
 	}
-	drives, err := d.engine.drives(ctx, name)
+	drives, err := d.engine.providers.drives(ctx, name)
 	if err != nil || drives.gated {
 		return err
 	}
@@ -84,7 +84,7 @@ func (d *desk) allows(ctx context.Context, name string) error {
 
 // keeper returns what stores the worktree while an agent works whose calls do not
 // pass the gate, when it has changed; nil when there is to be no such agent.
-func (c *crew) keeper(ctx context.Context, kind drives, emit func(event.Type, any) error) (func(context.Context) error, error) {
+func (c *agents) keeper(ctx context.Context, kind drives, emit func(event.Type, any) error) (func(context.Context) error, error) {
 	if kind.gated || !c.ungated {
 		return nil, nil
 	}
