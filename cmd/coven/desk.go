@@ -320,32 +320,3 @@ func sinceStart(events []event.Event) []event.Event {
 	}
 	return nil
 }
-
-// colon is a text after a colon, or nothing.
-func colon(text string) string {
-	if text = oneLine(text); text != "" {
-		return ": " + text
-	}
-	return ""
-}
-
-// exitOf is the exit code of an ending.
-func exitOf(e runner.Ending) int {
-	switch e.Status {
-	case runner.Completed:
-		return exitOK
-	case runner.Interrupted:
-		return exitInterrupted
-	case runner.Waiting:
-		switch e.Reason {
-		case "limit":
-			return exitLimit
-		case "budget":
-			return exitBudget
-		}
-		return exitPerson
-	case runner.Blocked:
-		return exitPerson
-	}
-	return exitFailed
-}

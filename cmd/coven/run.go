@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -80,6 +78,11 @@ Ctrl-C twice: stop at once.`,
 	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
+	completeFlag(cmd, "grimoire", a.completeWords(grimoireNames))
+	completeFlag(cmd, "model", completeList("sonnet", "haiku", "opus"))
+	completeFlag(cmd, "provider", a.completeWords(providerNames))
+	completeFlag(cmd, "onto", a.completeWords(branches))
+	completeFlag(cmd, "base", a.completeWords(branches))
 	return cmd
 }
 
@@ -211,35 +214,6 @@ func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 		return o.ownWords(ctx, h)
 	}
 	return h.named(ctx, o.tasks)
-}
-
-// ownWords makes a task of the user's own words.
-func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
-	if strings.TrimSpace(o.prompt) == "" {
-		return nil, usage("", "the prompt is empty")
-	}
-	if len(o.prompt) > task.MaxText {
-		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
-	}
-	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
-	slug := "p-" + session.Slug(title)
-	id := slug
-	for n := 2; ; n++ {
-		_, err := session.OfTask(h.repo.Root, id)
-		_, claimed := h.repo.ClaimOf(ctx, id)
-		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
-			break
-		}
-		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
-			return nil, err
-		}
-		id = fmt.Sprintf("%s-%d", slug, n)
-	}
-	t := task.Task{ID: id, Title: title, Description: o.prompt}
-	if t.Description == title {
-		t.Description = ""
-	}
-	return []job{{task: t}}, nil
 }
 
 // shiftObserver tells how a shift goes.
