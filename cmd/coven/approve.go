@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -34,7 +33,7 @@ coven review TASK shows them.`,
 }
 
 func approve(ctx context.Context, d *desk, id string, accept bool) error {
-	v, err := d.find(id)
+	v, err := d.house.find(id)
 	if err != nil {
 		return err
 	}
@@ -45,37 +44,6 @@ func approve(ctx context.Context, d *desk, id string, accept bool) error {
 		return missing(acceptCommand(v), "%s", unaccepted(v))
 	}
 	return outcome(d.approveNow(ctx, v, v.Review.Patch))
-}
-
-// acceptCommand approves a change together with its open error findings.
-func acceptCommand(v session.View) string {
-	return "coven approve " + shellWord(v.Task) + " --accept-findings"
-}
-
-// unaccepted says why a change with open error findings is not approved, and names
-// the findings.
-func unaccepted(v session.View) string {
-	noun := "findings"
-	if len(v.Open) == 1 {
-		noun = "finding"
-	}
-	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s",
-		v.Task, len(v.Open), noun, openLines(v.Open))
-}
-
-// maxOpenLines is how many open findings a message lists.
-const maxOpenLines = 20
-
-// openLines lists open error findings, one per line, for a terminal.
-func openLines(open []event.Finding) string {
-	var lines []string
-	for _, f := range open[:min(maxOpenLines, len(open))] {
-		lines = append(lines, "  "+printable(findings.Line(f))+" ("+printable(f.Reviewer)+")")
-	}
-	if more := len(open) - maxOpenLines; more > 0 {
-		lines = append(lines, fmt.Sprintf("  and %d more", more))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // outcome is the exit of a command that ran one session.
@@ -93,32 +61,71 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 	if err != nil {
 		return err
 	}
-	e, err := h.start()
+	d, err := h.desk()
 	if err != nil {
 		return err
 	}
-	defer e.close()
-	d := &desk{house: h, engine: e, screen: a.screen(false, terminal.Lines)}
-	defer d.screen.Close()
+	defer d.close()
+	defer a.watch(d, false, terminal.Lines)()
 	return do(d)
 }
 
-// find returns the newest session of a task.
-func (d *desk) find(id string) (session.View, error) { return d.house.find(id) }
-
-func (h *house) find(id string) (session.View, error) {
-	v, err := session.OfTask(h.repo.Root, id)
-	if errors.Is(err, session.ErrNone) {
-		return v, missing("coven status", "task %s has no session", id)
+// watch shows on the terminal what a desk does, until stop is called.
+func (a *app) watch(d *desk, asJSON bool, draw func(event.Event) string) (stop func()) {
+	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON}
+	d.parking = a.parking
+	d.ask = func(ctx context.Context, needs []plugins.Need) (err error) {
+		if gaveUp := a.shown.Alone(ctx, func() { err = a.admitPlugins(ctx, d.house, needs) }); gaveUp != nil {
+			return gaveUp
+		}
+		return err
 	}
-	return v, err
+	d.observer = observer{
+		event: a.shown.See,
+		ended: func(s stretch) {
+			_ = a.tell("%s\n  session: %s\n", printableLines(endText(s)), session.Dir+"/"+s.session) // there is nobody else to tell
+		},
+		notice: func(n notice) { _ = a.tell("%s", noticeText(n)) }, // there is nobody else to tell
+	}
+	return a.shown.Close
 }
 
-// stateText is a session's state in words: waiting (review).
-func stateText(v session.View) string {
-	v = v.Shown()
-	if v.Reason != "" {
-		return v.Status + " (" + v.Reason + ")"
+// noticeText is a notice for a terminal.
+func noticeText(n notice) string {
+	text := printable(n.text)
+	if n.task != "" {
+		text = printable(n.task) + "  " + text
 	}
-	return v.Status
+	if n.next != "" {
+		text += "\n  next: " + printable(n.next)
+	}
+	return text + "\n"
+}
+
+// display is where tasks at work are shown.
+type display struct {
+	*terminal.Screen
+	json bool // as events, and nothing else
+}
+
+// endText says how a session ended.
+func endText(s stretch) string {
+	var b strings.Builder
+	e := s.ending
+	fmt.Fprintf(&b, "%s  %s", s.task, e.Status)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", e.Reason)
+	}
+	switch {
+	case e.Status == runner.Completed && e.Commit != "":
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
+	case e.Status == runner.Completed:
+		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
+	case e.Detail != "":
+		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&b, "\n  next: %s", e.Next)
+	}
+	return b.String()
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -23,7 +22,7 @@ refs/coven/rescue before it is removed, and the task is open again.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeTasks(underWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.atDesk(cmd.Context(), func(d *desk) error { return d.cancel(cmd.Context(), args[0], req) })
+			return a.atDesk(cmd.Context(), func(d *desk) error { return a.cancel(cmd.Context(), d, args[0], req) })
 		},
 	}
 	removeFlags(cmd, &req)
@@ -36,26 +35,19 @@ func removeFlags(cmd *cobra.Command, req *worktree.RemoveRequest) {
 	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
 }
 
-func (d *desk) cancel(ctx context.Context, id string, req worktree.RemoveRequest) error {
-	v, err := d.find(id)
+func (a *app) cancel(ctx context.Context, d *desk, id string, req worktree.RemoveRequest) error {
+	v, err := d.house.find(id)
 	if err != nil {
 		return err
 	}
-	if v.Status == session.Running {
-		if v, err = d.stop(ctx, v); err != nil {
-			return err
-		}
-	}
-	ended, err := d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.app().user(), req)
+	ended, err := d.cancel(ctx, v, req)
 	if err != nil {
 		return err
 	}
 	if ended.Commit != "" {
-		d.say("%s  cancelled; its change had landed as %.10s, the task is closed\n", printable(id), ended.Commit)
-		return nil
+		return a.tell("%s  cancelled; its change had landed as %.10s, the task is closed\n", printable(id), ended.Commit)
 	}
-	d.say("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(ended.Rescue), printable(shellWord(id)))
-	return nil
+	return a.tell("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(ended.Rescue), printable(shellWord(id)))
 }
 
 // stopTime bounds how long coven waits for another coven to stop a session.
@@ -63,7 +55,7 @@ const stopTime = time.Minute
 
 // stop asks the coven that runs a session to stop it, and waits until it has.
 func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
-	name, err := session.Ask(d.house.repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.app().user(), Time: d.app().now()})
+	name, err := session.Ask(d.house.repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.house.env.user(), Time: d.house.env.now()})
 	if err != nil {
 		return v, err
 	}

@@ -24,15 +24,15 @@ func newDiff(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return (&desk{house: h}).printDiff(cmd.Context(), args[0], stat)
+			return a.printDiff(cmd.Context(), &desk{house: h}, args[0], stat)
 		},
 	}
 	cmd.Flags().BoolVar(&stat, "stat", false, "show the files and the size of their changes only")
 	return cmd
 }
 
-func (d *desk) printDiff(ctx context.Context, id string, stat bool) error {
-	v, err := d.find(id)
+func (a *app) printDiff(ctx context.Context, d *desk, id string, stat bool) error {
+	v, err := d.house.find(id)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,9 @@ func (d *desk) printDiff(ctx context.Context, id string, stat bool) error {
 		return err
 	}
 	if stat {
-		return d.printStat(diff.Files)
+		return a.printStat(diff.Files)
 	}
-	return d.app().say("%s", safeDiff(diff.Patch))
+	return a.say("%s", safeDiff(diff.Patch))
 }
 
 // noDiff says where the change of a task without a worktree is.
@@ -57,8 +57,8 @@ func noDiff(v session.View) error {
 	return missing("coven why "+shellWord(v.Task), "task %s has no worktree", v.Task)
 }
 
-func (d *desk) printStat(files []worktree.FileChange) error {
-	w := tabwriter.NewWriter(d.app().out, 0, 8, 2, ' ', 0)
+func (a *app) printStat(files []worktree.FileChange) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, f := range files {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, printable(f.Path), sizeOf(f)) //nolint:errcheck // Flush reports it
 	}

@@ -100,7 +100,7 @@ func TestAtLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
-	h := &house{app: &app{now: func() time.Time { return now }}}
+	h := &house{env: &env{now: func() time.Time { return now }}}
 	for name, c := range map[string]struct {
 		holder  string
 		expires time.Time

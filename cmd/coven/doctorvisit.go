@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -39,27 +38,9 @@ type visit struct {
 // visit opens what is there. Wrong settings are passed over here.
 func (a *app) visit(ctx context.Context) *visit {
 	v := &visit{app: a}
-	dir, err := a.workdir()
-	if err != nil {
-		v.houseErr = fmt.Errorf("find the current directory: %w", err)
-		return v
+	if v.house, v.configErr, v.houseErr = openAnyway(ctx, a.env); v.house != nil {
+		v.keeper = &keeper{house: v.house}
 	}
-	repo, err := worktree.Open(ctx, dir)
-	if err != nil {
-		v.houseErr = err
-		return v
-	}
-	if err := checkPlaces(repo.Root); err != nil {
-		v.houseErr = err // what is made good elsewhere is not the repository's
-		return v
-	}
-	settings, err := a.settings(repo)
-	if err != nil {
-		v.configErr, settings = err, config.Default()
-	}
-	v.house = &house{app: a, repo: repo, finder: session.NewFinder(repo.Root), config: settings, library: grimoires.NewLibrary(repo.Root, a.userDir())}
-	v.house.findTracker(dir)
-	v.keeper = &keeper{house: v.house}
 	return v
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 
 	"github.com/coven-run/coven/internal/session"
@@ -96,23 +95,6 @@ func (d *desk) claimTask(ctx context.Context, j job, actor string) error {
 		_, err = j.tracker.Claim(ctx, j.task.ID, actor)
 	}
 	return err
-}
-
-// abandoned says whether a task's owner is a session of this repository that
-// will not work on it.
-func (h *house) abandoned(owner string) bool {
-	if !strings.HasPrefix(owner, actorPrefix) {
-		return false
-	}
-	id := owner[strings.LastIndexByte(owner, '/')+1:]
-	if !session.Exists(h.repo.Root, id) {
-		return false
-	}
-	if session.NeverBegan(h.repo.Root, id) {
-		return owner == actorOf(id)
-	}
-	v, err := session.Load(filepath.Join(h.repo.Root, session.Dir, id))
-	return err == nil && owner == actorIn(v) && session.IsOver(h.repo.Root, id)
 }
 
 // jobOf is the job of a session that exists.

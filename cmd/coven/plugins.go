@@ -60,7 +60,7 @@ func newPluginsList(a *app) *cobra.Command {
 			if asJSON {
 				return a.sayJSON(pluginsJSON(all))
 			}
-			return h.sayPlugins(all)
+			return a.sayPlugins(h, all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -81,8 +81,8 @@ func (a *app) allPlugins(ctx context.Context, list func(*registry.Registry) ([]r
 	return h, all, err
 }
 
-func (h *house) sayPlugins(all []registry.Plugin) error {
-	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+func (a *app) sayPlugins(h *house, all []registry.Plugin) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, p := range all {
 		kind, name := p.Kind, p.Name
 		if kind == "" {
@@ -204,7 +204,7 @@ func newPluginsVerify(a *app) *cobra.Command {
 			if asJSON {
 				err = a.sayJSON(pluginsJSON(all))
 			} else {
-				err = h.sayVerified(all)
+				err = a.sayVerified(h, all)
 			}
 			if err == nil && slices.ContainsFunc(all, unfit) {
 				err = status(exitFailed)
@@ -220,7 +220,7 @@ func newPluginsVerify(a *app) *cobra.Command {
 func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
 // sayVerified prints a line for each plugin that is not hidden.
-func (h *house) sayVerified(all []registry.Plugin) error {
+func (a *app) sayVerified(h *house, all []registry.Plugin) error {
 	count, wrong := 0, 0
 	for _, p := range all {
 		if p.State == registry.Hidden {
@@ -234,11 +234,11 @@ func (h *house) sayVerified(all []registry.Plugin) error {
 		if next := nextPlugin(p); next != "" {
 			text += "      next: " + printable(next) + "\n"
 		}
-		if err := h.app.say("%s", text); err != nil {
+		if err := a.say("%s", text); err != nil {
 			return err
 		}
 	}
-	return h.app.say("%d plugins, %d may not run\n", count, wrong)
+	return a.say("%d plugins, %d may not run\n", count, wrong)
 }
 
 // pluginNames are for the one argument that names a plugin.

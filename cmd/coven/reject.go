@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,11 +28,11 @@ run of the task is told what was tried and why it was rejected.`,
 				return usage("", "--reason is needed: the next attempt is told")
 			}
 			return a.atDesk(cmd.Context(), func(d *desk) error {
-				v, err := d.find(args[0])
+				v, err := d.house.find(args[0])
 				if err != nil {
 					return err
 				}
-				return d.reject(cmd.Context(), v, reason, req)
+				return a.reject(cmd.Context(), d, v, reason, req)
 			})
 		},
 	}
@@ -40,15 +41,18 @@ run of the task is told what was tried and why it was rejected.`,
 	return cmd
 }
 
-// reject ends a session that waits for somebody, because a person does not want
-// what it made.
-func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) error {
-	ended, err := d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
+// reject rejects a change and tells what became of it.
+func (a *app) reject(ctx context.Context, d *desk, v session.View, reason string, req worktree.RemoveRequest) error {
+	ended, err := d.reject(ctx, v, reason, req)
 	if err != nil {
 		return err
 	}
-	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
-	return nil
+	return a.tell("%s", rejectedText(v, ended))
+}
+
+// rejectedText tells what became of a rejected change.
+func rejectedText(v session.View, ended event.Ended) string {
+	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
 }
 
 func keptAs(ref string) string {

@@ -34,9 +34,9 @@ and wall (a duration), several with commas between them.`,
 			}
 			return a.atDesk(cmd.Context(), func(d *desk) error {
 				if len(args) == 0 {
-					return resumeAll(cmd.Context(), d, amount)
+					return a.resumeAll(cmd.Context(), d, amount)
 				}
-				v, err := d.find(args[0])
+				v, err := d.house.find(args[0])
 				if err != nil {
 					return err
 				}
@@ -61,9 +61,9 @@ func moreBudget(text string) (budget.Amount, error) {
 }
 
 // resumeAll goes on with every session that only needs somebody to start it.
-func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
+func (a *app) resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	views, broken := session.List(d.house.repo.Root)
-	d.app().explain(broken)
+	a.explain(broken)
 	code, count, poor := exitOK, 0, 0
 	for _, v := range views {
 		if !resumable(v, more) {
@@ -73,18 +73,18 @@ func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 			continue
 		}
 		err := outcome(d.goOn(ctx, v, more))
-		d.explain(err)
+		a.explainBetween(err)
 		code, count = worse(code, codeOf(err)), count+1
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if poor > 0 {
-		err := d.app().say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		err := a.say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
 		return errors.Join(err, status(code))
 	}
 	if count == 0 {
-		return d.app().say("nothing to resume\n  next: coven status\n")
+		return a.say("nothing to resume\n  next: coven status\n")
 	}
 	return status(code)
 }
@@ -126,15 +126,14 @@ func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (ru
 	return d.resume(ctx, v, more)
 }
 
-// admitSession says whether the plugins of a session may run; on a terminal it
-// asks.
+// admitSession reports whether the plugins of a session may run.
 func (d *desk) admitSession(ctx context.Context, v session.View) (err error) {
 	needs, err := needsOfSession(v.Dir)
 	if err != nil {
 		return err
 	}
-	if gaveUp := d.screen.Alone(ctx, func() { err = d.house.admitPlugins(ctx, needs) }); gaveUp != nil {
-		return gaveUp
+	if d.ask == nil {
+		return d.house.mayRun(needs)
 	}
-	return err
+	return d.ask(ctx, needs)
 }

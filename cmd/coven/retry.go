@@ -33,7 +33,7 @@ more. Nothing in the worktree is undone: the agent is told to look.`,
 }
 
 func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error) {
-	v, err := d.find(id)
+	v, err := d.house.find(id)
 	if err != nil {
 		return runner.Ending{}, err
 	}

@@ -35,7 +35,7 @@ changes that wait for a review.`,
 			if len(args) == 0 {
 				return a.listReviews(cmd.Context(), asJSON)
 			}
-			return a.atDesk(cmd.Context(), func(d *desk) error { return d.reviewTask(cmd.Context(), args[0], asJSON) })
+			return a.atDesk(cmd.Context(), func(d *desk) error { return a.reviewTask(cmd.Context(), d, args[0], asJSON) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -78,22 +78,22 @@ type proof struct {
 	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
 }
 
-func (d *desk) reviewTask(ctx context.Context, id string, asJSON bool) error {
+func (a *app) reviewTask(ctx context.Context, d *desk, id string, asJSON bool) error {
 	p, err := d.page(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return d.app().sayJSON(p)
+		return a.sayJSON(p)
 	}
-	color := d.app().interactive && d.app().getenv("NO_COLOR") == ""
-	if err := d.app().page(ctx, p.text(color)); err != nil {
+	color := a.interactive && a.getenv("NO_COLOR") == ""
+	if err := a.page(ctx, p.text(color)); err != nil {
 		return err
 	}
-	if !d.app().interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
-		return d.app().say("  next: %s\n", afterPage(p.View))
+	if !a.interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
+		return a.say("  next: %s\n", afterPage(p.View))
 	}
-	return d.askAndDo(ctx, p.View, p.Diff.PatchID)
+	return a.askAndDo(ctx, d, p.View, p.Diff.PatchID)
 }
 
 // afterPage is the next command for a person who has read the page of v.
@@ -109,21 +109,21 @@ func afterPage(v session.View) string {
 
 // askAndDo asks about a change that waits, and does as it is told. patch is what
 // the person has seen.
-func (d *desk) askAndDo(ctx context.Context, v session.View, patch string) error {
-	answer, err := d.question(ctx, v)
+func (a *app) askAndDo(ctx context.Context, d *desk, v session.View, patch string) error {
+	answer, err := a.question(ctx, d, v)
 	switch {
 	case err != nil:
 		return err
 	case answer.verdict == approved:
 		return outcome(d.approveNow(ctx, v, patch))
 	case answer.verdict == rejected:
-		return d.reject(ctx, v, answer.reason, worktree.RemoveRequest{})
+		return a.reject(ctx, d, v, answer.reason, worktree.RemoveRequest{})
 	}
 	return status(exitPerson)
 }
 
 func (d *desk) page(ctx context.Context, id string) (page, error) {
-	v, err := d.find(id)
+	v, err := d.house.find(id)
 	if err != nil {
 		return page{}, err
 	}

@@ -126,37 +126,3 @@ func clip(text string, n int) string {
 	}
 	return string(runes)
 }
-
-// nextOf is the one command that goes on with a session; empty when it is over
-// or at work.
-func nextOf(v session.View) string {
-	switch {
-	case v.Damage != "" && v.Status != session.Running:
-		return "coven cancel " + shellWord(v.Task)
-	case heldByFindings(v):
-		return "coven review " + shellWord(v.Task)
-	case v.Next != "":
-		return v.Next
-	case v.Status == session.Interrupted:
-		return "coven resume " + shellWord(v.Task)
-	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return "coven run " + shellWord(v.Task)
-	}
-	return ""
-}
-
-// heldByFindings reports whether a session waits for a person because of open error
-// findings.
-func heldByFindings(v session.View) bool {
-	return v.Status == session.Waiting && v.Reason == "review" && len(v.Open) > 0
-}
-
-// detailOf is why a session is in its state, in one line. Records of versions that
-// did not hold a change for its findings do not name them.
-func detailOf(v session.View) string {
-	detail, open := oneLine(v.Detail), oneLine(findings.Summary(v.Open))
-	if heldByFindings(v) && !strings.Contains(detail, open) {
-		return open + "; " + detail
-	}
-	return detail
-}

@@ -65,7 +65,7 @@ func newTaskList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printTasks(open(tasks, all), asJSON)
+			return a.printTasks(openTasks(tasks, all), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -73,8 +73,8 @@ func newTaskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// open leaves out what is closed, unless all is wanted.
-func open(tasks []task.Task, all bool) []task.Task {
+// openTasks leaves out what is closed, unless all is wanted.
+func openTasks(tasks []task.Task, all bool) []task.Task {
 	kept := []task.Task{}
 	for _, t := range tasks {
 		if all || t.Status != "closed" {

@@ -56,11 +56,11 @@ everything is trusted that matches the lock, for that one command.`,
 			}
 			switch {
 			case list:
-				return h.listTrusted(asJSON)
+				return a.listTrusted(h, asJSON)
 			case revoke:
-				return h.revoke(args)
+				return a.revoke(h, args)
 			}
-			return h.trust(cmd.Context(), args, yes)
+			return a.trust(cmd.Context(), h, args, yes)
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +72,7 @@ everything is trusted that matches the lock, for that one command.`,
 }
 
 // trust shows the plugins that a person could trust, and asks.
-func (h *house) trust(ctx context.Context, names []string, yes bool) error {
+func (a *app) trust(ctx context.Context, h *house, names []string, yes bool) error {
 	wanted, rest, err := h.wanted(names)
 	if err != nil {
 		return err
@@ -83,15 +83,15 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 	}
 	open, lost := toTrust(all, yes && len(names) == 0)
 	if len(open) == 0 && len(lost) == 0 && len(wanted) == 0 {
-		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
+		return a.say("nothing to trust: coven plugins list shows all plugins\n")
 	}
 	for _, p := range lost {
-		h.app.explain(lostError(p))
+		a.explain(lostError(p))
 	}
 	if len(open) == 0 && len(wanted) == 0 {
 		return status(exitUsage)
 	}
-	trusted, err := h.askTrust(ctx, open, wanted, yes)
+	trusted, err := a.askTrust(ctx, h, open, wanted, yes)
 	if err == nil && (!trusted || len(lost) > 0) {
 		err = status(exitUsage)
 	}
@@ -169,31 +169,31 @@ func called(p registry.Plugin, name string) bool { return name == p.ID() || name
 
 // askTrust shows plugins and asks whether they are trusted. Where nobody can be
 // asked the answer is no, unless it was given before.
-func (h *house) askTrust(ctx context.Context, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
-	if err := h.app.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
+func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
+	if err := a.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
 		return false, err
 	}
 	switch {
 	case yes:
-	case !h.app.interactive:
+	case !a.interactive:
 		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
 	default:
-		answer, err := h.app.ask(ctx, "trust these? [y/N] ")
+		answer, err := a.ask(ctx, "trust these? [y/N] ")
 		if err != nil {
 			return false, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			return false, h.app.say("nothing was trusted\n")
+			return false, a.say("nothing was trusted\n")
 		}
 	}
-	if err := h.trustVariables(wanted); err != nil || len(open) == 0 {
+	if err := a.trustVariables(h, wanted); err != nil || len(open) == 0 {
 		return err == nil, err
 	}
-	return true, h.trustNow(open)
+	return true, a.trustNow(h, open)
 }
 
 // trustVariables trusts the uses of variables as they were shown.
-func (h *house) trustVariables(shown []wish) error {
+func (a *app) trustVariables(h *house, shown []wish) error {
 	if len(shown) == 0 {
 		return nil
 	}
@@ -204,16 +204,16 @@ func (h *house) trustVariables(shown []wish) error {
 	var items []trust.Item
 	var names []string
 	for _, w := range shown {
-		items, names = append(items, w.item(h.app.now().UTC().Truncate(time.Second))), append(names, w.name)
+		items, names = append(items, w.item(h.env.now().UTC().Truncate(time.Second))), append(names, w.name)
 	}
 	if err := store.Add(items...); err != nil {
 		return err
 	}
-	return h.app.say("trusted: %s\n", printable(strings.Join(names, " ")))
+	return a.say("trusted: %s\n", printable(strings.Join(names, " ")))
 }
 
 // trustNow trusts plugins as they were shown, and pins them in the lock.
-func (h *house) trustNow(shown []registry.Plugin) error {
+func (a *app) trustNow(h *house, shown []registry.Plugin) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
@@ -222,14 +222,14 @@ func (h *house) trustNow(shown []registry.Plugin) error {
 	var names []string
 	for _, p := range shown {
 		items = append(items, trust.Item{
-			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.app.now().UTC().Truncate(time.Second),
+			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.env.now().UTC().Truncate(time.Second),
 		})
 		names = append(names, p.ID())
 	}
 	if err := store.Add(items...); err != nil {
 		return err
 	}
-	if err := h.app.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+	if err := a.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
 		return err
 	}
 	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
@@ -239,7 +239,7 @@ func (h *house) trustNow(shown []registry.Plugin) error {
 	if err != nil || !wrote {
 		return err
 	}
-	return h.app.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+	return a.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
 }
 
 // trustedJSON is what is trusted, as trust --list --json has it.
@@ -251,7 +251,7 @@ type trustedJSON struct {
 	Since  time.Time `json:"since"`
 }
 
-func (h *house) listTrusted(asJSON bool) error {
+func (a *app) listTrusted(h *house, asJSON bool) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
@@ -265,12 +265,12 @@ func (h *house) listTrusted(asJSON bool) error {
 		for _, it := range items {
 			all = append(all, trustedJSON(it))
 		}
-		return h.app.sayJSON(all)
+		return a.sayJSON(all)
 	}
 	if len(items) == 0 {
-		return h.app.say("nothing of this repository is trusted\n")
+		return a.say("nothing of this repository is trusted\n")
 	}
-	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, it := range items {
 		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), printable(it.What)) //nolint:errcheck // Flush reports it
 	}
@@ -278,7 +278,7 @@ func (h *house) listTrusted(asJSON bool) error {
 }
 
 // revoke ends the trust in plugins, or in all of this repository.
-func (h *house) revoke(names []string) error {
+func (a *app) revoke(h *house, names []string) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
@@ -301,10 +301,10 @@ func (h *house) revoke(names []string) error {
 		}
 	}
 	if len(removed) == 0 && len(unknown) == 0 {
-		return h.app.say("nothing of this repository is trusted\n")
+		return a.say("nothing of this repository is trusted\n")
 	}
 	for _, it := range removed {
-		if err := h.app.say("trusted no more: %s\n", printable(it.Name)); err != nil {
+		if err := a.say("trusted no more: %s\n", printable(it.Name)); err != nil {
 			return err
 		}
 	}

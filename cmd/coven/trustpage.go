@@ -86,3 +86,21 @@ func nature(p registry.Plugin) string {
 	}
 	return fmt.Sprintf("a script of %d lines", p.Lines)
 }
+
+// variablesPage shows variables that are not trusted.
+func variablesPage(wanted []wish) string {
+	if len(wanted) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
+		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
+	for _, w := range wanted {
+		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, printable(w.variable), printable(w.why))
+		for _, use := range w.uses {
+			fmt.Fprintf(&b, "          %s\n", clip(printable(oneLine(use)), 160))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -77,7 +77,7 @@ func (d *desk) allows(ctx context.Context, name string) error {
 	if err != nil || drives.gated {
 		return err
 	}
-	file := filepath.Join(d.app().userDir(), "config.yaml")
+	file := filepath.Join(d.house.env.userDir(), "config.yaml")
 	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
 		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 }

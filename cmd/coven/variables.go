@@ -210,24 +210,6 @@ func (h *house) wanted(names []string) (wanted []wish, rest []string, err error)
 	return slices.DeleteFunc(wanted, func(w wish) bool { return !means(w) }), rest, nil
 }
 
-// variablesPage shows variables that are not trusted.
-func variablesPage(wanted []wish) string {
-	if len(wanted) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
-		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
-	for _, w := range wanted {
-		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, printable(w.variable), printable(w.why))
-		for _, use := range w.uses {
-			fmt.Fprintf(&b, "          %s\n", clip(printable(oneLine(use)), 160))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 // handedNames are the names of variables that processes are handed besides those that
 // every program gets.
 func (h *house) handedNames() []string {
@@ -242,7 +224,7 @@ func credentials() []string {
 // hideHanded hides what processes are handed. It returns a warning about what cannot be
 // hidden; empty: there is nothing.
 func (h *house) hideHanded(store *secret.Store) string {
-	short := store.Handed(h.app.environ(), func(name string) bool { return agent.Names(h.handedNames(), name) })
+	short := store.Handed(h.env.environ(), func(name string) bool { return agent.Names(h.handedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(h.config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""

@@ -94,7 +94,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 // atWork says what a session that runs does, in which coven, and since when; of
 // one that waits for its turn to land, who has it.
 func (h *house) atWork(v session.View) string {
-	now := h.app.now()
+	now := h.env.now()
 	if v.Parked != nil {
 		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), pidOf(v.Holder), age(now, v.Since))
 	}
@@ -169,7 +169,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 		return reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
 	case t.Assignee != "":
 		return reason{State: "assigned", Reason: "it belongs to " + t.Assignee, Next: show}, nil
-	case t.DeferUntil.After(h.app.now()):
+	case t.DeferUntil.After(h.env.now()):
 		return reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
 	case t.Status == task.StatusBlocked:
 		return reason{State: "blocked", Reason: "the tracker says blocked" + lastNote(t.Notes), Next: run}, nil
