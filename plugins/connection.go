@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // A member is the connection that package wire speaks through: each call goes to
@@ -105,7 +105,7 @@ func (w *worker) unserved(err error) error {
 	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
 		return w.misfit(err)
 	}
-	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, fault.ErrUnsupported)
+	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, pluginerr.ErrUnsupported)
 }
 
 // checkTime is how long a plugin may take to show, after a call was cut off, that
@@ -154,5 +154,5 @@ func tooLarge(err error) error {
 	if found[1] != "received" {
 		what = "what it is asked"
 	}
-	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], fault.ErrTooLarge)
+	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], pluginerr.ErrTooLarge)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 func TestGreeting(t *testing.T) {
@@ -22,23 +22,23 @@ func TestGreeting(t *testing.T) {
 		"1|1|unix|" + socket + "|grpc":                  nil,
 		"1|2|unix|" + socket + "|grpc|\r":               nil,
 		"  1|1|unix|" + socket + "|grpc|CERT|true|more": nil,
-		"":                                                     fault.ErrInvalid,
-		"Listening on port 8080":                               fault.ErrInvalid,
-		"one|1|unix|" + socket + "|grpc":                       fault.ErrInvalid,
-		"1||unix|" + socket + "|grpc":                          fault.ErrInvalid,
-		"0|1|unix|" + socket + "|grpc":                         fault.ErrUnsupported,
-		"1|0|unix|" + socket + "|grpc":                         fault.ErrUnsupported,
-		"1|3|unix|" + socket + "|grpc":                         fault.ErrUnsupported,
-		"1|1|unix|" + socket:                                   fault.ErrUnsupported,
-		"1|1|unix|" + socket + "|netrpc":                       fault.ErrUnsupported,
-		"1|1|tcp|127.0.0.1:80|grpc":                            fault.ErrInvalid,
-		"1|1|unix||grpc":                                       fault.ErrInvalid,
-		"1|1|unix|s|grpc":                                      fault.ErrInvalid,
-		"1|1|unix|" + dir + "|grpc":                            fault.ErrInvalid,
-		"1|1|unix|" + dir + "/../s|grpc":                       fault.ErrInvalid,
-		"1|1|unix|" + dir + "//s|grpc":                         fault.ErrInvalid,
-		"1|1|unix|" + filepath.Join(dir, "sub", "s") + "|grpc": fault.ErrInvalid,
-		"1|1|unix|@" + socket + "|grpc":                        fault.ErrInvalid,
+		"":                                                     pluginerr.ErrInvalid,
+		"Listening on port 8080":                               pluginerr.ErrInvalid,
+		"one|1|unix|" + socket + "|grpc":                       pluginerr.ErrInvalid,
+		"1||unix|" + socket + "|grpc":                          pluginerr.ErrInvalid,
+		"0|1|unix|" + socket + "|grpc":                         pluginerr.ErrUnsupported,
+		"1|0|unix|" + socket + "|grpc":                         pluginerr.ErrUnsupported,
+		"1|3|unix|" + socket + "|grpc":                         pluginerr.ErrUnsupported,
+		"1|1|unix|" + socket:                                   pluginerr.ErrUnsupported,
+		"1|1|unix|" + socket + "|netrpc":                       pluginerr.ErrUnsupported,
+		"1|1|tcp|127.0.0.1:80|grpc":                            pluginerr.ErrInvalid,
+		"1|1|unix||grpc":                                       pluginerr.ErrInvalid,
+		"1|1|unix|s|grpc":                                      pluginerr.ErrInvalid,
+		"1|1|unix|" + dir + "|grpc":                            pluginerr.ErrInvalid,
+		"1|1|unix|" + dir + "/../s|grpc":                       pluginerr.ErrInvalid,
+		"1|1|unix|" + dir + "//s|grpc":                         pluginerr.ErrInvalid,
+		"1|1|unix|" + filepath.Join(dir, "sub", "s") + "|grpc": pluginerr.ErrInvalid,
+		"1|1|unix|@" + socket + "|grpc":                        pluginerr.ErrInvalid,
 	} {
 		if err := checkGreeting(line, []int{1, 2}, dir); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // What a Host's errors are, beside those of package fault: a plugin that died,
-// hung or never became ready is a fault.ErrGone.
+// hung or never became ready is a pluginerr.ErrGone.
 var (
 	// ErrUnknown says that no plugin of that name exists.
 	ErrUnknown = errors.New("unknown plugin")
@@ -67,7 +67,7 @@ type Need struct {
 // Host runs plugins: one process per plugin, started when it is first needed
 // and shared by all tasks of the run. It is safe for concurrent use.
 //
-// A plugin that dies fails the calls under way with a fault.ErrGone that says how
+// A plugin that dies fails the calls under way with a pluginerr.ErrGone that says how
 // it ended and what it printed last. The next call starts it again, once: after a
 // second failure every use is an ErrCrashed, unless it answered a call since the first.
 // Calls of other plugins do not wait for any of that.

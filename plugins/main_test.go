@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // TestMain makes the test binary the launcher command and a plugin that is built
@@ -162,7 +162,7 @@ func (c *cage) living() []string {
 }
 
 // ask has a beast review a change, with a good deal of time.
-func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -239,11 +239,11 @@ type desk struct {
 	log []string
 }
 
-func (d *desk) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *desk) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	if d.run != nil {
-		return services.Answer{}, d.run(ctx)
+		return hostservice.Answer{}, d.run(ctx)
 	}
-	return services.Answer{Text: ask.Prompt}, nil
+	return hostservice.Answer{Text: ask.Prompt}, nil
 }
 
 func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // process is one process of a plugin with all that it starts: go-plugin's
@@ -224,17 +224,17 @@ func (p *process) gone() bool {
 	}
 }
 
-// obituary says how a process that is gone ended, and why: a fault.ErrGone.
+// obituary says how a process that is gone ended, and why: a pluginerr.ErrGone.
 func (p *process) obituary() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case errors.Is(p.cause, ErrClosed):
-		return fmt.Errorf("%w (%w)", p.cause, fault.ErrGone)
+		return fmt.Errorf("%w (%w)", p.cause, pluginerr.ErrGone)
 	case p.cause != nil:
-		return fmt.Errorf("%w: %w%s", fault.ErrGone, p.cause, p.tail.quote())
+		return fmt.Errorf("%w: %w%s", pluginerr.ErrGone, p.cause, p.tail.quote())
 	}
-	return fmt.Errorf("%w: %s%s", fault.ErrGone, p.ended, p.tail.quote())
+	return fmt.Errorf("%w: %s%s", pluginerr.ErrGone, p.ended, p.tail.quote())
 }
 
 // The rest of runner.Runner.

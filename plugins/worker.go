@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // worker is a plugin's process and the connection with it.
@@ -139,7 +139,7 @@ func (w *worker) misfit(err error) error {
 	if !strings.HasPrefix(status.Convert(err).Message(), "unknown service "+w.service) {
 		return nil
 	}
-	return fmt.Errorf("it does not serve %s (is it a plugin of another kind?): %w", w.service, fault.ErrUnsupported)
+	return fmt.Errorf("it does not serve %s (is it a plugin of another kind?): %w", w.service, pluginerr.ErrUnsupported)
 }
 
 // serviceOf is the gRPC service of a kind.

@@ -8,8 +8,8 @@ package arbiter
 import (
 	"context"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // Arbiter decides whether findings are worth another round.
@@ -18,7 +18,7 @@ type Arbiter interface {
 	// change is reviewed again. Otherwise the loop ends, and the findings stay for
 	// the person who reviews the landing. An error fails the step. ctx and host are
 	// as for reviewer.Reviewer.
-	Decide(ctx context.Context, question Question, host services.Services) (Decision, error)
+	Decide(ctx context.Context, question Question, host hostservice.Services) (Decision, error)
 }
 
 // Question is what an arbiter decides on.

@@ -15,26 +15,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// ErrNoMessages is fault.ErrUnsupported, in words.
+// ErrNoMessages is pluginerr.ErrUnsupported, in words.
 //
-// Deprecated: return fault.ErrUnsupported.
-var ErrNoMessages = fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
+// Deprecated: return pluginerr.ErrUnsupported.
+var ErrNoMessages = fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
 
 // Provider knows one agent CLI.
 type Provider interface {
 	// Command says how to start the CLI for one run of an agent. For a CLI that
-	// cannot resume a conversation it returns fault.ErrUnsupported when
+	// cannot resume a conversation it returns pluginerr.ErrUnsupported when
 	// Request.Resume is set: coven then starts a new one in the same worktree.
 	Command(ctx context.Context, req Request) (Command, error)
 	// Parse turns whole lines of the CLI's output, each with its newline, into
 	// events. Lines that say nothing give no event; no line is an error.
 	Parse(ctx context.Context, lines []byte) ([]Event, error)
 	// Message turns what a person says into bytes for the CLI's standard input.
-	// The CLI must say Heard of each message. A provider whose CLI cannot be told
-	// anything while it works returns fault.ErrUnsupported.
+	// The CLI must say Acknowledged of each message. A provider whose CLI cannot be told
+	// anything while it works returns pluginerr.ErrUnsupported.
 	Message(ctx context.Context, message Message) ([]byte, error)
 }
 
@@ -59,11 +59,11 @@ type Request struct {
 
 var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// CheckConversation is a fault.ErrInvalid unless the id of the conversation is a
+// CheckConversation is a pluginerr.ErrInvalid unless the id of the conversation is a
 // UUID, which no CLI takes for a flag.
 func (r Request) CheckConversation() error {
 	if !uuidRE.MatchString(r.Conversation) {
-		return fmt.Errorf("%q is not the id of a conversation, which is a UUID: %w", r.Conversation, fault.ErrInvalid)
+		return fmt.Errorf("%q is not the id of a conversation, which is a UUID: %w", r.Conversation, pluginerr.ErrInvalid)
 	}
 	return nil
 }
@@ -168,10 +168,15 @@ type Result struct {
 	Usage Usage
 }
 
-// Heard says that the CLI took a message into its conversation: the next Result
+// Acknowledged says that the CLI took a message into its conversation: the next Result
 // answers it. Of messages that coven did not send, such as the first, it may
 // name any id.
-type Heard struct{ ID string }
+type Acknowledged struct{ ID string }
+
+// Heard is the former name of Acknowledged.
+//
+// Deprecated: use Acknowledged.
+type Heard = Acknowledged
 
 // Spent is what one answer of the model API has used so far. Of each number, the
 // largest that was said of an answer counts.
@@ -219,13 +224,13 @@ func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
 
-func (Started) event()    {}
-func (Text) event()       {}
-func (Reasoning) event()  {}
-func (ToolCall) event()   {}
-func (ToolResult) event() {}
-func (Retry) event()      {}
-func (Result) event()     {}
-func (Heard) event()      {}
-func (Spent) event()      {}
-func (Limit) event()      {}
+func (Started) event()      {}
+func (Text) event()         {}
+func (Reasoning) event()    {}
+func (ToolCall) event()     {}
+func (ToolResult) event()   {}
+func (Retry) event()        {}
+func (Result) event()       {}
+func (Acknowledged) event() {}
+func (Spent) event()        {}
+func (Limit) event()        {}

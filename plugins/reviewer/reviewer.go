@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
 )
 
 // Reviewer judges changes.
@@ -21,7 +21,7 @@ type Reviewer interface {
 	// verdict is Fail. An error says that it could not be judged, and fails the
 	// step. ctx ends when the time of the step is up or the run is stopped; an
 	// answer after that is not heard. host holds until Review returns.
-	Review(ctx context.Context, change Change, host services.Services) (Review, error)
+	Review(ctx context.Context, change Change, host hostservice.Services) (Review, error)
 }
 
 // Change is what is to be judged. Texts that are not UTF-8 have U+FFFD where they
@@ -29,7 +29,7 @@ type Reviewer interface {
 type Change struct {
 	Task      Task
 	Diff      string // unified, from Base to the worktree as it is, with files that git does not know yet
-	Truncated string // what was left out of Diff, in words; empty: nothing. See services.Services.Diff
+	Truncated string // what was left out of Diff, in words; empty: nothing. See hostservice.Services.Diff
 	Files     []File // all of them, also those left out of Diff
 	Dir       string // absolute: the worktree, to be read
 	Base      string // commit that Diff begins at

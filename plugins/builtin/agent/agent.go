@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // The options of both.
@@ -40,7 +40,7 @@ const reviewForm = "# Your answer\n\n" +
 	"`file` is relative to the worktree; leave `file` and `line` out for a finding about the whole change. No findings: an empty list."
 
 // Review implements reviewer.Reviewer.
-func (Reviewer) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	prompt := strings.TrimSpace(change.Options[promptOption])
 	if prompt == "" {
 		prompt = "Please review this change.\n\n# Task: " + change.Task.Title + "\n\n" + change.Task.Description
@@ -110,7 +110,7 @@ type decision struct {
 }
 
 // Decide implements arbiter.Arbiter.
-func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Services) (arbiter.Decision, error) {
+func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host hostservice.Services) (arbiter.Decision, error) {
 	prompt := strings.TrimSpace(q.Options[promptOption])
 	if prompt == "" {
 		prompt = "Reviewers are not content with this change. Are their findings worth another round?\n\n# Task: " + q.Task.Title + "\n\n" + q.Task.Description
@@ -207,9 +207,9 @@ func opinionsText(opinions []arbiter.Opinion) string {
 
 // ask has an agent answer in the form of T, once more when the first answer is not
 // of that form.
-func ask[T any](ctx context.Context, host services.Services, model, prompt string, check func(*T) error) (T, error) {
+func ask[T any](ctx context.Context, host hostservice.Services, model, prompt string, check func(*T) error) (T, error) {
 	var none T
-	answer, err := host.RunAgent(ctx, services.Ask{Prompt: prompt, Model: model})
+	answer, err := host.RunAgent(ctx, hostservice.Ask{Prompt: prompt, Model: model})
 	if err != nil {
 		return none, err
 	}
@@ -218,7 +218,7 @@ func ask[T any](ctx context.Context, host services.Services, model, prompt strin
 		return given, nil
 	}
 	again := fmt.Sprintf("Your answer cannot be used: %v. Please give the JSON block again, in the form that was asked for, and nothing else.", wrong)
-	if answer, err = host.RunAgent(ctx, services.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
+	if answer, err = host.RunAgent(ctx, hostservice.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
 		return none, err
 	}
 	if given, wrong = parse(answer.Text, check); wrong != nil {

@@ -7,10 +7,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // RegisterArbiter serves impl on a plugin's gRPC server; link is how it reaches
@@ -45,15 +45,15 @@ type arbiterClient struct {
 }
 
 // Decide implements arbiter.Arbiter.
-func (c *arbiterClient) Decide(ctx context.Context, question arbiter.Question, host services.Services) (arbiter.Decision, error) {
+func (c *arbiterClient) Decide(ctx context.Context, question arbiter.Question, host hostservice.Services) (arbiter.Decision, error) {
 	token, done := c.desk.Open(host)
 	defer done()
 	out, err := c.rpc.Decide(ctx, encodeQuestion(token, question), grpc.MaxCallRecvMsgSize(mostAnswer))
 	if err != nil {
 		return arbiter.Decision{}, fromWire(ctx, err)
 	}
-	if n := len(out.GetReason()); n > reviewer.MostText {
-		return arbiter.Decision{}, fmt.Errorf("its reason has %d bytes, at most %d are taken: %w", n, reviewer.MostText, fault.ErrInvalid)
+	if n := len(out.GetReason()); n > reviewer.MaxText {
+		return arbiter.Decision{}, fmt.Errorf("its reason has %d bytes, at most %d are taken: %w", n, reviewer.MaxText, pluginerr.ErrInvalid)
 	}
 	return arbiter.Decision{Continue: out.GetGoOn(), Reason: out.GetReason()}, nil
 }

@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // RegisterReviewer serves impl on a plugin's gRPC server; link is how it reaches
@@ -43,7 +43,7 @@ type reviewerClient struct {
 }
 
 // Review implements reviewer.Reviewer.
-func (c *reviewerClient) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (c *reviewerClient) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	token, done := c.desk.Open(host)
 	defer done()
 	out, err := c.rpc.Review(ctx, encodeChange(token, change), grpc.MaxCallRecvMsgSize(mostAnswer))

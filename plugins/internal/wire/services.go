@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // BrokerID is where coven offers its services on a plugin's broker.
@@ -40,7 +40,7 @@ type Desk struct {
 
 // call is a call that the plugin is answering.
 type call struct {
-	services services.Services
+	services hostservice.Services
 	over     context.Context // done when it is answered
 	requests *sync.WaitGroup // that are under way
 	places   chan struct{}   // one for each that is worked on
@@ -71,7 +71,7 @@ func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity 
 // Open lets s serve whoever shows the token, until done is called. What it is doing
 // then is told to end, and done returns when it has: nothing of a call is at work
 // when the call is over.
-func (d *Desk) Open(s services.Services) (token string, done func()) {
+func (d *Desk) Open(s hostservice.Services) (token string, done func()) {
 	token = rand.Text()
 	over, end := context.WithCancel(context.Background())
 	d.mu.Lock()
@@ -94,10 +94,10 @@ func (d *Desk) begin(ctx context.Context, token string) (context.Context, contex
 	defer d.mu.Unlock()
 	c, ok := d.calls[token]
 	if !ok {
-		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
+		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", pluginerr.ErrInvalid))
 	}
 	if c.services == nil {
-		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
+		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", pluginerr.ErrUnsupported))
 	}
 	c.requests.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -106,7 +106,7 @@ func (d *Desk) begin(ctx context.Context, token string) (context.Context, contex
 }
 
 // of begins a request that has one of the places of its call.
-func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, services.Services, error) {
+func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, hostservice.Services, error) {
 	ctx, cancel, c, err := d.begin(ctx, token)
 	if err != nil {
 		return nil, nil, nil, err
@@ -127,7 +127,7 @@ func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*plu
 		return nil, err
 	}
 	defer cancel()
-	out, err := c.services.RunAgent(ctx, services.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
+	out, err := c.services.RunAgent(ctx, hostservice.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -202,9 +202,9 @@ func (l *Link) connection(ctx context.Context) (*grpc.ClientConn, error) {
 }
 
 // of are the services of one call.
-func (l *Link) of(token string) services.Services { return &visitor{link: l, token: token} }
+func (l *Link) of(token string) hostservice.Services { return &visitor{link: l, token: token} }
 
-// visitor is services.Services over the wire.
+// visitor is hostservice.Services over the wire.
 type visitor struct {
 	link  *Link
 	token string
@@ -225,11 +225,11 @@ func ask[In, Out any](ctx context.Context, c *visitor, what string, method func(
 }
 
 // RunAgent implements Services.
-func (c *visitor) RunAgent(ctx context.Context, a services.Ask) (services.Answer, error) {
+func (c *visitor) RunAgent(ctx context.Context, a hostservice.Ask) (hostservice.Answer, error) {
 	out, err := ask(ctx, c, "run an agent", pluginv1.ServicesClient.RunAgent, &pluginv1.RunAgentRequest{
 		Call: c.token, Prompt: valid(a.Prompt), Model: a.Model, Conversation: a.Conversation,
 	})
-	return services.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
+	return hostservice.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
 }
 
 // Diff implements Services.

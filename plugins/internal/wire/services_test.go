@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // held is services that hold what is asked of them until the call is over.
 type held struct {
-	services.Services
+	hostservice.Services
 	begun chan string
 }
 
-func (h held) RunAgent(ctx context.Context, _ services.Ask) (services.Answer, error) {
+func (h held) RunAgent(ctx context.Context, _ hostservice.Ask) (hostservice.Answer, error) {
 	h.begun <- "agent"
 	<-ctx.Done()
-	return services.Answer{}, ctx.Err()
+	return hostservice.Answer{}, ctx.Err()
 }
 
 func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
@@ -29,7 +29,7 @@ func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
 }
 
 // free is services that answer at once.
-type free struct{ services.Services }
+type free struct{ hostservice.Services }
 
 func (free) Log(context.Context, string) error { return nil }
 

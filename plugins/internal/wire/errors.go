@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // pairs are the sentinels and their codes.
 func pairs() map[codes.Code]error {
 	return map[codes.Code]error{
-		codes.Unimplemented:     fault.ErrUnsupported,
-		codes.InvalidArgument:   fault.ErrInvalid,
-		codes.ResourceExhausted: fault.ErrTooLarge,
-		codes.Unavailable:       fault.ErrGone,
+		codes.Unimplemented:     pluginerr.ErrUnsupported,
+		codes.InvalidArgument:   pluginerr.ErrInvalid,
+		codes.ResourceExhausted: pluginerr.ErrTooLarge,
+		codes.Unavailable:       pluginerr.ErrGone,
 		codes.DeadlineExceeded:  context.DeadlineExceeded,
 		codes.Canceled:          context.Canceled,
 		codes.NotFound:          fs.ErrNotExist,
