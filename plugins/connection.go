@@ -26,127 +26,127 @@ import (
 // what it does is heard any more: the token of the call is void.
 
 // Invoke implements grpc.ClientConnInterface.
-func (m *member) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	w, err := m.get(ctx)
+func (p *plugin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	i, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
-	w.link.offer()
-	w.calls.Add(1)
-	defer w.calls.Add(-1)
-	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
-		return m.explain(ctx, w, err)
+	i.link.serveServices()
+	i.calls.Add(1)
+	defer i.calls.Add(-1)
+	if err := i.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
+		return p.explain(ctx, i, err)
 	}
-	w.answered.Store(true)
+	i.answered.Store(true)
 	return nil
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (m *member) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	w, err := m.get(ctx)
+func (p *plugin) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	i, err := p.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := w.conn.NewStream(ctx, desc, method, opts...)
+	stream, err := i.conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {
-		return nil, m.explain(ctx, w, err)
+		return nil, p.explain(ctx, i, err)
 	}
-	w.calls.Add(1)
-	context.AfterFunc(stream.Context(), func() { w.calls.Add(-1) })
-	return &explained{stream, ctx, m, w}, nil
+	i.calls.Add(1)
+	context.AfterFunc(stream.Context(), func() { i.calls.Add(-1) })
+	return &explainedStream{stream, ctx, p, i}, nil
 }
 
-// explained is a stream whose errors say what happened to the plugin.
-type explained struct {
+// explainedStream is a stream whose errors say what happened to the plugin.
+type explainedStream struct {
 	grpc.ClientStream
-	call   context.Context // of the caller: the stream's own ends with the stream
-	member *member
-	worker *worker
+	call     context.Context // of the caller: the stream's own ends with the stream
+	plugin   *plugin
+	instance *instance
 }
 
 // SendMsg implements grpc.ClientStream.
-func (s *explained) SendMsg(message any) error {
-	return s.member.explain(s.call, s.worker, s.ClientStream.SendMsg(message))
+func (s *explainedStream) SendMsg(message any) error {
+	return s.plugin.explain(s.call, s.instance, s.ClientStream.SendMsg(message))
 }
 
 // RecvMsg implements grpc.ClientStream.
-func (s *explained) RecvMsg(message any) error {
+func (s *explainedStream) RecvMsg(message any) error {
 	err := s.ClientStream.RecvMsg(message)
 	if errors.Is(err, io.EOF) {
-		s.worker.answered.Store(true)
+		s.instance.answered.Store(true)
 	}
-	return s.member.explain(s.call, s.worker, err)
+	return s.plugin.explain(s.call, s.instance, err)
 }
 
 // explain says what err of a call means; an error that is the plugin's own, or
 // that of ctx, is left as it is.
-func (m *member) explain(ctx context.Context, w *worker, err error) error {
+func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	means := error(nil)
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Canceled:
-		means = w.fate(ctx)
+		means = i.exitOf(ctx)
 	case codes.Unimplemented:
-		means = w.unserved(err)
+		means = i.missingMethod(err)
 	case codes.ResourceExhausted:
 		means = tooLarge(err)
 	}
 	if means == nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", m, means)
+	return fmt.Errorf("%s: %w", p, means)
 }
 
-// unserved says that the plugin lacks a method of its contract, in the words of
+// missingMethod says that the plugin lacks a method of its contract, in the words of
 // gRPC in Go or in any other language; nil: it has it, and says err itself.
-func (w *worker) unserved(err error) error {
+func (i *instance) missingMethod(err error) error {
 	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
-		return w.misfit(err)
+		return i.wrongKind(err)
 	}
-	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, pluginerr.ErrUnsupported)
+	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
 // checkTime is how long a plugin may take to show, after a call was cut off, that
 // it lives, and how long to end when it cannot be reached.
 const checkTime = 5 * time.Second
 
-// fate says what became of the process after a call was cut off; nil: it lives,
+// exitOf says what became of the process after a call was cut off; nil: it lives,
 // and that is its own answer.
-func (w *worker) fate(ctx context.Context) error {
-	if !w.process.gone() && w.reached(ctx) {
+func (i *instance) exitOf(ctx context.Context) error {
+	if !i.process.gone() && i.reachable(ctx) {
 		return nil
 	}
 	select {
-	case <-w.process.done:
+	case <-i.process.done:
 	case <-time.After(checkTime):
-		w.process.kill(errCut)
+		i.process.kill(errUnreachable)
 	case <-ctx.Done():
 	}
 	select {
-	case <-w.process.done:
-		return w.process.obituary()
+	case <-i.process.done:
+		return i.process.exitError()
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// reached says whether the process still takes calls, be it that it does not
+// reachable says whether the process still takes calls, be it that it does not
 // answer them at once.
-func (w *worker) reached(ctx context.Context) bool {
+func (i *instance) reachable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	code := status.Code(w.greet(ctx))
+	code := status.Code(i.ping(ctx))
 	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: the connection is closed
 }
 
-// sizes are the words of gRPC about a message that this side does not send or take.
-var sizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
+// messageSizes are the words of gRPC about a message that this side does not send or take.
+var messageSizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
 
 // tooLarge says which message err found too large; nil: one of the plugin's.
 func tooLarge(err error) error {
-	found := sizes.FindStringSubmatch(status.Convert(err).Message())
+	found := messageSizes.FindStringSubmatch(status.Convert(err).Message())
 	if found == nil {
 		return nil
 	}

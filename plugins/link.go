@@ -14,8 +14,8 @@ import (
 // link is coven's side of go-plugin, and offers coven's services to a process.
 type link struct {
 	goplugin.NetRPCUnsupportedPlugin
-	desk   *wire.Desk             // nil: of no kind that has services
-	config *goplugin.ClientConfig // its TLSConfig is whole when GRPCClient is called
+	services *wire.ServiceServer    // nil: of no kind that has services
+	config   *goplugin.ClientConfig // its TLSConfig is whole when GRPCClient is called
 
 	once    sync.Once
 	running context.Context // ends with the process
@@ -33,12 +33,12 @@ func (l *link) GRPCClient(ctx context.Context, broker *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// offer offers the services, once: when the process is called for the first time,
+// serveServices offers the services, once: when the process is called for the first time,
 // since an offer does not keep, and a connection for it takes as long as that for
 // the calls.
-func (l *link) offer() {
-	if l.desk != nil {
-		l.once.Do(func() { go l.desk.Serve(l.running, l.broker, l.config.TLSConfig) })
+func (l *link) serveServices() {
+	if l.services != nil {
+		l.once.Do(func() { go l.services.Serve(l.running, l.broker, l.config.TLSConfig) })
 	}
 }
 
@@ -46,8 +46,8 @@ const (
 	brokerStream = "/plugin.GRPCBroker/StartStream"
 	// mostOffers is how many services a plugin may offer on its broker, and
 	// mostOffer how many bytes an offer may have. coven asks for none of them.
-	mostOffers = 1000
-	mostOffer  = 64 << 10
+	maxOffers = 1000
+	maxOffer  = 64 << 10
 )
 
 // boundBroker keeps what a plugin sends on its broker from go-plugin, which would
@@ -56,19 +56,19 @@ func boundBroker(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 	if method != brokerStream {
 		return open(ctx, desc, conn, method, opts...)
 	}
-	stream, err := open(ctx, desc, conn, method, append(opts, grpc.MaxCallRecvMsgSize(mostOffer))...)
+	stream, err := open(ctx, desc, conn, method, append(opts, grpc.MaxCallRecvMsgSize(maxOffer))...)
 	if err != nil {
 		return nil, err
 	}
-	return deaf{stream}, nil
+	return discardStream{stream}, nil
 }
 
-// deaf is a stream of which nothing is heard.
-type deaf struct{ grpc.ClientStream }
+// discardStream is a stream of which nothing is heard.
+type discardStream struct{ grpc.ClientStream }
 
 // RecvMsg implements grpc.ClientStream: it returns only an error.
-func (d deaf) RecvMsg(message any) error {
-	for range mostOffers {
+func (d discardStream) RecvMsg(message any) error {
+	for range maxOffers {
 		if err := d.ClientStream.RecvMsg(message); err != nil {
 			return err
 		}

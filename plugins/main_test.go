@@ -229,8 +229,8 @@ func (c *cage) accompany(t *testing.T) (stop func()) {
 	})
 }
 
-// desk is services of coven for a test.
-type desk struct {
+// fakeServices is services of coven for a test.
+type fakeServices struct {
 	root *os.Root
 	run  func(ctx context.Context) error
 	wait <-chan struct{} // Diff waits for it, when it is asked for paths
@@ -239,14 +239,14 @@ type desk struct {
 	log []string
 }
 
-func (d *desk) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
+func (d *fakeServices) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	if d.run != nil {
 		return hostservice.Answer{}, d.run(ctx)
 	}
 	return hostservice.Answer{Text: ask.Prompt}, nil
 }
 
-func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {
+func (d *fakeServices) Diff(ctx context.Context, paths ...string) (string, error) {
 	if len(paths) > 0 {
 		select {
 		case <-d.wait:
@@ -257,7 +257,7 @@ func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {
 	return "diff", nil
 }
 
-func (d *desk) ReadFile(_ context.Context, path string) ([]byte, error) {
+func (d *fakeServices) ReadFile(_ context.Context, path string) ([]byte, error) {
 	content, err := d.root.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrPermission
@@ -265,7 +265,7 @@ func (d *desk) ReadFile(_ context.Context, path string) ([]byte, error) {
 	return content, err
 }
 
-func (d *desk) Log(_ context.Context, text string) error {
+func (d *fakeServices) Log(_ context.Context, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, text)

@@ -32,15 +32,15 @@ type process struct {
 	dir     string // where its sockets are
 	tail    *tail
 
-	greeting chan string   // its first line, at most mostGreeting bytes; closed after it
-	line     string        // the same, when it was right
-	done     chan struct{} // closed when nothing of its tree is alive and all is read
-	ended    string        // how it ended; set before done
+	firstLine chan string   // its first line, at most mostGreeting bytes; closed after it
+	handshake string        // the same, when it was right
+	done      chan struct{} // closed when nothing of its tree is alive and all is read
+	exitText  string        // how it ended; set before done
 
-	mu      sync.Mutex
-	begun   bool  // Start was called
-	started bool  // and it runs, or did
-	cause   error // why coven ended it
+	mu          sync.Mutex
+	startCalled bool  // Start was called
+	started     bool  // and it runs, or did
+	cause       error // why coven ended it
 }
 
 // errGivenUp is the cause of a process that go-plugin did not want.
@@ -50,37 +50,37 @@ var errGivenUp = errors.New("go-plugin gave it up")
 func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *process {
 	return &process{
 		cmd: cmd, release: release, speaks: speaks, tail: kept,
-		greeting: make(chan string, 1), done: make(chan struct{}),
+		firstLine: make(chan string, 1), done: make(chan struct{}),
 	}
 }
 
 // Start implements runner.Runner. It returns when the plugin has greeted: until
 // then go-plugin has nothing to do.
 func (p *process) Start(context.Context) error {
-	if err := p.begin(); err != nil {
+	if err := p.launch(); err != nil {
 		p.release()
 		close(p.done)
 		return err
 	}
-	line, greeted := <-p.greeting
+	line, greeted := <-p.firstLine
 	if !greeted {
-		p.end(errors.New("it closed its standard output without a greeting"))
-		return p.obituary()
+		p.awaitExit(errors.New("it closed its standard output without a greeting"))
+		return p.exitError()
 	}
-	if err := checkGreeting(line, p.speaks, p.dir); err != nil {
+	if err := checkHandshake(line, p.speaks, p.dir); err != nil {
 		p.kill(err)
 		<-p.done
 		return fmt.Errorf("%w%s", err, p.tail.quote())
 	}
-	p.line = line
+	p.handshake = line
 	return nil
 }
 
-// begin starts the process and what reads from it.
-func (p *process) begin() error {
+// launch starts the process and what reads from it.
+func (p *process) launch() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun = true
+	p.startCalled = true
 	if p.cause != nil {
 		return p.cause
 	}
@@ -107,55 +107,55 @@ func (p *process) begin() error {
 
 // readOutput reads the greeting and then all the rest.
 func (p *process) readOutput(out io.Reader) {
-	first := make([]byte, 0, mostGreeting)
+	first := make([]byte, 0, maxHandshake)
 	for {
 		n, err := out.Read(first[len(first):cap(first)])
 		first = first[:len(first)+n]
 		line, rest, whole := bytes.Cut(first, []byte("\n"))
 		switch {
 		case whole, len(first) == cap(first):
-			p.greeting <- string(line)
-			close(p.greeting)
+			p.firstLine <- string(line)
+			close(p.firstLine)
 			_, _ = p.tail.Write(rest)
 			_, _ = io.Copy(p.tail, out)
 			return
 		case err != nil:
 			_, _ = p.tail.Write(first)
-			close(p.greeting)
+			close(p.firstLine)
 			return
 		}
 	}
 }
 
-// lastRead is how long what a plugin printed is waited for when nothing of it
+// readGrace is how long what a plugin printed is waited for when nothing of it
 // lives any more and somebody else still holds the pipe.
-const lastRead = time.Second
+const readGrace = time.Second
 
 func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	_ = p.cmd.Wait() // how it ended is in its state
 	p.release()
 	for _, pipe := range pipes {
-		_ = pipe.SetReadDeadline(time.Now().Add(lastRead))
+		_ = pipe.SetReadDeadline(time.Now().Add(readGrace))
 	}
 	readers.Wait()
 	for _, pipe := range pipes {
 		_ = pipe.Close()
 	}
-	p.ended = ending(p.cmd.ProcessState)
+	p.exitText = describeExit(p.cmd.ProcessState)
 	close(p.done)
 }
 
-// signalled is what the launcher adds to the signal that ended a program.
-const signalled = 128
+// signalBase is what the launcher adds to the signal that ended a program.
+const signalBase = 128
 
-// ending says how a process ended; the launcher's exit code is the program's.
-func ending(state *os.ProcessState) string {
+// describeExit says how a process ended; the launcher's exit code is the program's.
+func describeExit(state *os.ProcessState) string {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		code = signalled + int(status.Signal())
+		code = signalBase + int(status.Signal())
 	}
-	if code > signalled {
-		if name := unix.SignalName(syscall.Signal(code - signalled)); name != "" {
+	if code > signalBase {
+		if name := unix.SignalName(syscall.Signal(code - signalBase)); name != "" {
 			return "it was ended by " + name
 		}
 	}
@@ -165,7 +165,7 @@ func ending(state *os.ProcessState) string {
 // kill ends the process and all of its tree, without waiting for it. The first
 // cause is the one that counts.
 func (p *process) kill(cause error) {
-	p.doom(cause)
+	p.markStopping(cause)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started {
@@ -173,8 +173,8 @@ func (p *process) kill(cause error) {
 	}
 }
 
-// doom says why the process will be gone soon.
-func (p *process) doom(cause error) {
+// markStopping says why the process will be gone soon.
+func (p *process) markStopping(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause == nil && !p.gone() {
@@ -182,15 +182,15 @@ func (p *process) doom(cause error) {
 	}
 }
 
-// lastWords is how long a process that can do nothing for coven any more may
+// exitGrace is how long a process that can do nothing for coven any more may
 // take to end by itself, so that it says why.
-const lastWords = 3 * time.Second
+const exitGrace = 3 * time.Second
 
-// end waits for the end of such a process, and makes it.
-func (p *process) end(cause error) {
+// awaitExit waits for the end of such a process, and makes it.
+func (p *process) awaitExit(cause error) {
 	select {
 	case <-p.done:
-	case <-time.After(lastWords):
+	case <-time.After(exitGrace):
 		p.kill(cause)
 		<-p.done
 	}
@@ -200,15 +200,15 @@ func (p *process) end(cause error) {
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.begun {
-		p.begun = true
+	if !p.startCalled {
+		p.startCalled = true
 		p.release()
 		close(p.done)
 	}
 }
 
-// doomed says that its end was decided, whether it is gone by now or not.
-func (p *process) doomed() bool {
+// stopping says that its end was decided, whether it is gone by now or not.
+func (p *process) stopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cause != nil
@@ -224,8 +224,8 @@ func (p *process) gone() bool {
 	}
 }
 
-// obituary says how a process that is gone ended, and why: a pluginerr.ErrGone.
-func (p *process) obituary() error {
+// exitError says how a process that is gone ended, and why: a pluginerr.ErrGone.
+func (p *process) exitError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -234,14 +234,14 @@ func (p *process) obituary() error {
 	case p.cause != nil:
 		return fmt.Errorf("%w: %w%s", pluginerr.ErrGone, p.cause, p.tail.quote())
 	}
-	return fmt.Errorf("%w: %s%s", pluginerr.ErrGone, p.ended, p.tail.quote())
+	return fmt.Errorf("%w: %s%s", pluginerr.ErrGone, p.exitText, p.tail.quote())
 }
 
 // The rest of runner.Runner.
 
 // Stdout is the greeting and nothing else.
 func (p *process) Stdout() io.ReadCloser {
-	return io.NopCloser(strings.NewReader(p.line + "\n"))
+	return io.NopCloser(strings.NewReader(p.handshake + "\n"))
 }
 
 // Stderr is empty: what comes there is read already.

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// mostTail is how much of what a plugin printed is kept, in bytes.
-const mostTail = 8 << 10
+// maxTail is how much of what a plugin printed is kept, in bytes.
+const maxTail = 8 << 10
 
 // tail keeps the end of what is written to it.
 type tail struct {
@@ -21,18 +21,18 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	size := len(p)
-	if size > mostTail {
-		p, t.cut = p[size-mostTail:], true
+	if size > maxTail {
+		p, t.cut = p[size-maxTail:], true
 	}
 	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*mostTail { // so that bytes move rarely
+	if len(t.kept) > 2*maxTail { // so that bytes move rarely
 		t.trim()
 	}
 	return size, nil
 }
 
 func (t *tail) trim() {
-	if extra := len(t.kept) - mostTail; extra > 0 {
+	if extra := len(t.kept) - maxTail; extra > 0 {
 		t.kept, t.cut = append(t.kept[:0], t.kept[extra:]...), true
 	}
 }
@@ -54,13 +54,13 @@ func (t *tail) quote() string {
 		if i == 0 && t.cut {
 			b.WriteString("...")
 		}
-		b.WriteString(escaped(strings.TrimSuffix(line, "\r")))
+		b.WriteString(escapeLine(strings.TrimSuffix(line, "\r")))
 	}
 	return b.String()
 }
 
-// escaped is a line without anything that is not to be seen.
-func escaped(line string) string {
+// escapeLine is a line without anything that is not to be seen.
+func escapeLine(line string) string {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	quoted := strconv.Quote(line)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

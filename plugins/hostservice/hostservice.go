@@ -1,42 +1,43 @@
-// Package hostservice is what coven does for a reviewer or an arbiter at work: run an
-// agent, show the change, read a file, take a line for the log.
+// Package hostservice defines the services that coven offers to a reviewer or an
+// arbiter during a call: run an agent, return the diff, read a file, write to the log.
 //
-// They hold for the one call that the plugin is answering and for that task's
-// worktree, and end with it.
+// The services are bound to one call and to the worktree of its task. They end with the
+// call.
 package hostservice
 
 import "context"
 
-// Services is coven, as a plugin at work sees it. Its methods may be called at
-// the same time.
+// Services is the host as seen by a plugin that handles a call. It is safe for
+// concurrent use.
 type Services interface {
-	// RunAgent has an agent answer a prompt, with the user's own account: a plugin
-	// needs no credentials. The agent can read the worktree and nothing more. What
-	// it uses is charged to the step; when a budget is spent, ctx of the call ends.
+	// RunAgent sends a prompt to an agent that runs under the user's own account, so a
+	// plugin needs no credentials. The agent can only read the worktree. Its usage is
+	// charged to the step; when a budget runs out, the context of the call is canceled.
 	RunAgent(ctx context.Context, ask Ask) (Answer, error)
-	// Diff is the change of some files, or of all when none is named: unified, and
-	// not cut as that of the call may be. It is pluginerr.ErrTooLarge above 32 MiB.
+	// Diff returns the unified diff of the named files, or of all files if none is
+	// named. Unlike the diff of the call it is never truncated. It returns
+	// pluginerr.ErrTooLarge above 32 MiB.
 	Diff(ctx context.Context, paths ...string) (string, error)
-	// ReadFile reads a file of the worktree, named relative to it with slashes:
-	// fs.ErrPermission outside of it (links that lead out among them),
-	// fs.ErrNotExist, pluginerr.ErrTooLarge above 32 MiB.
+	// ReadFile reads a file of the worktree. The path is relative to the worktree and
+	// uses slashes. The error is fs.ErrPermission for a path outside the worktree (also
+	// through a symbolic link), fs.ErrNotExist, or pluginerr.ErrTooLarge above 32 MiB.
 	ReadFile(ctx context.Context, path string) ([]byte, error)
-	// Log puts a line into the log of the step, which people read.
+	// Log writes a line to the log of the step.
 	Log(ctx context.Context, text string) error
 }
 
-// Ask is what an agent is asked.
+// Ask is a request to an agent.
 type Ask struct {
 	Prompt       string
-	Model        string // alias or full ID; empty: that of the run
-	Conversation string // that of an earlier answer in this call, to go on with; empty: a new one
+	Model        string // alias or full ID; empty: the model of the run
+	Conversation string // ID from an earlier answer in this call, to continue it; empty: a new conversation
 }
 
-// Answer is what an agent said.
+// Answer is the reply of an agent.
 type Answer struct {
 	Text         string // its final message
-	Conversation string // for Ask
+	Conversation string // to continue the conversation in a later Ask
 }
 
-// MaxBytes is the largest file or diff that a plugin is given, in bytes.
+// MaxBytes is the size limit of a file or diff, in bytes.
 const MaxBytes = 32 << 20

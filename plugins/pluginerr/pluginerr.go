@@ -1,22 +1,22 @@
-// Package pluginerr holds the errors that cross the wire between coven and its
-// plugins: each is a Go sentinel on both sides and a gRPC status code between.
+// Package pluginerr defines the errors that coven and its plugins exchange. Each is a
+// Go sentinel on both sides and a gRPC status code on the wire.
 //
-// A plugin returns one of them, wrapped in words (fmt.Errorf("...: %w",
-// pluginerr.ErrUnsupported)), and coven finds it with errors.Is; the same holds for what
-// a plugin is told by coven's services. Any other error arrives as its words.
+// A plugin wraps one of them with fmt.Errorf and %w, and coven recognizes it with
+// errors.Is. The same holds for errors that coven's services return to a plugin. Any
+// other error arrives as plain text.
 package pluginerr
 
 import "errors"
 
-// The sentinels. Beside them context.DeadlineExceeded, context.Canceled,
+// The sentinels. In addition, context.DeadlineExceeded, context.Canceled,
 // fs.ErrNotExist and fs.ErrPermission keep their meaning across the wire.
 var (
-	// ErrUnsupported says that the other side cannot do this at all.
+	// ErrUnsupported means that the other side does not implement the operation.
 	ErrUnsupported = errors.New("not supported")
-	// ErrInvalid says that what was sent is not what the contract allows.
+	// ErrInvalid means that a message violates the contract.
 	ErrInvalid = errors.New("not valid")
-	// ErrTooLarge says that a message is larger than its bound.
+	// ErrTooLarge means that a message exceeds its size limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrGone says that the other side's process has ended, or cannot be reached.
+	// ErrGone means that the other side's process has exited or cannot be reached.
 	ErrGone = errors.New("the process has gone")
 )

@@ -203,7 +203,7 @@ func parsesNothing(ctx context.Context, s *suite) error {
 func parsesAnything(ctx context.Context, s *suite) error {
 	for _, text := range garbage() {
 		if _, err := s.parse(ctx, text); err != nil {
-			return fmt.Errorf("the output %s: %w", quoted(string(text[:min(len(text), mostQuoted)])), err)
+			return fmt.Errorf("the output %s: %w", quoted(string(text[:min(len(text), maxQuoted)])), err)
 		}
 	}
 	return nil

@@ -8,13 +8,13 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// The bounds of a review, which is 8 MiB at most as a whole.
+// The limits of a review. The whole review must not exceed 8 MiB.
 const (
 	MaxFindings = 1000
 	MaxText     = 16 << 10 // bytes of a message, a suggestion or a summary
 )
 
-// The former names of the bounds.
+// The former names of the limits.
 //
 // Deprecated: use MaxFindings and MaxText.
 const (
@@ -22,7 +22,7 @@ const (
 	MostText     = MaxText
 )
 
-// Clip cuts a text to MaxText.
+// Clip truncates text to MaxText bytes.
 func Clip(text string) string {
 	if len(text) > MaxText {
 		return strings.ToValidUTF8(text[:MaxText-3], "") + "..."
@@ -30,8 +30,8 @@ func Clip(text string) string {
 	return text
 }
 
-// Check says what of a review is not as the contract wants it, naming the
-// finding: pluginerr.ErrInvalid, or nil.
+// Check returns a pluginerr.ErrInvalid that names the first violation of the contract,
+// or nil.
 func (r Review) Check() error {
 	switch {
 	case r.Verdict != Pass && r.Verdict != Fail:
@@ -56,7 +56,7 @@ func (r Review) Check() error {
 	return nil
 }
 
-// check says what is wrong about a finding; empty: nothing.
+// check describes what is wrong with a finding, or returns "".
 func (f Finding) check() string {
 	switch {
 	case f.Severity != Error && f.Severity != Warning && f.Severity != Info:
@@ -75,25 +75,24 @@ func (f Finding) check() string {
 	return ""
 }
 
-// inside says whether a path is one of the worktree: relative, clean and not
-// leading out.
+// inside reports whether a path is relative, clean and inside the worktree.
 func inside(file string) bool {
 	return !path.IsAbs(file) && path.Clean(file) == file && file != "." && file != ".." && !strings.HasPrefix(file, "../") &&
 		!strings.ContainsAny(file, "\x00\n\r")
 }
 
-// mostQuoted is how much of somebody's wrong word is repeated, in bytes.
-const mostQuoted = 80
+// maxQuoted limits how much of an invalid value is quoted, in bytes.
+const maxQuoted = 80
 
 func quoted(text string) string {
-	if len(text) > mostQuoted {
-		text = text[:mostQuoted] + "..."
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted] + "..."
 	}
 	return fmt.Sprintf("%q", text)
 }
 
-// Counted is the review with the verdict that counts: a pass beside a finding of
-// severity Error is a fail. changed says that it was not its own.
+// Counted returns the review with its effective verdict: Fail if a finding has severity
+// Error. changed reports whether that differs from the given verdict.
 func (r Review) Counted() (counted Review, changed bool) {
 	for _, f := range r.Findings {
 		if f.Severity == Error && r.Verdict == Pass {

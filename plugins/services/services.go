@@ -6,14 +6,20 @@ package services
 
 import "github.com/coven-run/coven/plugins/hostservice"
 
-// The types of package hostservice.
+// Services is hostservice.Services.
 //
-// Deprecated: use hostservice.
-type (
-	Services = hostservice.Services
-	Ask      = hostservice.Ask
-	Answer   = hostservice.Answer
-)
+// Deprecated: use hostservice.Services.
+type Services = hostservice.Services
+
+// Ask is hostservice.Ask.
+//
+// Deprecated: use hostservice.Ask.
+type Ask = hostservice.Ask
+
+// Answer is hostservice.Answer.
+//
+// Deprecated: use hostservice.Answer.
+type Answer = hostservice.Answer
 
 // MostBytes is the largest file or diff that a plugin is given, in bytes.
 //

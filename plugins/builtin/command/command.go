@@ -159,9 +159,9 @@ func (r ran) all() []byte { return slices.Concat(r.stdout, r.stderr) }
 
 // The bounds of a command.
 const (
-	mostOutput = 16 << 20 // bytes of each stream
-	endTime    = 2 * time.Second
-	mostTail   = 2 << 10
+	maxOutput = 16 << 20 // bytes of each stream
+	endTime   = 2 * time.Second
+	maxTail   = 2 << 10
 )
 
 // run runs a command to its end, or to that of ctx. Nothing of it goes on after that.
@@ -196,13 +196,13 @@ type bounded struct{ kept bytes.Buffer }
 
 // Write never fails: what is too much is dropped.
 func (b *bounded) Write(p []byte) (int, error) {
-	_, _ = b.kept.Write(p[:min(len(p), max(mostOutput-b.kept.Len(), 0))])
+	_, _ = b.kept.Write(p[:min(len(p), max(maxOutput-b.kept.Len(), 0))])
 	return len(p), nil
 }
 
 // tail is the end of an output, for an error.
 func tail(output []byte) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-mostTail):])), "")
+	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-maxTail):])), "")
 	if text == "" {
 		return "(it printed nothing)"
 	}

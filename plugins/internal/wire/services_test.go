@@ -47,22 +47,22 @@ func next(t *testing.T, begun <-chan string) string {
 
 // Each call has places of its own, and agents need none.
 func TestPlaces(t *testing.T) {
-	d, begun := NewDesk(), make(chan string, 4*mostAtOnce)
+	d, begun := NewServiceServer(), make(chan string, 4*maxConcurrent)
 	a, overA := d.Open(held{begun: begun})
 	b, overB := d.Open(free{})
 	defer overB()
 	ctx := t.Context()
 	var all sync.WaitGroup
-	for range 2 * mostAtOnce {
+	for range 2 * maxConcurrent {
 		all.Go(func() { _, _ = d.RunAgent(ctx, &pluginv1.RunAgentRequest{Call: a}) })
 	}
-	for range 2 * mostAtOnce {
+	for range 2 * maxConcurrent {
 		next(t, begun)
 	}
-	for range mostAtOnce + 1 {
+	for range maxConcurrent + 1 {
 		all.Go(func() { _, _ = d.Diff(ctx, &pluginv1.DiffRequest{Call: a}) })
 	}
-	for range mostAtOnce {
+	for range maxConcurrent {
 		if what := next(t, begun); what != "diff" {
 			t.Errorf("begun: %s", what)
 		}

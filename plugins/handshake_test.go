@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-func TestGreeting(t *testing.T) {
+func TestHandshake(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	l, err := net.Listen("unix", socket)
@@ -40,11 +40,11 @@ func TestGreeting(t *testing.T) {
 		"1|1|unix|" + filepath.Join(dir, "sub", "s") + "|grpc": pluginerr.ErrInvalid,
 		"1|1|unix|@" + socket + "|grpc":                        pluginerr.ErrInvalid,
 	} {
-		if err := checkGreeting(line, []int{1, 2}, dir); !errors.Is(err, want) {
+		if err := checkHandshake(line, []int{1, 2}, dir); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
-	if err := checkGreeting("1|1|unix|"+filepath.Join(dir, "none")+"|grpc", []int{1}, dir); err == nil {
+	if err := checkHandshake("1|1|unix|"+filepath.Join(dir, "none")+"|grpc", []int{1}, dir); err == nil {
 		t.Error("a socket that is not there is taken")
 	}
 }
@@ -60,13 +60,13 @@ func TestTail(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		if cap(kept.kept) > 8*mostTail {
+		if cap(kept.kept) > 8*maxTail {
 			t.Fatalf("%d bytes are kept", cap(kept.kept))
 		}
 	}
 	_, _ = kept.Write([]byte("panic: \"all\"\r\n\n\tat \x1b[2Jmain\xff\n"))
 	got := kept.quote()
-	if !strings.HasPrefix(got, "; it printed last:\n    ...") || len(got) > mostTail+1000 {
+	if !strings.HasPrefix(got, "; it printed last:\n    ...") || len(got) > maxTail+1000 {
 		t.Errorf("%q", got)
 	}
 	if want := "\n    panic: \"all\"\n    \n        at \\x1b[2Jmain\\xff"; !strings.HasSuffix(got, want) {

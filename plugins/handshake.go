@@ -14,26 +14,26 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// mostGreeting bounds a plugin's first line, in bytes. A certificate takes some
+// maxHandshake bounds a plugin's first line, in bytes. A certificate takes some
 // hundred of them.
-const mostGreeting = 16 << 10
+const maxHandshake = 16 << 10
 
-// mostShown is how much of a wrong first line is shown, in bytes.
-const mostShown = 200
+// maxShown is how much of a wrong first line is shown, in bytes.
+const maxShown = 200
 
-// checkGreeting says what is wrong about the first line that a plugin printed,
+// checkHandshake says what is wrong about the first line that a plugin printed,
 // "CORE|CONTRACT|NETWORK|ADDRESS|PROTOCOL|CERTIFICATE", when this side speaks
 // those versions of the contract and sockets may be in dir.
-func checkGreeting(line string, speaks []int, dir string) error {
+func checkHandshake(line string, speaks []int, dir string) error {
 	parts := strings.Split(strings.TrimSpace(line), "|")
 	if len(parts) < 4 {
-		return fmt.Errorf("it printed %s where its greeting must be (is it a plugin of coven?): %w", shown(line), pluginerr.ErrInvalid)
+		return fmt.Errorf("it printed %s where its greeting must be (is it a plugin of coven?): %w", quoteShort(line), pluginerr.ErrInvalid)
 	}
 	core, err := strconv.Atoi(parts[0])
 	contract, err2 := strconv.Atoi(parts[1])
 	switch {
 	case err != nil, err2 != nil:
-		return fmt.Errorf("its greeting %s names no versions: %w", shown(line), pluginerr.ErrInvalid)
+		return fmt.Errorf("its greeting %s names no versions: %w", quoteShort(line), pluginerr.ErrInvalid)
 	case core != goplugin.CoreProtocolVersion:
 		return fmt.Errorf("it greets as version %d of go-plugin's handshake has it, coven speaks version %d: build it with a go-plugin of that version: %w",
 			core, goplugin.CoreProtocolVersion, pluginerr.ErrUnsupported)
@@ -41,7 +41,7 @@ func checkGreeting(line string, speaks []int, dir string) error {
 		return fmt.Errorf("it speaks version %d of its contract, this coven speaks %s: %s: %w",
 			contract, numbers(speaks), remedy(contract, speaks), pluginerr.ErrUnsupported)
 	case len(parts) == 4, parts[4] != string(goplugin.ProtocolGRPC):
-		return fmt.Errorf("it does not speak gRPC, as its greeting %s says, and coven speaks nothing else: %w", shown(line), pluginerr.ErrUnsupported)
+		return fmt.Errorf("it does not speak gRPC, as its greeting %s says, and coven speaks nothing else: %w", quoteShort(line), pluginerr.ErrUnsupported)
 	}
 	return checkAddress(parts[2], parts[3], dir)
 }
@@ -51,14 +51,14 @@ func checkGreeting(line string, speaks []int, dir string) error {
 func checkAddress(network, address, dir string) error {
 	if network != "unix" || filepath.Clean(address) != address || filepath.Dir(address) != dir {
 		return fmt.Errorf("it names %s address %s, only a socket in its own directory (PLUGIN_UNIX_SOCKET_DIR) is taken: %w",
-			shown(network), shown(address), pluginerr.ErrInvalid)
+			quoteShort(network), quoteShort(address), pluginerr.ErrInvalid)
 	}
 	info, err := os.Lstat(address)
 	if err != nil {
 		return fmt.Errorf("its socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is no socket: %w", shown(address), pluginerr.ErrInvalid)
+		return fmt.Errorf("%s is no socket: %w", quoteShort(address), pluginerr.ErrInvalid)
 	}
 	return nil
 }
@@ -79,10 +79,10 @@ func numbers(list []int) string {
 	return strings.Join(words, ", ")
 }
 
-// shown is what a plugin said, escaped and not too long.
-func shown(text string) string {
-	if len(text) > mostShown {
-		return strconv.Quote(text[:mostShown]) + "..."
+// quoteShort is what a plugin said, escaped and not too long.
+func quoteShort(text string) string {
+	if len(text) > maxShown {
+		return strconv.Quote(text[:maxShown]) + "..."
 	}
 	return strconv.Quote(text)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// worker is a plugin's process and the connection with it.
-type worker struct {
+// instance is a plugin's process and the connection with it.
+type instance struct {
 	client   *goplugin.Client
 	process  *process
 	conn     *grpc.ClientConn
@@ -33,48 +33,48 @@ type worker struct {
 	answered atomic.Bool  // a call, as its contract has it
 }
 
-// hire starts a process of a plugin and returns when it can be asked.
-func (h *Host) hire(m *member, binary Binary) (*worker, error) {
+// start starts a process of a plugin and returns when it can be asked.
+func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	cmd, release, err := h.options.Start(binary.Argv...)
 	if err != nil {
 		return nil, err
 	}
 	cmd.Dir = h.options.Dir
-	w := &worker{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(m.need.Kind)}
-	config := h.config(w.process)
+	i := &instance{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(p.need.Kind)}
+	config := h.config(i.process)
 	if !binary.BuiltIn {
 		identity, env, err := newIdentity()
 		if err != nil {
-			w.process.abandon()
+			i.process.abandon()
 			return nil, err
 		}
 		config.TLSConfig, cmd.Env = identity, append(cmd.Env, env)
 	}
-	w.link = &link{config: config}
-	if m.need.Kind == KindReviewer || m.need.Kind == KindArbiter {
-		w.link.desk = m.desk
+	i.link = &link{config: config}
+	if p.need.Kind == KindReviewer || p.need.Kind == KindArbiter {
+		i.link.services = p.services
 	}
 	config.VersionedPlugins = map[int]goplugin.PluginSet{}
 	for _, version := range h.speaks {
-		config.VersionedPlugins[version] = goplugin.PluginSet{string(m.need.Kind): w.link}
+		config.VersionedPlugins[version] = goplugin.PluginSet{string(p.need.Kind): i.link}
 	}
-	w.client = goplugin.NewClient(config)
-	defer context.AfterFunc(h.ended, func() { w.process.kill(ErrClosed) })()
-	late := time.AfterFunc(h.pace.start, func() {
-		w.process.kill(fmt.Errorf("it was not ready after %s and was killed", h.pace.start))
+	i.client = goplugin.NewClient(config)
+	defer context.AfterFunc(h.closing, func() { i.process.kill(ErrClosed) })()
+	late := time.AfterFunc(h.timing.start, func() {
+		i.process.kill(fmt.Errorf("it was not ready after %s and was killed", h.timing.start))
 	})
 	defer late.Stop()
-	if err := w.open(m.need.Kind); err != nil {
-		w.close()
+	if err := i.open(p.need.Kind); err != nil {
+		i.close()
 		return nil, err
 	}
-	return w, nil
+	return i, nil
 }
 
 // config is go-plugin's for a process.
 func (h *Host) config(p *process) *goplugin.ClientConfig {
 	return &goplugin.ClientConfig{
-		HandshakeConfig: handshake,
+		HandshakeConfig: handshakeConfig,
 		RunnerFunc: func(_ hclog.Logger, given *exec.Cmd, dir string) (runner.Runner, error) {
 			if h.options.Env != nil {
 				p.cmd.Env = append(p.cmd.Env, h.options.Env()...)
@@ -83,7 +83,7 @@ func (h *Host) config(p *process) *goplugin.ClientConfig {
 			return p, nil
 		},
 		SkipHostEnv:      true,
-		StartTimeout:     2 * h.pace.start, // the Host's own comes before it
+		StartTimeout:     2 * h.timing.start, // the Host's own comes before it
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: h.options.Sockets},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		SyncStdout:       p.tail,
@@ -97,49 +97,49 @@ func (h *Host) config(p *process) *goplugin.ClientConfig {
 }
 
 // open starts the process, connects with it and sees that it serves what it must.
-func (w *worker) open(kind Kind) error {
-	protocol, err := w.client.Client()
+func (i *instance) open(kind Kind) error {
+	protocol, err := i.client.Client()
 	if err != nil {
-		return w.failed(err)
+		return i.startError(err)
 	}
 	conn, err := protocol.Dispense(string(kind))
 	if err != nil {
-		return w.failed(err)
+		return i.startError(err)
 	}
-	w.conn = conn.(*grpc.ClientConn)
-	err = w.greet(context.Background()) // ends with the process, and that with the time of the start
+	i.conn = conn.(*grpc.ClientConn)
+	err = i.ping(context.Background()) // ends with the process, and that with the time of the start
 	switch status.Code(err) {
 	case codes.Unimplemented:
-		return w.misfit(err)
+		return i.wrongKind(err)
 	case codes.Unavailable:
-		w.process.end(fmt.Errorf("it cannot be reached: %s", status.Convert(err).Message()))
-		return w.process.obituary()
+		i.process.awaitExit(fmt.Errorf("it cannot be reached: %s", status.Convert(err).Message()))
+		return i.process.exitError()
 	}
 	return nil
 }
 
-// failed says why a start failed: a process that is gone knows better than
+// startError says why a start failed: a process that is gone knows better than
 // go-plugin.
-func (w *worker) failed(err error) error {
-	if w.process.line == "" || !w.process.gone() || errors.Is(w.process.obituary(), errGivenUp) {
+func (i *instance) startError(err error) error {
+	if i.process.handshake == "" || !i.process.gone() || errors.Is(i.process.exitError(), errGivenUp) {
 		return err
 	}
-	return w.process.obituary()
+	return i.process.exitError()
 }
 
-// greet asks the plugin for a method that does not exist. Whoever serves gRPC
+// ping asks the plugin for a method that does not exist. Whoever serves gRPC
 // refuses that, and needs no free hand for it.
-func (w *worker) greet(ctx context.Context) error {
-	return w.conn.Invoke(ctx, "/"+w.service+"/Hello", &emptypb.Empty{}, &emptypb.Empty{})
+func (i *instance) ping(ctx context.Context) error {
+	return i.conn.Invoke(ctx, "/"+i.service+"/Hello", &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// misfit says that the plugin serves another contract, when that is what err, an
+// wrongKind says that the plugin serves another contract, when that is what err, an
 // answer of gRPC, says.
-func (w *worker) misfit(err error) error {
-	if !strings.HasPrefix(status.Convert(err).Message(), "unknown service "+w.service) {
+func (i *instance) wrongKind(err error) error {
+	if !strings.HasPrefix(status.Convert(err).Message(), "unknown service "+i.service) {
 		return nil
 	}
-	return fmt.Errorf("it does not serve %s (is it a plugin of another kind?): %w", w.service, pluginerr.ErrUnsupported)
+	return fmt.Errorf("it does not serve %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
 // serviceOf is the gRPC service of a kind.
@@ -150,44 +150,44 @@ func serviceOf(kind Kind) string {
 
 // watch watches over the process until nothing of it is left: it asks whether it
 // is well, and ends it with the host.
-func (w *worker) watch(ended context.Context, pace pace) {
+func (i *instance) watch(ended context.Context, t timing) {
 	well := make(chan struct{})
 	go func() {
 		defer close(well)
-		w.pulse(pace)
+		i.healthCheck(t)
 	}()
 	select {
 	case <-ended.Done():
-		w.dismiss(pace.farewell)
-	case <-w.process.done:
+		i.shutdown(t.shutdownGrace)
+	case <-i.process.done:
 	}
-	w.close()
+	i.close()
 	<-well
 }
 
-// dismiss asks the process to end, and makes it after a while. A plugin that
+// shutdown asks the process to end, and makes it after a while. A plugin that
 // cannot be asked is killed at once.
-func (w *worker) dismiss(farewell time.Duration) {
+func (i *instance) shutdown(farewell time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	w.process.doom(ErrClosed)
-	err := w.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
+	i.process.markStopping(ErrClosed)
+	err := i.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) != codes.Unimplemented {
 		select {
-		case <-w.process.done:
+		case <-i.process.done:
 		case <-ctx.Done():
 		}
 	}
-	w.process.kill(ErrClosed)
-	<-w.process.done
+	i.process.kill(ErrClosed)
+	<-i.process.done
 }
 
 // close ends the process and removes what go-plugin made for it.
-func (w *worker) close() {
-	w.process.kill(errors.New("it could not be started"))
-	w.client.Kill()
-	w.process.abandon()
-	if dir := w.process.dir; dir != "" {
+func (i *instance) close() {
+	i.process.kill(errors.New("it could not be started"))
+	i.client.Kill()
+	i.process.abandon()
+	if dir := i.process.dir; dir != "" {
 		_ = os.RemoveAll(dir) // the next coven removes what could not be removed
 	}
 }
