@@ -16,14 +16,14 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// A member is the connection that package wire speaks through: each call goes to
-// the process that lives then, and what gRPC says of a broken one becomes what
-// happened to the plugin.
+// A plugin implements grpc.ClientConnInterface for package wire. Each call goes to the
+// process that runs at that time, and a broken connection is reported as what happened
+// to the process.
 //
-// A call whose ctx ends returns at once, or when what coven does for it has ended.
-// The plugin is told, and may go on all the same; that is left to it, since gRPC
-// has no word for "I have stopped", others use the same process, and nothing of
-// what it does is heard any more: the token of the call is void.
+// When its context is done, a call returns as soon as coven's services for it have
+// returned. The plugin is notified but may keep working: gRPC cannot confirm that a
+// handler has stopped, and killing the process would break other calls. Whatever it
+// still does has no effect, because the token of the call is no longer valid.
 
 // Invoke implements grpc.ClientConnInterface.
 func (p *plugin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -56,10 +56,10 @@ func (p *plugin) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return &explainedStream{stream, ctx, p, i}, nil
 }
 
-// explainedStream is a stream whose errors say what happened to the plugin.
+// explainedStream is a stream whose errors describe what happened to the plugin.
 type explainedStream struct {
 	grpc.ClientStream
-	call     context.Context // of the caller: the stream's own ends with the stream
+	call     context.Context // context of the caller; the stream's own context ends with the stream
 	plugin   *plugin
 	instance *instance
 }
@@ -78,8 +78,8 @@ func (s *explainedStream) RecvMsg(message any) error {
 	return s.plugin.explain(s.call, s.instance, err)
 }
 
-// explain says what err of a call means; an error that is the plugin's own, or
-// that of ctx, is left as it is.
+// explain translates a gRPC error of a call. It returns errors of the plugin itself and
+// of ctx unchanged.
 func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -99,21 +99,22 @@ func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	return fmt.Errorf("%s: %w", p, means)
 }
 
-// missingMethod says that the plugin lacks a method of its contract, in the words of
-// gRPC in Go or in any other language; nil: it has it, and says err itself.
+// missingMethod returns an error if err, a gRPC status, shows that the plugin lacks a
+// method or the whole contract. It knows the texts of gRPC in Go and in other
+// languages.
 func (i *instance) missingMethod(err error) error {
 	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
 		return i.wrongKind(err)
 	}
-	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
+	return fmt.Errorf("does not serve all of %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
-// checkTime is how long a plugin may take to show, after a call was cut off, that
-// it lives, and how long to end when it cannot be reached.
+// checkTime limits, after a call was cut off, how long the plugin may take to answer a
+// ping, and how long an unreachable process may take to exit.
 const checkTime = 5 * time.Second
 
-// exitOf says what became of the process after a call was cut off; nil: it lives,
-// and that is its own answer.
+// exitOf returns how the process exited after a call was cut off, or nil if it is alive
+// and the error is its own answer.
 func (i *instance) exitOf(ctx context.Context) error {
 	if !i.process.gone() && i.reachable(ctx) {
 		return nil
@@ -132,27 +133,27 @@ func (i *instance) exitOf(ctx context.Context) error {
 	}
 }
 
-// reachable says whether the process still takes calls, be it that it does not
-// answer them at once.
+// reachable reports whether the process still accepts calls, even if it answers slowly.
 func (i *instance) reachable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	code := status.Code(i.ping(ctx))
-	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: the connection is closed
+	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: closed connection
 }
 
-// messageSizes are the words of gRPC about a message that this side does not send or take.
+// messageSizes matches gRPC's error for a message that exceeds the limit of this side.
 var messageSizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
 
-// tooLarge says which message err found too large; nil: one of the plugin's.
+// tooLarge describes which message was too large, or returns nil if the limit was the
+// plugin's own.
 func tooLarge(err error) error {
 	found := messageSizes.FindStringSubmatch(status.Convert(err).Message())
 	if found == nil {
 		return nil
 	}
-	what := "its answer"
+	what := "the answer"
 	if found[1] != "received" {
-		what = "what it is asked"
+		what = "the request"
 	}
-	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], pluginerr.ErrTooLarge)
+	return fmt.Errorf("%s has %s bytes, the limit is %s: %w", what, found[2], found[3], pluginerr.ErrTooLarge)
 }

@@ -51,7 +51,7 @@ func TestHandshake(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	kept := &tail{}
-	if got := kept.quote(); got != "; it printed nothing" {
+	if got := kept.quote(); got != "; no output" {
 		t.Errorf("%q", got)
 	}
 	for range 1000 {
@@ -66,7 +66,7 @@ func TestTail(t *testing.T) {
 	}
 	_, _ = kept.Write([]byte("panic: \"all\"\r\n\n\tat \x1b[2Jmain\xff\n"))
 	got := kept.quote()
-	if !strings.HasPrefix(got, "; it printed last:\n    ...") || len(got) > maxTail+1000 {
+	if !strings.HasPrefix(got, "; last output:\n    ...") || len(got) > maxTail+1000 {
 		t.Errorf("%q", got)
 	}
 	if want := "\n    panic: \"all\"\n    \n        at \\x1b[2Jmain\\xff"; !strings.HasSuffix(got, want) {

@@ -12,27 +12,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMisses is after how many questions without an answer a plugin hangs.
+// maxMisses is the number of consecutive failed health checks after which a plugin
+// counts as hung.
 const maxMisses = 3
 
-// health is what a plugin gives away of how it is.
+// health is the result of a health check.
 type health int
 
 const (
-	unresponsive health = iota // it answers nothing
-	unreachable                // it cannot be reached
-	alive                      // it refuses what it does not know, and answers nothing else
+	unresponsive health = iota // no answer
+	unreachable                // no connection
+	alive                      // rejects unknown methods, but its health service does not answer
 	healthy
-	noHealthService // it has no health service
+	noHealthService // has no health service
 )
 
-// healthCheck asks the plugin now and then whether it is well, until its process is
-// gone, and kills one that hangs.
+// healthCheck probes the plugin periodically until its process exits, and kills a
+// process that hangs.
 //
-// A plugin that is busy does not hang: one that has a single hand, as one in
-// Python may, cannot answer while it works. So while a call is under way it is
-// enough that it breathes, which its gRPC library does for it. A call that never
-// ends has a deadline of its own.
+// A busy plugin is not hung: a plugin with a single worker thread, for example in
+// Python, cannot answer while it works. So while a call is pending, it is enough that
+// its gRPC library answers a ping. A call that never ends has its own deadline.
 func (i *instance) healthCheck(t timing) {
 	for misses := 0; misses < maxMisses; {
 		select {
@@ -52,13 +52,13 @@ func (i *instance) healthCheck(t timing) {
 			misses++
 		}
 	}
-	i.process.kill(fmt.Errorf("it hung: %d times asked, it did not say within %s that it is well, and was killed", maxMisses, t.timeout))
+	i.process.kill(fmt.Errorf("hung: %d health checks without an answer within %s, killed", maxMisses, t.timeout))
 }
 
-// errUnreachable is the cause of a process that lives and cannot be reached.
-var errUnreachable = errors.New("it broke the connection and was killed")
+// errUnreachable is why a running process without a connection is killed.
+var errUnreachable = errors.New("closed the connection, killed")
 
-// probe asks once.
+// probe runs one health check.
 func (i *instance) probe(timeout time.Duration) health {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (i *instance) probe(timeout time.Duration) health {
 	return unresponsive
 }
 
-// answered says that err, or nil, is a word of the plugin.
+// answered reports whether err, which may be nil, is an answer of the plugin.
 func answered(err error) bool {
 	code := status.Code(err)
 	return code != codes.DeadlineExceeded && code != codes.Unavailable && code != codes.Canceled

@@ -22,18 +22,18 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// instance is a plugin's process and the connection with it.
+// instance is a plugin process and the connection to it.
 type instance struct {
 	client   *goplugin.Client
 	process  *process
 	conn     *grpc.ClientConn
 	link     *link
-	service  string       // the gRPC service of its contract
-	calls    atomic.Int64 // under way
-	answered atomic.Bool  // a call, as its contract has it
+	service  string       // gRPC service of the contract
+	calls    atomic.Int64 // pending calls
+	answered atomic.Bool  // whether a call succeeded
 }
 
-// start starts a process of a plugin and returns when it can be asked.
+// start starts a process of a plugin and returns once it accepts calls.
 func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	cmd, release, err := h.options.Start(binary.Argv...)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	i.client = goplugin.NewClient(config)
 	defer context.AfterFunc(h.closing, func() { i.process.kill(ErrClosed) })()
 	late := time.AfterFunc(h.timing.start, func() {
-		i.process.kill(fmt.Errorf("it was not ready after %s and was killed", h.timing.start))
+		i.process.kill(fmt.Errorf("not ready after %s, killed", h.timing.start))
 	})
 	defer late.Stop()
 	if err := i.open(p.need.Kind); err != nil {
@@ -71,7 +71,7 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	return i, nil
 }
 
-// config is go-plugin's for a process.
+// config returns the go-plugin configuration for a process.
 func (h *Host) config(p *process) *goplugin.ClientConfig {
 	return &goplugin.ClientConfig{
 		HandshakeConfig: handshakeConfig,
@@ -83,7 +83,7 @@ func (h *Host) config(p *process) *goplugin.ClientConfig {
 			return p, nil
 		},
 		SkipHostEnv:      true,
-		StartTimeout:     2 * h.timing.start, // the Host's own comes before it
+		StartTimeout:     2 * h.timing.start, // the Host's own timeout applies first
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: h.options.Sockets},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		SyncStdout:       p.tail,
@@ -96,7 +96,7 @@ func (h *Host) config(p *process) *goplugin.ClientConfig {
 	}
 }
 
-// open starts the process, connects with it and sees that it serves what it must.
+// open starts the process, connects to it and checks that it serves the kind.
 func (i *instance) open(kind Kind) error {
 	protocol, err := i.client.Client()
 	if err != nil {
@@ -107,19 +107,19 @@ func (i *instance) open(kind Kind) error {
 		return i.startError(err)
 	}
 	i.conn = conn.(*grpc.ClientConn)
-	err = i.ping(context.Background()) // ends with the process, and that with the time of the start
+	err = i.ping(context.Background()) // the process is killed when the start times out
 	switch status.Code(err) {
 	case codes.Unimplemented:
 		return i.wrongKind(err)
 	case codes.Unavailable:
-		i.process.awaitExit(fmt.Errorf("it cannot be reached: %s", status.Convert(err).Message()))
+		i.process.awaitExit(fmt.Errorf("cannot connect: %s", status.Convert(err).Message()))
 		return i.process.exitError()
 	}
 	return nil
 }
 
-// startError says why a start failed: a process that is gone knows better than
-// go-plugin.
+// startError returns why a start failed. If the process exited, that explains more than
+// the error of go-plugin.
 func (i *instance) startError(err error) error {
 	if i.process.handshake == "" || !i.process.gone() || errors.Is(i.process.exitError(), errGivenUp) {
 		return err
@@ -127,29 +127,29 @@ func (i *instance) startError(err error) error {
 	return i.process.exitError()
 }
 
-// ping asks the plugin for a method that does not exist. Whoever serves gRPC
-// refuses that, and needs no free hand for it.
+// ping calls a method that does not exist. Every gRPC library rejects such a call by
+// itself, even if all workers of the plugin are busy.
 func (i *instance) ping(ctx context.Context) error {
 	return i.conn.Invoke(ctx, "/"+i.service+"/Hello", &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// wrongKind says that the plugin serves another contract, when that is what err, an
-// answer of gRPC, says.
+// wrongKind returns an error if err, a gRPC status, shows that the plugin does not
+// serve the contract.
 func (i *instance) wrongKind(err error) error {
 	if !strings.HasPrefix(status.Convert(err).Message(), "unknown service "+i.service) {
 		return nil
 	}
-	return fmt.Errorf("it does not serve %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
+	return fmt.Errorf("does not serve %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
-// serviceOf is the gRPC service of a kind.
+// serviceOf returns the gRPC service of a kind.
 func serviceOf(kind Kind) string {
 	name := string(kind)
 	return "coven.plugin.v1." + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// watch watches over the process until nothing of it is left: it asks whether it
-// is well, and ends it with the host.
+// watch supervises the process until it is cleaned up: it runs health checks and shuts
+// the process down when the host closes.
 func (i *instance) watch(ended context.Context, t timing) {
 	well := make(chan struct{})
 	go func() {
@@ -165,8 +165,8 @@ func (i *instance) watch(ended context.Context, t timing) {
 	<-well
 }
 
-// shutdown asks the process to end, and makes it after a while. A plugin that
-// cannot be asked is killed at once.
+// shutdown asks the process to exit and kills it after the grace period. A plugin that
+// does not implement Shutdown is killed immediately.
 func (i *instance) shutdown(farewell time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
@@ -182,12 +182,12 @@ func (i *instance) shutdown(farewell time.Duration) {
 	<-i.process.done
 }
 
-// close ends the process and removes what go-plugin made for it.
+// close kills the process and removes the files of go-plugin.
 func (i *instance) close() {
-	i.process.kill(errors.New("it could not be started"))
+	i.process.kill(errors.New("could not be started"))
 	i.client.Kill()
 	i.process.abandon()
 	if dir := i.process.dir; dir != "" {
-		_ = os.RemoveAll(dir) // the next coven removes what could not be removed
+		_ = os.RemoveAll(dir) // leftovers are removed by the next coven
 	}
 }

@@ -12,40 +12,40 @@ import (
 	"github.com/coven-run/coven/plugins/internal/wire"
 )
 
-// maxFailures is after how many crashes and failed starts in a row a plugin is not
-// started any more: an answered call between them ends the row.
+// maxFailures is the number of consecutive crashes and failed starts after which a
+// plugin is not started again. An answered call resets the count.
 const maxFailures = 2
 
-// plugin is one plugin of a Host, through all its processes. Its methods are in
-// connection.go, too.
+// plugin is one plugin of a Host across all its processes. More methods are in
+// connection.go.
 type plugin struct {
 	host     *Host
 	need     Need
-	services *wire.ServiceServer // where it finds coven
+	services *wire.ServiceServer // the services it may call
 
 	mu       sync.Mutex
-	latest   *startAttempt // nil: none yet, or the last one is over
-	failures int           // in a row
-	last     error         // the last failure
+	latest   *startAttempt // nil: not started, or exited
+	failures int           // consecutive
+	last     error         // cause of the last failure
 }
 
-// startAttempt is one start of a plugin and what came of it.
+// startAttempt is one start of a plugin and its result.
 type startAttempt struct {
-	done     chan struct{} // closed when it is known what came of it
-	instance *instance     // nil: nothing
-	err      error         // why
-	counts   bool          // err is a failure of the plugin
+	done     chan struct{} // closed when the fields below are set
+	instance *instance     // nil if the start failed
+	err      error         // why the start failed
+	counts   bool          // err counts as a failure of the plugin
 }
 
 func newPlugin(h *Host, need Need) *plugin {
 	return &plugin{host: h, need: need, services: wire.NewServiceServer()}
 }
 
-// String names the plugin for people.
+// String returns the kind and the name of the plugin for messages.
 func (p *plugin) String() string { return string(p.need.Kind) + " plugin " + p.need.Name }
 
-// get returns the plugin's process, started if need be. Waiting for it ends with
-// ctx, the start does not.
+// get returns the running instance and starts the plugin if necessary. When ctx is
+// done, get returns but the start continues.
 func (p *plugin) get(ctx context.Context) (*instance, error) {
 	for ctx.Err() == nil {
 		s, err := p.currentStart()
@@ -63,7 +63,7 @@ func (p *plugin) get(ctx context.Context) (*instance, error) {
 		if !s.instance.process.stopping() {
 			return s.instance, nil
 		}
-		select { // and then the next one
+		select { // then start the next one
 		case <-s.instance.process.done:
 		case <-ctx.Done():
 		}
@@ -71,8 +71,8 @@ func (p *plugin) get(ctx context.Context) (*instance, error) {
 	return nil, context.Cause(ctx)
 }
 
-// currentStart returns the start that is to be waited for: the one whose process lives,
-// the one under way, or a new one.
+// currentStart returns the start of the running process, the start in progress, or a
+// new start.
 func (p *plugin) currentStart() (*startAttempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *plugin) currentStart() (*startAttempt, error) {
 		return p.latest, nil
 	}
 	if p.failures >= maxFailures {
-		return nil, fmt.Errorf("%w, it is not started again in this run; the last time: %w", ErrCrashed, p.last)
+		return nil, fmt.Errorf("%w and is not started again in this run; last failure: %w", ErrCrashed, p.last)
 	}
 	if !p.host.addWork() {
 		return nil, ErrClosed
@@ -93,8 +93,8 @@ func (p *plugin) currentStart() (*startAttempt, error) {
 	return p.latest, nil
 }
 
-// clearEnded says that the current start is over and nothing lives of it; it is then
-// forgotten but for what it counts.
+// clearEnded reports whether the latest start failed or its process exited. If so, it
+// counts the failure and clears the start.
 func (p *plugin) clearEnded() bool {
 	s := p.latest
 	select {
@@ -117,8 +117,8 @@ func (p *plugin) clearEnded() bool {
 	return true
 }
 
-// run makes the start s and then watches over the process until it is gone and
-// nothing of it is left.
+// run executes the start s and then supervises the process until it has exited and is
+// cleaned up.
 func (p *plugin) run(s *startAttempt) {
 	defer p.host.working.Done()
 	t := p.host.timing
@@ -129,8 +129,8 @@ func (p *plugin) run(s *startAttempt) {
 	}
 }
 
-// launch starts the plugin. counts says that the failure is one of the plugin,
-// and not that it may not be run.
+// launch starts the plugin. counts reports whether an error is the fault of the plugin,
+// as opposed to a plugin that must not run.
 func (p *plugin) launch() (i *instance, counts bool, err error) {
 	binary, err := p.host.options.Resolve(p.need.Kind, p.need.Name)
 	if err != nil {
@@ -144,13 +144,12 @@ func (p *plugin) launch() (i *instance, counts bool, err error) {
 		return nil, false, ErrClosed
 	}
 	if err != nil {
-		return nil, true, fmt.Errorf("start it: %w", err)
+		return nil, true, fmt.Errorf("start: %w", err)
 	}
 	return i, false, nil
 }
 
-// checkSum compares the program with what it must be, as the last thing before
-// it is run.
+// checkSum compares the program with its expected hash, immediately before it is run.
 func checkSum(b Binary) error {
 	if len(b.SHA256) == 0 {
 		return nil
@@ -158,10 +157,10 @@ func checkSum(b Binary) error {
 	sum := sha256.New()
 	ok, err := (&goplugin.SecureConfig{Checksum: b.SHA256, Hash: sum}).Check(b.Argv[0])
 	if err != nil {
-		return fmt.Errorf("check its program: %w", err)
+		return fmt.Errorf("check the program: %w", err)
 	}
 	if !ok {
-		return fmt.Errorf("%s has SHA-256 %x, trusted is %x: %w", b.Argv[0], sum.Sum(nil), b.SHA256, ErrChecksum)
+		return fmt.Errorf("%s has SHA-256 %x, expected %x: %w", b.Argv[0], sum.Sum(nil), b.SHA256, ErrChecksum)
 	}
 	return nil
 }

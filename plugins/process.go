@@ -19,34 +19,33 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// process is one process of a plugin with all that it starts: go-plugin's
-// runner.Runner.
+// process is one process of a plugin and the processes it starts. It implements
+// runner.Runner of go-plugin.
 //
-// What the plugin prints is read for ever and at once, whatever it is: its first
-// line is its greeting, of the rest the end is kept. Of all this go-plugin is
-// given one line, which has been checked.
+// All output is read immediately. The first line is the handshake; of the rest only the
+// end is kept. go-plugin sees nothing but the validated handshake line.
 type process struct {
 	cmd     *exec.Cmd
 	release func()
-	speaks  []int  // versions of the contract
-	dir     string // where its sockets are
+	speaks  []int  // supported versions of the contract
+	dir     string // directory of its sockets
 	tail    *tail
 
-	firstLine chan string   // its first line, at most mostGreeting bytes; closed after it
-	handshake string        // the same, when it was right
-	done      chan struct{} // closed when nothing of its tree is alive and all is read
-	exitText  string        // how it ended; set before done
+	firstLine chan string   // receives the first line, at most maxHandshake bytes, then closed
+	handshake string        // the first line, if valid
+	done      chan struct{} // closed when the whole process tree has exited and all output is read
+	exitText  string        // describes the exit; set before done is closed
 
 	mu          sync.Mutex
-	startCalled bool  // Start was called
-	started     bool  // and it runs, or did
-	cause       error // why coven ended it
+	startCalled bool  // whether Start was called
+	started     bool  // whether the process was started
+	cause       error // why coven stopped it
 }
 
-// errGivenUp is the cause of a process that go-plugin did not want.
+// errGivenUp is why a process is killed on behalf of go-plugin.
 var errGivenUp = errors.New("go-plugin gave it up")
 
-// newProcess takes an unstarted command with its environment.
+// newProcess returns a process for an unstarted command.
 func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *process {
 	return &process{
 		cmd: cmd, release: release, speaks: speaks, tail: kept,
@@ -54,8 +53,8 @@ func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *proces
 	}
 }
 
-// Start implements runner.Runner. It returns when the plugin has greeted: until
-// then go-plugin has nothing to do.
+// Start implements runner.Runner. It returns after the handshake line; go-plugin does
+// not need to know about the process earlier.
 func (p *process) Start(context.Context) error {
 	if err := p.launch(); err != nil {
 		p.release()
@@ -64,7 +63,7 @@ func (p *process) Start(context.Context) error {
 	}
 	line, greeted := <-p.firstLine
 	if !greeted {
-		p.awaitExit(errors.New("it closed its standard output without a greeting"))
+		p.awaitExit(errors.New("closed standard output without a handshake line"))
 		return p.exitError()
 	}
 	if err := checkHandshake(line, p.speaks, p.dir); err != nil {
@@ -76,7 +75,7 @@ func (p *process) Start(context.Context) error {
 	return nil
 }
 
-// launch starts the process and what reads from it.
+// launch starts the process and the goroutines that read its output.
 func (p *process) launch() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +104,7 @@ func (p *process) launch() error {
 	return nil
 }
 
-// readOutput reads the greeting and then all the rest.
+// readOutput reads the first line and then the rest.
 func (p *process) readOutput(out io.Reader) {
 	first := make([]byte, 0, maxHandshake)
 	for {
@@ -127,12 +126,12 @@ func (p *process) readOutput(out io.Reader) {
 	}
 }
 
-// readGrace is how long what a plugin printed is waited for when nothing of it
-// lives any more and somebody else still holds the pipe.
+// readGrace limits how long output is read after the process tree has exited, in case
+// another process still holds the pipe.
 const readGrace = time.Second
 
 func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
-	_ = p.cmd.Wait() // how it ended is in its state
+	_ = p.cmd.Wait() // the exit status is in ProcessState
 	p.release()
 	for _, pipe := range pipes {
 		_ = pipe.SetReadDeadline(time.Now().Add(readGrace))
@@ -145,10 +144,12 @@ func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	close(p.done)
 }
 
-// signalBase is what the launcher adds to the signal that ended a program.
+// signalBase is added by the launcher to the number of the signal that killed a
+// program.
 const signalBase = 128
 
-// describeExit says how a process ended; the launcher's exit code is the program's.
+// describeExit describes how a process exited. The launcher exits with the program's
+// exit code.
 func describeExit(state *os.ProcessState) string {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -156,24 +157,23 @@ func describeExit(state *os.ProcessState) string {
 	}
 	if code > signalBase {
 		if name := unix.SignalName(syscall.Signal(code - signalBase)); name != "" {
-			return "it was ended by " + name
+			return "killed by " + name
 		}
 	}
-	return "it ended with exit code " + strconv.Itoa(code)
+	return "exit code " + strconv.Itoa(code)
 }
 
-// kill ends the process and all of its tree, without waiting for it. The first
-// cause is the one that counts.
+// kill kills the process tree without waiting. Only the first cause is kept.
 func (p *process) kill(cause error) {
 	p.markStopping(cause)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started {
-		_ = p.cmd.Process.Kill() // fails only when it is gone
+		_ = p.cmd.Process.Kill() // fails only if it has exited
 	}
 }
 
-// markStopping says why the process will be gone soon.
+// markStopping records why the process is about to exit.
 func (p *process) markStopping(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,11 +182,11 @@ func (p *process) markStopping(cause error) {
 	}
 }
 
-// exitGrace is how long a process that can do nothing for coven any more may
-// take to end by itself, so that it says why.
+// exitGrace is how long a useless process may take to exit by itself, so that it can
+// print why.
 const exitGrace = 3 * time.Second
 
-// awaitExit waits for the end of such a process, and makes it.
+// awaitExit waits for a process to exit by itself, and kills it after exitGrace.
 func (p *process) awaitExit(cause error) {
 	select {
 	case <-p.done:
@@ -196,7 +196,7 @@ func (p *process) awaitExit(cause error) {
 	}
 }
 
-// abandon lets go of a process that go-plugin never came to start.
+// abandon releases a process that go-plugin never started.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,14 +207,15 @@ func (p *process) abandon() {
 	}
 }
 
-// stopping says that its end was decided, whether it is gone by now or not.
+// stopping reports whether coven decided to stop the process, even if it has not exited
+// yet.
 func (p *process) stopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cause != nil
 }
 
-// gone says that nothing of it lives.
+// gone reports whether the whole process tree has exited.
 func (p *process) gone() bool {
 	select {
 	case <-p.done:
@@ -224,7 +225,7 @@ func (p *process) gone() bool {
 	}
 }
 
-// exitError says how a process that is gone ended, and why: a pluginerr.ErrGone.
+// exitError returns a pluginerr.ErrGone that describes how and why the process exited.
 func (p *process) exitError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,42 +240,42 @@ func (p *process) exitError() error {
 
 // The rest of runner.Runner.
 
-// Stdout is the greeting and nothing else.
+// Stdout returns the handshake line only.
 func (p *process) Stdout() io.ReadCloser {
 	return io.NopCloser(strings.NewReader(p.handshake + "\n"))
 }
 
-// Stderr is empty: what comes there is read already.
+// Stderr returns nothing: launch reads standard error.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Wait returns when nothing of the process lives.
+// Wait waits until the process tree has exited.
 func (p *process) Wait(context.Context) error {
 	<-p.done
 	return nil
 }
 
-// Kill ends the process and waits for that.
+// Kill kills the process tree and waits.
 func (p *process) Kill(context.Context) error {
 	p.kill(errGivenUp)
 	<-p.done
 	return nil
 }
 
-// ID names the process for nobody.
+// ID is not used.
 func (p *process) ID() string { return p.dir }
 
-// Name is the program's.
+// Name returns the path of the program.
 func (p *process) Name() string { return p.cmd.Path }
 
-// Diagnose has nothing to add.
+// Diagnose adds nothing.
 func (p *process) Diagnose(context.Context) string { return "" }
 
-// PluginToHost lets go-plugin reach no other address than a right one.
+// PluginToHost restricts go-plugin to valid addresses.
 func (p *process) PluginToHost(network, address string) (string, string, error) {
 	return network, address, checkAddress(network, address, p.dir)
 }
 
-// HostToPlugin changes nothing: both sides see the same files.
+// HostToPlugin changes nothing: both sides share the file system.
 func (p *process) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

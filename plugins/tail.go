@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// maxTail is how much of what a plugin printed is kept, in bytes.
+// maxTail limits how much output of a plugin is kept, in bytes.
 const maxTail = 8 << 10
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of what is written.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 		p, t.cut = p[size-maxTail:], true
 	}
 	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*maxTail { // so that bytes move rarely
+	if len(t.kept) > 2*maxTail { // amortizes the copying
 		t.trim()
 	}
 	return size, nil
@@ -37,18 +37,18 @@ func (t *tail) trim() {
 	}
 }
 
-// quote says in words what was printed last, for the end of an error: line by
-// line, so that a stack can be read, and nothing in it that a terminal obeys.
+// quote formats the last output for the end of an error message. It keeps the lines, so
+// that a stack trace is readable, and escapes control characters.
 func (t *tail) quote() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.trim()
 	text := strings.TrimSpace(string(t.kept))
 	if text == "" {
-		return "; it printed nothing"
+		return "; no output"
 	}
 	var b strings.Builder
-	b.WriteString("; it printed last:")
+	b.WriteString("; last output:")
 	for i, line := range strings.Split(text, "\n") {
 		b.WriteString("\n    ")
 		if i == 0 && t.cut {
@@ -59,7 +59,7 @@ func (t *tail) quote() string {
 	return b.String()
 }
 
-// escapeLine is a line without anything that is not to be seen.
+// escapeLine escapes the control characters of a line.
 func escapeLine(line string) string {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	quoted := strconv.Quote(line)

@@ -18,5 +18,5 @@ var (
 	// ErrTooLarge means that a message exceeds its size limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrGone means that the other side's process has exited or cannot be reached.
-	ErrGone = errors.New("the process has gone")
+	ErrGone = errors.New("process is gone")
 )
