@@ -24,11 +24,11 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
 		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "worktree",
 	},
 	"runner": {
 		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger",
-		"internal/shellword", "internal/tmpl", "plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services",
+		"internal/shellword", "internal/tmpl", "plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
 	},
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner",
@@ -38,26 +38,28 @@ var imports = map[string][]string{
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/regularfile", "internal/schema", "internal/tmpl", "internal/didyoumean", "internal/yamldoc"},
 
-	"plugins":          {"plugins/arbiter", "plugins/fault", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
-	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
-	"plugins/fault":    {},
-	"plugins/model":    {"plugins/provider"},
-	"plugins/provider": {"plugins/fault"},
+	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins/arbiter":   {"plugins/reviewer", "plugins/hostservice"},
+	"plugins/fault":     {"plugins/pluginerr"}, // the former names, for one release
+	"plugins/services":  {"plugins/hostservice"},
+	"plugins/pluginerr": {},
+	"plugins/model":     {"plugins/provider"},
+	"plugins/provider":  {"plugins/pluginerr"},
 	"plugins/plugintest": {
-		"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services",
+		"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
 	},
-	"plugins/reviewer": {"plugins/fault", "plugins/services"},
-	"plugins/services": {},
+	"plugins/reviewer":    {"plugins/pluginerr", "plugins/hostservice"},
+	"plugins/hostservice": {},
 	"plugins/internal/wire": {
-		"plugins/arbiter", "plugins/fault", "plugins/internal/proto/coven/plugin/v1", "plugins/model", "plugins/provider",
-		"plugins/reviewer", "plugins/services",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/internal/proto/coven/plugin/v1", "plugins/model", "plugins/provider",
+		"plugins/reviewer", "plugins/hostservice",
 	},
-	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
-	"plugins/builtin/command":                {"plugins/fault", "plugins/reviewer", "plugins/services"},
-	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
+	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
+	"plugins/builtin/command":                {"plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
+	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
-	"plugins/builtin/codex":                  {"plugins/fault", "plugins/provider"},
-	"plugins/builtin/qwen":                   {"plugins/fault", "plugins/provider"},
+	"plugins/builtin/codex":                  {"plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":       {"internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
@@ -91,11 +93,11 @@ var imports = map[string][]string{
 	"internal/yamldoc":     {"internal/didyoumean"},
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
-	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice"},
 	// Modules of their own, which see of coven what everybody sees.
-	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},
-	"examples/plugins/provider-runbook": {"plugins", "plugins/fault", "plugins/provider"},
-	"examples/plugins/reviewer-govet":   {"plugins", "plugins/fault", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
+	"examples/plugins/provider-runbook": {"plugins", "plugins/pluginerr", "plugins/provider"},
+	"examples/plugins/reviewer-govet":   {"plugins", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
 }
 
 // vague are names that say nothing of what is inside.

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // goOn is what an agent is told whose conversation was cut off.
@@ -208,7 +208,7 @@ func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Rep
 		Conversation: conversation(before, last), Resumed: true, Prompt: w.reminder(goOn, "Your", c.Path, b, said),
 	})
 	switch {
-	case errors.Is(err, fault.ErrUnsupported): // the provider's CLI resumes nothing
+	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI resumes nothing
 		return w.speak(ctx, c, b, event.AgentStart{
 			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + w.reminder(restarted, "Its", c.Path, b, said),
 		})

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // Desk is where a plugin that judges finds the runner, until it has answered.
@@ -62,7 +62,7 @@ func (d *Desk) close() error {
 
 // Ask has an agent answer that can only read, and charges it to the leaf. It ends
 // with ctx and with the desk.
-func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *Desk) Ask(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -70,13 +70,13 @@ func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, erro
 	case d.asking <- struct{}{}:
 		defer func() { <-d.asking }()
 	case <-within.Done():
-		return services.Answer{}, context.Cause(within)
+		return hostservice.Answer{}, context.Cause(within)
 	}
 	if within.Err() != nil {
-		return services.Answer{}, context.Cause(within)
+		return hostservice.Answer{}, context.Cause(within)
 	}
 	if ask.Conversation != "" && !d.conversations[ask.Conversation] {
-		return services.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, fault.ErrInvalid)
+		return hostservice.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, pluginerr.ErrInvalid)
 	}
 	if ask.Model == "" {
 		ask.Model = d.model
@@ -91,13 +91,13 @@ func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, erro
 // mostLogged is how much a judge may log, in bytes.
 const mostLogged = 1 << 20
 
-// Log puts a line into the log of the leaf; fault.ErrTooLarge after 1 MiB.
+// Log puts a line into the log of the leaf; pluginerr.ErrTooLarge after 1 MiB.
 func (d *Desk) Log(text string) error {
 	d.logging.Lock()
 	defer d.logging.Unlock()
 	line := d.name + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
 	if d.logged += len(line); d.logged > mostLogged {
-		return fmt.Errorf("more than %d bytes for the log of a step: %w", mostLogged, fault.ErrTooLarge)
+		return fmt.Errorf("more than %d bytes for the log of a step: %w", mostLogged, pluginerr.ErrTooLarge)
 	}
 	if d.log == nil {
 		log, _, err := d.workshop.Logs.Open(d.leaf)
@@ -111,30 +111,30 @@ func (d *Desk) Log(text string) error {
 }
 
 // answer has an agent answer. After a limit it goes on when that is over.
-func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *Desk) answer(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
 		start.Conversation = uuid.NewString()
 	}
 	for {
 		if wait := d.account.reached(); wait != nil {
-			return services.Answer{}, wait
+			return hostservice.Answer{}, wait
 		}
 		report, err := d.workshop.runAgent(ctx, d.account, start, AgentRun{Path: d.leaf + "/" + d.name, Model: ask.Model, ReadOnly: true})
 		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
 		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
-			return services.Answer{}, wait
+			return hostservice.Answer{}, wait
 		}
 		switch {
 		case err != nil:
-			return services.Answer{}, err
+			return hostservice.Answer{}, err
 		case report.Kind == agent.Limit:
 			start.Resumed = start.Resumed || report.Started
 		case report.Kind != agent.None:
-			return services.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
+			return hostservice.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
 		default:
 			d.conversations[start.Conversation] = true
-			return services.Answer{Text: report.Text, Conversation: start.Conversation}, nil
+			return hostservice.Answer{Text: report.Text, Conversation: start.Conversation}, nil
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // bench has everything of a workshop that a desk needs, in memory.
@@ -76,11 +76,11 @@ func TestDeskConversation(t *testing.T) {
 		{Kind: agent.Limit, Started: true, Conversation: named}, {Text: "first", Conversation: named}, {Text: "second", Conversation: named},
 	}}
 	d := b.desk(t)
-	first, err := d.Ask(t.Context(), services.Ask{Prompt: "look"})
+	first, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"})
 	if err != nil || first.Text != "first" || first.Conversation != named {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := d.Ask(t.Context(), services.Ask{Prompt: "again", Model: "haiku", Conversation: first.Conversation})
+	second, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "again", Model: "haiku", Conversation: first.Conversation})
 	if err != nil || second.Text != "second" || second.Conversation != named {
 		t.Fatalf("%+v, %v", second, err)
 	}
@@ -104,11 +104,11 @@ func TestDeskConversation(t *testing.T) {
 func TestDeskBudget(t *testing.T) {
 	b := &bench{reports: []agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}}}
 	d := b.desk(t, Budget{Name: "q", Max: budget.Amount{Turns: 2}})
-	if answer, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
+	if answer, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
 		t.Errorf("what it just reaches is an answer: %+v, %v", answer, err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := d.Ask(t.Context(), services.Ask{Prompt: "again"}); !errors.As(err, &wait) || wait.Reason != "budget" || wait.Detail != "the budget of step q is spent: 2 of 2 turns" {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "again"}); !errors.As(err, &wait) || wait.Reason != "budget" || wait.Detail != "the budget of step q is spent: 2 of 2 turns" {
 		t.Errorf("%v", err)
 	}
 	if err := d.close(); !errors.As(err, &wait) || len(b.runs) != 1 {
@@ -118,7 +118,7 @@ func TestDeskBudget(t *testing.T) {
 	d = b.desk(t)
 	d.workshop.Purse = NewPurse(budget.Amount{USD: 1})
 	d.workshop.Purse.take(budget.Amount{USD: 1})
-	if _, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); !errors.As(err, &wait) || len(b.runs) != 0 {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"}); !errors.As(err, &wait) || len(b.runs) != 0 {
 		t.Errorf("the purse is empty: %v after %d runs", err, len(b.runs))
 	}
 }
@@ -127,10 +127,10 @@ func TestDeskBudget(t *testing.T) {
 func TestDeskFailures(t *testing.T) {
 	b := &bench{reports: []agent.Report{{Kind: agent.Timeout, Error: "no output for 10m"}}, err: errors.New("no such program")}
 	d := b.desk(t)
-	if _, err := d.Ask(t.Context(), services.Ask{}); err == nil || err.Error() != "the agent gave no answer (timeout): no output for 10m" {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{}); err == nil || err.Error() != "the agent gave no answer (timeout): no output for 10m" {
 		t.Errorf("%v", err)
 	}
-	if _, err := d.Ask(t.Context(), services.Ask{}); !errors.Is(err, b.err) {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{}); !errors.Is(err, b.err) {
 		t.Errorf("%v", err)
 	}
 	if err := d.close(); err != nil {
@@ -149,7 +149,7 @@ func TestDeskLog(t *testing.T) {
 	for range 20 {
 		errs = append(errs, d.Log(strings.Repeat("x", 100<<10)))
 	}
-	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, fault.ErrTooLarge) }); n != 10 || b.log.Len() > mostLogged {
+	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, pluginerr.ErrTooLarge) }); n != 10 || b.log.Len() > mostLogged {
 		t.Errorf("%d were taken, %d bytes", n, b.log.Len())
 	}
 }

@@ -107,7 +107,7 @@ func (h *house) isProject(name string) bool {
 		return err != nil
 	}
 	where, err := territory(h.repo)
-	return err != nil || !filepath.IsAbs(source) || where.Holds(source)
+	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
 // secretWishes are the variables that a plan asks for, unless the user's own grimoire of
