@@ -27,7 +27,7 @@ var imports = map[string][]string{
 		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/usage",
 		"internal/tmpl", "plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services",
 	},
 	"runner/workflowtest": {
@@ -72,7 +72,7 @@ var imports = map[string][]string{
 	"internal/fakeclaude":  {},
 	"internal/findings":    {"internal/event", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
-	"internal/ledger":      {"internal/budget", "internal/event"},
+	"internal/usage":      {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate"},
 	"internal/permission":  {},
 	"internal/regularfile": {},
@@ -81,7 +81,7 @@ var imports = map[string][]string{
 	"internal/schema":      {},
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger", "internal/regularfile", "plugins/provider"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/usage", "internal/regularfile", "plugins/provider"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
 	"internal/task":        {"internal/failpoint", "internal/regularfile"},

@@ -12,7 +12,7 @@ import (
 
 // ArbiterInput is what an arbiter leaf is given.
 type ArbiterInput struct {
-	Arbiter  Judging          `json:"arbiter"`
+	Arbiter  Judge            `json:"arbiter"`
 	Model    string           `json:"model"` // of agents that it asks
 	Question arbiter.Question `json:"question"`
 }
@@ -49,11 +49,11 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 			why = fmt.Sprintf("found no less in %d rounds", l.spec.Patience)
 		}
 		if why != "" {
-			s.saw(l.name, WayExhausted)
+			s.saw(l.name, ExitExhausted)
 			out.Path = s.round()
 			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
-		if mended, err := rounds.mend(ctx, s, out); err != nil || mended.Verdict != Passed {
+		if mended, err := rounds.fix(ctx, s, out); err != nil || mended.Verdict != Passed {
 			return mended, err
 		}
 	}
@@ -77,7 +77,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil:
 		return out, true, err
 	case out.Verdict == Passed:
-		s.saw(r.loop.name, WayContent)
+		s.saw(r.loop.name, ExitContent)
 		return out, true, nil
 	case out.Result.ErrorType != FindingsType:
 		return out, true, nil // nobody knows what the change is worth
@@ -87,7 +87,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil || decision.Verdict != Passed:
 		return decision, true, err
 	case !decision.Result.Continue:
-		s.saw(r.loop.name, WayEnough)
+		s.saw(r.loop.name, ExitNotActionable)
 		out.Verdict, out.Result.OK, out.Result.Error, out.Result.ErrorType = Passed, true, "", ""
 		return out, true, nil
 	}
@@ -99,7 +99,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 
 // review has the change reviewed. What it finds stops nothing yet.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
-	reviewers, err := judgings(r.loop.plan, r.loop.spec.Reviewers, s)
+	reviewers, err := renderJudges(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -115,7 +115,7 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 
 // decide asks the arbiter about a review.
 func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, error) {
-	given, err := judging(r.loop.plan, r.loop.spec.Arbiter, s)
+	given, err := renderJudge(r.loop.plan, r.loop.spec.Arbiter, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -128,8 +128,8 @@ func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, 
 	}})}.Run(ctx, s)
 }
 
-// mend has an agent mend what a review found.
-func (r *rounds) mend(ctx context.Context, s *State, review Outcome) (Outcome, error) {
+// fix has an agent mend what a review found.
+func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
 		"findings": findingsForPrompt(Judged(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
 	}))
@@ -145,7 +145,7 @@ func (r *rounds) part(name string, c Call) Step {
 	return timeout{called{name, c}, name, roundTime}
 }
 
-// patience says whether it is at its end: that many rounds in a row found no less
+// patience reports whether it is at its end: that many rounds in a row found no less
 // than the best round before them.
 func (r *rounds) patience() bool {
 	most := r.loop.spec.Patience

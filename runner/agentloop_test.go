@@ -99,7 +99,7 @@ func TestAgentLoop(t *testing.T) {
 			p, l := plan(t, head+test.keys+tail), &leaves{answer: test.answer}
 			s := runner.NewState(l, p)
 			var ways []string
-			s.Seen = func(step string, way runner.Way, _ string) {
+			s.Seen = func(step string, way runner.ExitReason, _ string) {
 				if step == "q" {
 					ways = append(ways, string(way))
 				}

@@ -18,7 +18,7 @@ func Build(plan *grimoires.Plan) Step {
 		tree = timeout{tree, "", g.Timeout}
 	}
 	if g.Budget != (budget.Amount{}) {
-		tree = budgeted{tree, Budget{Max: g.Budget, Reserve: reserve(g)}}
+		tree = budgeted{tree, StepBudget{Max: g.Budget, Reserve: reserve(g)}}
 	}
 	return tree
 }
@@ -45,7 +45,7 @@ func buildAll(plan *grimoires.Plan, specs []grimoires.Step) Step {
 // build wraps a step in its decorators, the innermost first.
 func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	if len(plan.Checks) == 0 && spec.OnlyChecks() {
-		return skip{spec.Name, spec.Output}
+		return omitted{spec.Name, spec.Output}
 	}
 	step := kind(plan, spec)
 	if spec.Loop == nil {
@@ -58,10 +58,10 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 		step = retry{step, spec.Name, spec.Retries, spec.Backoff}
 	}
 	if spec.Budget != (budget.Amount{}) {
-		step = budgeted{step, Budget{Name: spec.Name, Max: spec.Budget}}
+		step = budgeted{step, StepBudget{Name: spec.Name, Max: spec.Budget}}
 	}
-	step = keep{step, spec.Name, spec.Output}
-	step = settle{step, spec.OnFail, spec.ExitLoop}
+	step = record{step, spec.Name, spec.Output}
+	step = onFailure{step, spec.OnFail, spec.ExitLoop}
 	if spec.When != "" {
 		step = when{step, spec.Name, spec.Output, tmpl.NewCondition(spec.Name+" when", spec.When)}
 	}

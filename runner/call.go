@@ -49,7 +49,7 @@ type Recorded struct {
 	journal journal
 	leaves  Leaves
 	results map[string]event.Event // by path
-	anew    int64                  // number of the event since which the clocks of steps count
+	since   int64                  // number of the event since which the clocks of steps count
 }
 
 // Record gives leaves the memory of a journal.
@@ -62,7 +62,7 @@ func Record(j journal, leaves Leaves) *Recorded {
 		case event.SessionResumed:
 			var again event.Resumed
 			if e.Decode(&again) == nil && again.Retry != "" {
-				r.anew = e.Seq // a person wants it to go on: time begins anew
+				r.since = e.Seq // a person wants it to go on: time begins anew
 				maps.DeleteFunc(r.results, func(path string, _ event.Event) bool { return meant(again.Retry, path) })
 			}
 		}
@@ -78,7 +78,7 @@ func (r *Recorded) Do(ctx context.Context, c Call) (Result, error) {
 	}
 	if e, ok := r.results[c.Path]; ok {
 		result, err := replay(e, hash)
-		if err == nil && e.Seq > r.anew {
+		if err == nil && e.Seq > r.since {
 			charge(ctx, result.Used.Wall)
 		}
 		return result, err

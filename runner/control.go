@@ -92,7 +92,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
-	s.saw(l.name, WayExhausted)
+	s.saw(l.name, ExitExhausted)
 	last.Path = path // who resumes gets the whole iteration again
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
@@ -101,7 +101,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over bool, err error) {
 	out, err = steps.Run(ctx, s)
 	if err == nil && out.Verdict == ExitLoop {
-		s.saw(l.name, WayExited)
+		s.saw(l.name, ExitByStep)
 		out.Verdict = Passed
 		return out, true, nil
 	}

@@ -29,7 +29,7 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 		return out, nil
 	}
 	if !ok {
-		s.saw(w.name, WaySkipped)
+		s.saw(w.name, ExitSkipped)
 		s.skipped(w.name, w.output)
 		return Outcome{Verdict: Skipped}, nil
 	}
@@ -61,29 +61,29 @@ func (s *State) unrendered(name string, err error) Outcome {
 	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: "template"}}
 }
 
-// skip is a step that the plan leaves out.
-type skip struct{ name, output string }
+// omitted is a step that the plan leaves out.
+type omitted struct{ name, output string }
 
 // Run implements Step.
-func (k skip) Run(_ context.Context, s *State) (Outcome, error) {
+func (k omitted) Run(_ context.Context, s *State) (Outcome, error) {
 	s.skipped(k.name, k.output)
 	return Outcome{Verdict: Skipped}, nil
 }
 
-// keep takes a step's result into the state, under its name.
-type keep struct {
+// record takes a step's result into the state, under its name.
+type record struct {
 	step         Step
 	name, output string
 }
 
 // Run implements Step.
-func (k keep) Run(ctx context.Context, s *State) (Outcome, error) {
+func (k record) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := k.step.Run(ctx, s)
 	if err == nil {
 		s.named(k.name, k.output, out.Result)
-		way := WayPassed
+		way := ExitPassed
 		if out.Verdict == Failed || out.Verdict == Stopped {
-			way = WayFailed
+			way = ExitFailed
 		}
 		s.saw(k.name, way)
 	}
@@ -133,15 +133,15 @@ func (r retry) pause(ctx context.Context, s *State) error {
 	return err
 }
 
-// settle says what a step's success or failure means for the run.
-type settle struct {
+// onFailure says what a step's success or failure means for the run.
+type onFailure struct {
 	step     Step
 	onFail   grimoires.OnFail
 	exitLoop bool
 }
 
 // Run implements Step.
-func (t settle) Run(ctx context.Context, s *State) (Outcome, error) {
+func (t onFailure) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer := s.tolerant
 	s.tolerant = t.onFail == grimoires.Continue
 	out, err := t.step.Run(ctx, s)
@@ -203,8 +203,8 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	return out, err
 }
 
-// Budget is what the leaves inside a step may use together.
-type Budget struct {
+// StepBudget is what the leaves inside a step may use together.
+type StepBudget struct {
 	Scope   string // path of the step, known when it runs; empty: the whole run
 	Name    string // of the step; empty: the whole run
 	Max     budget.Amount
@@ -228,7 +228,7 @@ func (u unreserved) Run(ctx context.Context, s *State) (Outcome, error) {
 // budgeted lets a budget hold for a step, all its attempts and what is in it.
 type budgeted struct {
 	step Step
-	Budget
+	StepBudget
 }
 
 // Run implements Step.
@@ -237,7 +237,7 @@ func (b budgeted) Run(ctx context.Context, s *State) (Outcome, error) {
 		b.Scope = s.at.of(b.Name)
 	}
 	outer := s.budgets
-	s.budgets = append(outer[:len(outer):len(outer)], b.Budget)
+	s.budgets = append(outer[:len(outer):len(outer)], b.StepBudget)
 	defer func() { s.budgets = outer }()
 	return b.step.Run(ctx, s)
 }

@@ -37,16 +37,16 @@ func FindingsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// mostFindings is how much of what was found goes into a prompt, in bytes.
-const mostFindings = 64 << 10
+// maxFindings is how much of what was found goes into a prompt, in bytes.
+const maxFindings = 64 << 10
 
 // findingsForPrompt is FindingsText, cut to what an agent can use: the gravest stay.
 func findingsForPrompt(opinions []arbiter.Opinion) string {
 	text := FindingsText(opinions)
-	if len(text) <= mostFindings {
+	if len(text) <= maxFindings {
 		return text
 	}
-	cut := strings.LastIndexByte(text[:mostFindings], '\n')
+	cut := strings.LastIndexByte(text[:maxFindings], '\n')
 	return fmt.Sprintf("%s\n(%d more lines are left out here: mend these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
 }
 
@@ -63,8 +63,8 @@ func hanging(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// Tally says how many findings of which severity there are: "2 errors, 1 warning".
-func Tally(opinions []arbiter.Opinion) string {
+// FindingCounts says how many findings of which severity there are: "2 errors, 1 warning".
+func FindingCounts(opinions []arbiter.Opinion) string {
 	count := map[reviewer.Severity]int{}
 	for _, o := range opinions {
 		for _, f := range o.Findings {

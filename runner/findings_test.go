@@ -58,7 +58,7 @@ func TestTally(t *testing.T) {
 		"info info error warning":     "1 error, 1 warning, 2 remarks",
 		"warning warning error error": "2 errors, 2 warnings",
 	} {
-		if got := runner.Tally(of(severities)); got != want {
+		if got := runner.FindingCounts(of(severities)); got != want {
 			t.Errorf("%q: %q, want %q", severities, got, want)
 		}
 	}

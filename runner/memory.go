@@ -18,7 +18,7 @@ func remembered(events []event.Event) []event.Event {
 		if e.Type != event.SessionResumed || e.Decode(&again) != nil || !again.From {
 			continue
 		}
-		first := begunAt(kept, again.Retry)
+		first := startOf(kept, again.Retry)
 		if first == 0 {
 			continue
 		}
@@ -33,9 +33,9 @@ func remembered(events []event.Event) []event.Event {
 	return kept
 }
 
-// begunAt is the number of the event with which the step at path, or the first
+// startOf is the number of the event with which the step at path, or the first
 // below it when it ends in a slash, began; 0: it did not.
-func begunAt(events []event.Event, path string) int64 {
+func startOf(events []event.Event, path string) int64 {
 	for _, e := range events {
 		if e.Type == event.StepStarted && meant(path, e.Path) {
 			return e.Seq

@@ -23,8 +23,8 @@ type MergeInput struct {
 	Reviewed []string `json:"reviewed,omitempty"`
 }
 
-// mostResolves is how often an agent may resolve conflicts of one landing.
-const mostResolves = 2
+// maxResolves is how often an agent may resolve conflicts of one landing.
+const maxResolves = 2
 
 // resolveTime is how long an agent may take to resolve a conflict.
 const resolveTime = 15 * time.Minute
@@ -43,9 +43,9 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	name := s.name(m.name)
 	defer func() { s.at, s.tolerant, s.attempt = outer, tolerant, attempt }()
 	for n := 1; ; n++ {
-		s.tolerant = tolerant || m.spec.Resolve && n <= mostResolves
+		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
 		out, err := m.land(ctx, s)
-		if err != nil || out.Result.ErrorType != ConflictType || !m.spec.Resolve || n > mostResolves {
+		if err != nil || out.Result.ErrorType != ConflictType || !m.spec.Resolve || n > maxResolves {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1
@@ -53,7 +53,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		if err != nil {
 			return solved, err
 		}
-		if solved.Verdict != Passed && n == mostResolves {
+		if solved.Verdict != Passed && n == maxResolves {
 			solved.Result.Error = out.Result.Error + "; an agent did not resolve it: " + solved.Result.Error
 			return solved, nil
 		}

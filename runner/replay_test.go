@@ -279,7 +279,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, &runner.Workshop{Journal: j}), p))
+	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, &runner.Executor{Journal: j}), p))
 	if err != nil || used(j) != want {
 		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}

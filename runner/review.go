@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// Judging is a plugin that judges, with what it is told besides the change.
-type Judging struct {
+// Judge is a plugin that judges, with what it is told besides the change.
+type Judge struct {
 	Name    string            `json:"name"` // what the record calls it
 	Plugin  string            `json:"plugin"`
 	Options map[string]string `json:"options,omitempty"`
@@ -17,7 +17,7 @@ type Judging struct {
 
 // ReviewInput is what a review leaf is given.
 type ReviewInput struct {
-	Reviewers []Judging         `json:"reviewers"`
+	Reviewers []Judge           `json:"reviewers"`
 	Model     string            `json:"model"` // of agents that they ask
 	Round     int               `json:"round"`
 	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
@@ -32,7 +32,7 @@ type reviewStep struct {
 
 // Run asks for the review. One that finds something that must not land has failed.
 func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
-	reviewers, err := judgings(r.plan, r.spec.Reviewers, s)
+	reviewers, err := renderJudges(r.plan, r.spec.Reviewers, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -40,11 +40,11 @@ func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return unreserved{review}.Run(ctx, s)
 }
 
-// judgings are the judges of a step with their prompts rendered.
-func judgings(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judging, error) {
-	var all []Judging
+// renderJudges are the judges of a step with their prompts rendered.
+func renderJudges(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judge, error) {
+	var all []Judge
 	for _, j := range judges {
-		given, err := judging(plan, j, s)
+		given, err := renderJudge(plan, j, s)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +53,8 @@ func judgings(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judgi
 	return all, nil
 }
 
-func judging(plan *grimoires.Plan, j grimoires.Judge, s *State) (Judging, error) {
-	given := Judging{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
+func renderJudge(plan *grimoires.Plan, j grimoires.Judge, s *State) (Judge, error) {
+	given := Judge{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
 	if j.Prompt == "" {
 		return given, nil
 	}

@@ -42,7 +42,7 @@ type Runner struct {
 	Tracker  tracker
 	Claims   claims
 	Ground   ground
-	Workshop *Workshop
+	Executor *Executor
 }
 
 // tracker is where the task lives.
@@ -85,31 +85,31 @@ type Ending struct {
 func (r *Runner) Run(ctx context.Context) (Ending, error) {
 	claim, err := r.Claims.Claim(ctx)
 	if err != nil {
-		return Ending{}, r.broke(err)
+		return Ending{}, r.stopped(err)
 	}
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
 		return Ending{}, err
 	}
-	if !r.settled() {
+	if !r.closed() {
 		if err := r.Ground.Enter(ctx); err != nil {
-			return Ending{}, r.broke(err)
+			return Ending{}, r.stopped(err)
 		}
 	}
 	out, err := r.steps(ctx)
-	ending, err := r.judge(out, err)
+	ending, err := r.outcome(out, err)
 	if err != nil {
-		return Ending{}, r.broke(err)
+		return Ending{}, r.stopped(err)
 	}
-	if err := r.settle(context.WithoutCancel(ctx), ending); err != nil {
-		return Ending{}, r.broke(err)
+	if err := r.end(context.WithoutCancel(ctx), ending); err != nil {
+		return Ending{}, r.stopped(err)
 	}
 	return ending, nil
 }
 
 // steps runs the plan's tree, or what is left of it.
 func (r *Runner) steps(ctx context.Context) (Outcome, error) {
-	state := NewState(Record(r.Journal, r.Workshop), r.Plan)
-	state.Seen = r.saw
+	state := NewState(Record(r.Journal, r.Executor), r.Plan)
+	state.Seen = r.recordSkip
 	out, err := Build(r.Plan).Run(ctx, state)
 	if out.Result.Summary == "" {
 		out.Result.Summary = state.summary
@@ -117,10 +117,10 @@ func (r *Runner) steps(ctx context.Context) (Outcome, error) {
 	return out, err
 }
 
-// saw puts on record that a step was skipped, once: it has no result that could
+// recordSkip puts on record that a step was skipped, once: it has no result that could
 // say so.
-func (r *Runner) saw(_ string, way Way, path string) {
-	if way != WaySkipped {
+func (r *Runner) recordSkip(_ string, way ExitReason, path string) {
+	if way != ExitSkipped {
 		return
 	}
 	for _, e := range remembered(r.Journal.Events()) {
@@ -131,14 +131,14 @@ func (r *Runner) saw(_ string, way Way, path string) {
 	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a journal that is broken says so at the next step
 }
 
-// broke puts on record why the machine broke: whoever asks later is told.
-func (r *Runner) broke(err error) error {
+// stopped puts on record why the machine broke: whoever asks later is told.
+func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
-// judge makes an ending of how the tree ended. What is no ending is an error.
-func (r *Runner) judge(out Outcome, err error) (Ending, error) {
+// outcome makes an ending of how the tree ended. What is no ending is an error.
+func (r *Runner) outcome(out Outcome, err error) (Ending, error) {
 	ending := Ending{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
 	switch {
@@ -168,9 +168,9 @@ func (r *Runner) judge(out Outcome, err error) (Ending, error) {
 	return ending, nil
 }
 
-// settled says whether the steps are all on record and the task was told: the
+// closed reports whether the steps are all on record and the task was told: the
 // worktree may be gone already.
-func (r *Runner) settled() bool {
+func (r *Runner) closed() bool {
 	for _, e := range r.Journal.Events() {
 		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
 			return true
@@ -191,9 +191,9 @@ func (r *Runner) landing() event.Landing {
 	return last
 }
 
-// settle tells the tracker, clears up and records the ending, in this order:
+// end tells the tracker, clears up and records the ending, in this order:
 // whatever is cut off is done again by the next run of the session.
-func (r *Runner) settle(ctx context.Context, e Ending) error {
+func (r *Runner) end(ctx context.Context, e Ending) error {
 	switch e.Status {
 	case Completed:
 		return r.complete(ctx, e)
@@ -249,12 +249,12 @@ func (r *Runner) complete(ctx context.Context, e Ending) error {
 
 func (r *Runner) finish(ctx context.Context, e Ending) error {
 	if e.Commit == "" {
-		if err := r.Tracker.Release(ctx, ""); err != nil || r.settled() {
+		if err := r.Tracker.Release(ctx, ""); err != nil || r.closed() {
 			return err
 		}
 		return r.emit(event.TaskReleased, nil)
 	}
-	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.settled() {
+	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.closed() {
 		return err // it may be on record already
 	}
 	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})

@@ -16,7 +16,7 @@ import (
 type State struct {
 	// Seen, unless it is nil, is told each way that the tree takes through a step;
 	// path is the step's.
-	Seen func(step string, way Way, path string)
+	Seen func(step string, way ExitReason, path string)
 
 	leaves  Leaves
 	v       int // of the plan
@@ -25,9 +25,9 @@ type State struct {
 	secrets map[string]any
 
 	at       place
-	attempt  int      // of the step at work: 1, 2, ...
-	tolerant bool     // a failure of the current leaf stops nothing
-	budgets  []Budget // that hold for the step at work, the outermost first
+	attempt  int          // of the step at work: 1, 2, ...
+	tolerant bool         // a failure of the current leaf stops nothing
+	budgets  []StepBudget // that hold for the step at work, the outermost first
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any
@@ -246,21 +246,21 @@ func str(v any) string {
 	return s
 }
 
-// Way is a way through a step.
-type Way string
+// ExitReason is a way through a step.
+type ExitReason string
 
 // The ways.
 const (
-	WayPassed    Way = "passed"
-	WayFailed    Way = "failed"
-	WaySkipped   Way = "skipped"        // when was false
-	WayExited    Way = "exited"         // a loop, by a step in it
-	WayExhausted Way = "max_iterations" // a loop or an agent-loop
-	WayContent   Way = "content"        // an agent-loop, by its reviewers
-	WayEnough    Way = "not_actionable" // an agent-loop, by its arbiter
+	ExitPassed        ExitReason = "passed"
+	ExitFailed        ExitReason = "failed"
+	ExitSkipped       ExitReason = "skipped"        // when was false
+	ExitByStep        ExitReason = "exited"         // a loop, by a step in it
+	ExitExhausted     ExitReason = "max_iterations" // a loop or an agent-loop
+	ExitContent       ExitReason = "content"        // an agent-loop, by its reviewers
+	ExitNotActionable ExitReason = "not_actionable" // an agent-loop, by its arbiter
 )
 
-func (s *State) saw(step string, way Way) {
+func (s *State) saw(step string, way ExitReason) {
 	if s.Seen != nil {
 		s.Seen(step, way, s.at.leaf(step, s.attempt))
 	}

@@ -34,7 +34,7 @@ type Call struct {
 	Tolerated bool `json:"tolerated,omitempty"`
 	// Budgets are those that hold for the leaf. They are no part of what it is
 	// asked: a person may raise them while the session waits.
-	Budgets []Budget `json:"-"`
+	Budgets []StepBudget `json:"-"`
 }
 
 // PauseInput is what a leaf is given that only lets time pass.

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/ledger"
+	sessionusage "github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
@@ -75,9 +75,9 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 		b.Fatalf("%+v, %+v", now, seen)
 	}
 	must(b, s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{}))
-	book := ledger.New(budget.DefaultPrices())
-	book.Read(s.Events())
-	if book.Within("").USD == 0 {
+	used := sessionusage.New(budget.DefaultPrices())
+	used.Read(s.Events())
+	if used.Within("").USD == 0 {
 		b.Fatal("nothing was used")
 	}
 	_, err = runner.Build(plan).Run(b.Context(), runner.NewState(runner.Record(s, stopped{}), plan))

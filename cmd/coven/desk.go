@@ -28,8 +28,8 @@ type desk struct {
 	engine  *engine
 	screen  *terminal.Screen
 	json    bool
-	approve string        // who approves merge reviews by himself; empty: a person is asked
-	purse   *runner.Purse // of all tasks of this command; nil: there is no budget
+	approve string         // who approves merge reviews by himself; empty: a person is asked
+	purse   *budget.Budget // of all tasks of this command; nil: there is no budget
 }
 
 func (d *desk) app() *app { return d.house.app }
@@ -235,10 +235,10 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.app().hidden), Claims: site, Ground: site,
-		Workshop: &runner.Workshop{
+		Executor: &runner.Executor{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: agents{c}, Judges: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
-			Prices: d.house.config.Prices, Purse: d.purse,
+			Agents: agents{c}, Reviewers: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}
 	for _, e := range sinceStart(s.Events()) {

@@ -135,7 +135,7 @@ func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (ru
 	if err != nil {
 		return runner.Ending{}, err // before anything is on record
 	}
-	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.app().user(), Accepted: v.Open}); err != nil {
+	if err := d.answer(v, event.MergeDecision{Patch: patch, Approved: true, By: d.app().user(), Accepted: v.Open}); err != nil {
 		return runner.Ending{}, err
 	}
 	v, err = session.Load(v.Dir)
@@ -146,7 +146,7 @@ func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (ru
 }
 
 // answer records a person's answer to the question that v waits with.
-func (d *desk) answer(v session.View, r event.Review) error {
+func (d *desk) answer(v session.View, r event.MergeDecision) error {
 	if v.Review == nil {
 		return fmt.Errorf("session %s asked no question", v.ID)
 	}

@@ -244,7 +244,7 @@ func findingsOf(r session.Round) string {
 func roundLine(r session.Round) string {
 	var parts []string
 	for _, o := range r.Opinions {
-		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, runner.FindingCounts([]arbiter.Opinion{o.Opinion}))
 		if o.Flagged {
 			part += " (it said pass beside an error)"
 		}

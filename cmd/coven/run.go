@@ -16,7 +16,6 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -127,7 +126,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
+	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: budget.New(limit)}
 	return o.work(ctx, d, from, len(todo), target)
 }
 

@@ -76,7 +76,7 @@ func agentStory(e event.Event) string {
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
-		if text := runner.WithoutClaim(Decoded[event.Text](e).Text); text != "" {
+		if text := runner.WithoutAgentResult(Decoded[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:
@@ -120,7 +120,7 @@ func opinion(o event.Opinion) string {
 	if o.Verdict != reviewer.Pass {
 		sign = "✗"
 	}
-	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, runner.FindingCounts([]arbiter.Opinion{o.Opinion}))
 	if o.Flagged {
 		text += " (it said pass beside an error)"
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Outcome is how one test went.
+// Outcome is the outcome of one test.
 type Outcome struct {
 	Test   string   `json:"test"`
 	Status string   `json:"status"`
 	Steps  []string `json:"steps"`  // paths of the steps that ran, in order, #1 left out
-	Faults []string `json:"faults"` // what is not as expected
+	Faults []string `json:"faults"` // the differences from what the test expects
 }
 
-// Play plays a test and adds the ways that it takes to what is covered.
-func (t Test) Play(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
+// Run runs the test and adds the paths it takes to the coverage.
+func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
 	p := *plan
 	p.Task, p.Checks = t.Task, t.Checks
-	cast := &cast{answers: t.Answers, runs: map[string]int{}, given: map[string][]string{}}
-	state := runner.NewState(cast, &p)
+	stub := &stubs{answers: t.Answers, runs: map[string]int{}, given: map[string][]string{}}
+	state := runner.NewState(stub, &p)
 	state.Seen = c.saw
 	out, err := runner.Build(&p).Run(ctx, state)
-	o := Outcome{Test: t.Name, Steps: cast.paths, Faults: []string{}}
+	o := Outcome{Test: t.Name, Steps: stub.paths, Faults: []string{}}
 	wait := (*runner.Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
@@ -46,12 +46,12 @@ func (t Test) Play(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outco
 	default:
 		o.Status = string(runner.Completed)
 	}
-	o.Faults = append(o.Faults, t.compare(o, out, cast)...)
+	o.Faults = append(o.Faults, t.compare(o, out, stub)...)
 	return o
 }
 
-// compare says what is not as expected.
-func (t Test) compare(o Outcome, out runner.Outcome, played *cast) []string {
+// compare returns the differences from what the test expects.
+func (t Test) compare(o Outcome, out runner.Outcome, s *stubs) []string {
 	var faults []string
 	if o.Status != t.Expect.Status {
 		why := ""
@@ -64,10 +64,10 @@ func (t Test) compare(o Outcome, out runner.Outcome, played *cast) []string {
 		faults = append(faults, fmt.Sprintf("it runs\n      %s\n    and not\n      %s", strings.Join(o.Steps, " "), strings.Join(t.Expect.Steps, " ")))
 	}
 	for step, texts := range t.Expect.Given {
-		all := strings.Join(played.given[step], "\x00")
+		all := strings.Join(s.given[step], "\x00")
 		for _, want := range texts {
 			switch {
-			case played.runs[step] == 0:
+			case s.runs[step] == 0:
 				faults = append(faults, fmt.Sprintf("the step %s does not run", step))
 			case !strings.Contains(all, want):
 				faults = append(faults, fmt.Sprintf("the step %s is not given %q", step, want))
@@ -78,8 +78,8 @@ func (t Test) compare(o Outcome, out runner.Outcome, played *cast) []string {
 	return faults
 }
 
-// cast is Leaves that answers from a file.
-type cast struct {
+// stubs implements the leaves of a tree with the answers of a test.
+type stubs struct {
 	answers map[string][]Answer
 	runs    map[string]int
 	paths   []string
@@ -87,43 +87,43 @@ type cast struct {
 }
 
 // Do implements runner.Leaves.
-func (c *cast) Do(ctx context.Context, call runner.Call) (runner.Result, error) {
+func (s *stubs) Do(ctx context.Context, call runner.Call) (runner.Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		return runner.Result{}, err
 	}
 	if call.Pause != nil {
 		return runner.Result{OK: true}, nil
 	}
-	c.paths = append(c.paths, strings.TrimSuffix(call.Path, "#1"))
-	c.runs[call.Step]++
+	s.paths = append(s.paths, strings.TrimSuffix(call.Path, "#1"))
+	s.runs[call.Step]++
 	switch {
 	case call.Agent != nil:
-		c.given[call.Step] = append(c.given[call.Step], call.Agent.Prompt)
+		s.given[call.Step] = append(s.given[call.Step], call.Agent.Prompt)
 	case call.Script != nil:
-		c.given[call.Step] = append(c.given[call.Step], call.Script.Command)
+		s.given[call.Step] = append(s.given[call.Step], call.Script.Command)
 	case call.Merge != nil:
-		c.given[call.Step] = append(c.given[call.Step], call.Merge.Message)
+		s.given[call.Step] = append(s.given[call.Step], call.Merge.Message)
 	case call.Review != nil:
 		for _, j := range call.Review.Reviewers {
-			c.given[call.Step] = append(c.given[call.Step], j.Options["prompt"])
+			s.given[call.Step] = append(s.given[call.Step], j.Options["prompt"])
 		}
 	case call.Arbiter != nil:
-		c.given[call.Step] = append(c.given[call.Step], call.Arbiter.Arbiter.Options["prompt"])
+		s.given[call.Step] = append(s.given[call.Step], call.Arbiter.Arbiter.Options["prompt"])
 	}
-	return c.answer(call)
+	return s.answer(call)
 }
 
-func (c *cast) answer(call runner.Call) (runner.Result, error) {
+func (s *stubs) answer(call runner.Call) (runner.Result, error) {
 	a := Answer{OK: true, Summary: "did " + call.Step, Files: []string{"changed.txt"}}
-	if list := c.answers[call.Step]; len(list) > 0 {
-		a = list[min(c.runs[call.Step], len(list))-1]
+	if list := s.answers[call.Step]; len(list) > 0 {
+		a = list[min(s.runs[call.Step], len(list))-1]
 	}
 	if a.Wait != "" {
 		return runner.Result{}, &runner.Wait{Reason: a.Wait, Detail: "as the test says"}
 	}
 	r := runner.Result{
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
-		Tree: fmt.Sprintf("tree-%d", len(c.paths)), Commit: fmt.Sprintf("commit-%d", len(c.paths)),
+		Tree: fmt.Sprintf("tree-%d", len(s.paths)), Commit: fmt.Sprintf("commit-%d", len(s.paths)),
 	}
 	switch {
 	case call.Review != nil:
@@ -144,7 +144,7 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 	return r, nil
 }
 
-// reviewed is what a review gives: the first reviewer found what was found.
+// reviewed returns the result of a review: the first reviewer reports the findings.
 func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
 	r.Commit = ""
 	if a.Error != "" {

@@ -18,7 +18,7 @@ func TestWord(t *testing.T) {
 		{[]string{claim, "you are welcome"}, claim},
 		{[]string{"one", claim}, claim},
 	} {
-		if got := word(agent.Report{Text: "last", Said: tt.said}); got != tt.want {
+		if got := finalMessage(agent.Report{Text: "last", Said: tt.said}); got != tt.want {
 			t.Errorf("%q: %q", tt.said, got)
 		}
 	}

@@ -16,53 +16,54 @@ import (
 	"github.com/coven-run/coven/plugins/services"
 )
 
-// Desk is where a plugin that judges finds the runner, until it has answered.
-type Desk struct {
-	workshop *Workshop
+// HostServices serves one call of a reviewer or arbiter plugin, until it has
+// answered.
+type HostServices struct {
+	executor *Executor
 	ctx      context.Context // of the leaf: its clocks are in it
 	end      context.CancelFunc
 	leaf     string // path
-	name     string // of the judge
+	reviewer string // of the judge
 	model    string
-	account  *spending
+	usage    *leafUsage
 
-	asking        chan struct{}   // one agent at a time: who has put a token in has what follows
-	waits         *Wait           // what the run has to wait for before an agent can answer
-	conversations map[string]bool // that agents have answered in
+	asking        chan struct{}   // holds a token while an agent runs, and guards what follows
+	waits         *Wait           // set when the run has to wait before an agent can answer
+	conversations map[string]bool // those that agents have answered in
 
 	logging sync.Mutex
 	log     io.WriteCloser
 	logged  int
 }
 
-// openDesk opens a desk for a judge of a leaf.
-func (w *Workshop) openDesk(ctx context.Context, c Call, b beginning, name, model string) *Desk {
+// openServices returns the services for one plugin of a leaf.
+func (x *Executor) openServices(ctx context.Context, c Call, b beginning, name, model string) *HostServices {
 	ctx, end := context.WithCancel(ctx)
-	return &Desk{
-		workshop: w, ctx: ctx, end: end, leaf: c.Path, name: name, model: model, account: b.spending,
+	return &HostServices{
+		executor: x, ctx: ctx, end: end, leaf: c.Path, reviewer: name, model: model, usage: b.usage,
 		asking: make(chan struct{}, 1), conversations: map[string]bool{},
 	}
 }
 
-// close ends what the judge has left at work. The error is a *Wait when the run
-// has to wait before an agent can answer.
-func (d *Desk) close() error {
+// close stops the agents that the plugin left running. The error is a *Wait if the
+// run has to wait before an agent can answer.
+func (d *HostServices) close() error {
 	d.end()
 	d.logging.Lock()
 	defer d.logging.Unlock()
 	if d.log != nil {
 		_ = d.log.Close() // the events are the record, the log is for people
 	}
-	d.asking <- struct{}{} // and nobody asks any more
+	d.asking <- struct{}{} // no agent starts after this
 	if d.waits == nil {
 		return nil
 	}
 	return d.waits
 }
 
-// Ask has an agent answer that can only read, and charges it to the leaf. It ends
-// with ctx and with the desk.
-func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
+// Ask runs a read-only agent and charges it to the leaf. It ends with ctx and with
+// the call of the plugin.
+func (d *HostServices) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -83,24 +84,25 @@ func (d *Desk) Ask(ctx context.Context, ask services.Ask) (services.Answer, erro
 	}
 	answer, err := d.answer(within, ask)
 	if errors.As(err, &d.waits) {
-		d.end() // whatever else it asks has to wait, too
+		d.end() // further requests have to wait, too
 	}
 	return answer, err
 }
 
-// mostLogged is how much a judge may log, in bytes.
-const mostLogged = 1 << 20
+// maxLogged bounds what a plugin may log, in bytes.
+const maxLogged = 1 << 20
 
-// Log puts a line into the log of the leaf; fault.ErrTooLarge after 1 MiB.
-func (d *Desk) Log(text string) error {
+// Log adds a line to the log of the leaf; it fails with fault.ErrTooLarge after
+// 1 MiB.
+func (d *HostServices) Log(text string) error {
 	d.logging.Lock()
 	defer d.logging.Unlock()
-	line := d.name + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
-	if d.logged += len(line); d.logged > mostLogged {
-		return fmt.Errorf("more than %d bytes for the log of a step: %w", mostLogged, fault.ErrTooLarge)
+	line := d.reviewer + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	if d.logged += len(line); d.logged > maxLogged {
+		return fmt.Errorf("more than %d bytes for the log of a step: %w", maxLogged, fault.ErrTooLarge)
 	}
 	if d.log == nil {
-		log, _, err := d.workshop.Logs.Open(d.leaf)
+		log, _, err := d.executor.Logs.Open(d.leaf)
 		if err != nil {
 			return err
 		}
@@ -110,19 +112,19 @@ func (d *Desk) Log(text string) error {
 	return err
 }
 
-// answer has an agent answer. After a limit it goes on when that is over.
-func (d *Desk) answer(ctx context.Context, ask services.Ask) (services.Answer, error) {
+// answer runs an agent until it has answered, and waits for rate limits.
+func (d *HostServices) answer(ctx context.Context, ask services.Ask) (services.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
 		start.Conversation = uuid.NewString()
 	}
 	for {
-		if wait := d.account.reached(); wait != nil {
+		if wait := d.usage.reached(); wait != nil {
 			return services.Answer{}, wait
 		}
-		report, err := d.workshop.runAgent(ctx, d.account, start, AgentRun{Path: d.leaf + "/" + d.name, Model: ask.Model, ReadOnly: true})
+		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
 		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
-		if wait := d.account.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+		if wait := d.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
 			return services.Answer{}, wait
 		}
 		switch {

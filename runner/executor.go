@@ -14,28 +14,28 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/ledger"
+	"github.com/coven-run/coven/internal/usage"
 )
 
-// Workshop is Leaves that does the work for real, in the worktree of one task.
-type Workshop struct {
-	Session  string
-	Title    string // of the task: what coven's commits are called
-	Journal  journal
-	Stage    stage
-	Branch   branch
-	Lander   lander
-	Agents   agents
-	Judges   judges
-	Commands commands
-	Logs     logs
+// Executor does the work of leaves, in the worktree of one task.
+type Executor struct {
+	Session   string
+	Title     string // of the task: what coven's commits are called
+	Journal   journal
+	Stage     stage
+	Branch    branch
+	Lander    lander
+	Agents    agents
+	Reviewers reviewers
+	Commands  commands
+	Logs      logs
 	// Approve answers a merge review by itself; empty: a person does. It is who
 	// the record says has approved.
 	Approve string
-	Prices  budget.Prices // of models whose CLI does not say what they cost
-	Purse   *Purse        // shared with other tasks; nil: there is none
+	Prices  budget.Prices  // of models whose CLI does not say what they cost
+	Budget  *budget.Budget // shared with other tasks; nil: none
 
-	ledger *ledger.Ledger
+	usage *usage.Usage
 }
 
 // stage is the worktree as a step finds and leaves it.
@@ -68,7 +68,7 @@ type Commit struct {
 	Files []string // what the new commit changed; empty: there was nothing to commit
 }
 
-// RefusedError says that the worktree must not be committed as it is.
+// RefusedError means that the worktree must not be committed as it is.
 type RefusedError struct {
 	Reason string // one line for a person and for an agent that mends it
 	Output string // of the hook that refused
@@ -79,12 +79,12 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // agents runs agents.
 type agents interface {
-	// Await returns when the account of a provider's agents has no limit that is known. The clocks
-	// of the step stand still meanwhile. A limit that is not waited for is a *Wait.
+	// Await returns when no rate limit of the provider's account is known. The clocks of the
+	// step are paused meanwhile. A limit that is too far away is a *Wait.
 	Await(ctx context.Context, path, provider string) error
 	Run(ctx context.Context, run AgentRun) (agent.Report, error)
-	// Recall reads the report of a run that coven did not see the end of from
-	// its transcript; complete says whether the agent had given its result.
+	// Recall reads the report of a run that coven did not see end from its
+	// transcript; complete reports whether the agent had given its result.
 	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
 }
 
@@ -102,8 +102,8 @@ type AgentRun struct {
 	Workdir      string   // relative to the worktree
 	ReadOnly     bool     // it may read the worktree, and nothing else
 	Transcript   io.Writer
-	// Spend is told what the run has used so far after each answer of the model;
-	// an error stops the agent.
+	// Spend is called with what the run has used so far after each turn of the
+	// model; an error stops the agent.
 	Spend func(used event.Usage) error
 }
 
@@ -137,130 +137,130 @@ type logs interface {
 }
 
 // Do implements Leaves.
-func (w *Workshop) Do(ctx context.Context, c Call) (Result, error) {
+func (x *Executor) Do(ctx context.Context, c Call) (Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		w.book().Read(w.Journal.Events())
-		return Result{Used: w.book().Cut(c.Path)}, err
+		x.usageSoFar().Read(x.Journal.Events())
+		return Result{Used: x.usageSoFar().Cut(c.Path)}, err
 	}
-	spending, err := w.spending(c)
+	usage, err := x.leafUsage(c)
 	if err != nil {
 		return Result{}, err
 	}
-	b, err := w.begin(ctx, c)
+	b, err := x.begin(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	b.spending = spending
-	charge(ctx, spending.before.Wall)
-	timed, stop := spending.clock(ctx)
+	b.usage = usage
+	charge(ctx, usage.before.Wall)
+	timed, stop := usage.clock(ctx)
 	defer stop()
-	result, err := w.do(timed, c, b)
+	result, err := x.do(timed, c, b)
 	if cause := context.Cause(timed); err != nil && cause != nil {
-		err = cause // whatever was cut off, this is why
+		err = cause // the cause of whatever was interrupted
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result, err = Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
 	}
-	result.Used = spending.total()
+	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
-		result.Usage = spending.asked()
+		result.Usage = usage.asked()
 	}
-	return result, errors.Join(err, w.cutShort(context.WithoutCancel(ctx), c, b, err))
+	return result, errors.Join(err, x.cutShort(context.WithoutCancel(ctx), c, b, err))
 }
 
-// cutShort leaves the worktree of a leaf that was stopped so that a person, and
-// the leaf when it goes on, find what they can use.
-func (w *Workshop) cutShort(ctx context.Context, c Call, b beginning, why error) error {
+// cutShort leaves the worktree of an interrupted leaf in a state that a person and
+// the resumed leaf can use.
+func (x *Executor) cutShort(ctx context.Context, c Call, b beginning, why error) error {
 	switch {
 	case (c.Review != nil || c.Arbiter != nil) && why != nil:
-		return w.emit(event.StepParked, c.Path, nil) // it was put back when the judges had ended
+		return x.emit(event.StepParked, c.Path, nil) // it was restored when the plugins had ended
 	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
 		return nil
 	case c.Script != nil:
-		return w.park(ctx, c, b)
+		return x.park(ctx, c, b)
 	case c.Agent != nil && isSpent(why):
-		_, err := w.Stage.Snapshot(ctx, "the budget is spent in "+c.Path)
+		_, err := x.Stage.Snapshot(ctx, "the budget is spent in "+c.Path)
 		return err
 	}
 	return nil
 }
 
-func (w *Workshop) do(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) do(ctx context.Context, c Call, b beginning) (Result, error) {
 	switch {
 	case c.Pause != nil:
-		return w.pause(ctx, c, b)
+		return x.pause(ctx, c, b)
 	case c.Agent != nil:
-		return w.agent(ctx, c, b)
+		return x.agent(ctx, c, b)
 	case c.Script != nil:
-		return w.script(ctx, c, b)
+		return x.script(ctx, c, b)
 	case c.Review != nil:
-		return w.review(ctx, c, b)
+		return x.review(ctx, c, b)
 	case c.Arbiter != nil:
-		return w.arbiter(ctx, c, b)
+		return x.arbiter(ctx, c, b)
 	default:
-		return w.merge(ctx, c)
+		return x.merge(ctx, c)
 	}
 }
 
-// park puts the worktree back to where a script that was stopped found it: what
-// a person does there afterwards is not undone when it runs again.
-func (w *Workshop) park(ctx context.Context, c Call, b beginning) error {
-	if err := w.putBack(ctx, c.Path, b.Snapshot); err != nil {
+// park restores the worktree to the start of a stopped script: changes that a person
+// makes afterwards are not undone when the script runs again.
+func (x *Executor) park(ctx context.Context, c Call, b beginning) error {
+	if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
 		return err
 	}
-	return w.emit(event.StepParked, c.Path, nil)
+	return x.emit(event.StepParked, c.Path, nil)
 }
 
-// putBack makes the worktree what it was at the start of a step, and names what
-// had come since.
-func (w *Workshop) putBack(ctx context.Context, path, before string) error {
-	now, err := w.Stage.Snapshot(ctx, "cut off in "+path)
+// putBack restores the worktree to the start of a step, and names what had changed
+// since.
+func (x *Executor) putBack(ctx context.Context, path, before string) error {
+	now, err := x.Stage.Snapshot(ctx, "cut off in "+path)
 	if err != nil {
 		return err
 	}
-	files, err := w.Stage.Changed(ctx, before, now.Commit)
+	files, err := x.Stage.Changed(ctx, before, now.Commit)
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	if err := w.Stage.Restore(ctx, before); err != nil {
+	if err := x.Stage.Restore(ctx, before); err != nil {
 		return err
 	}
-	return w.warn(path, fmt.Sprintf("the step was cut off and runs anew: the worktree went back to where it began; what came since is snapshot %d: %s",
+	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored to its start; later changes are snapshot %d: %s",
 		now.N, strings.Join(files, " ")))
 }
 
-// beginning is how a leaf finds the worktree.
+// beginning is the worktree at the start of a leaf.
 type beginning struct {
 	event.StepStart
-	cutOff bool      // the leaf began before and its result was never recorded
+	cutOff bool      // the leaf started before and has no recorded result
 	since  int64     // number of the event of its start
-	at     time.Time // when it began
-	origin string    // the tree when the leaf began for the first time, earlier attempts included
+	at     time.Time // when it started
+	origin string    // the tree at the first start of the leaf, of any attempt
 
-	spending *spending
+	usage *leafUsage
 }
 
-// begin records that a leaf starts, with the worktree as it is, or finds the
-// record of the start that was cut off.
-func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
-	b, ok, err := w.begun(c.Path)
+// begin records the start of a leaf, with the worktree as it is, or finds the start
+// of an interrupted one.
+func (x *Executor) begin(ctx context.Context, c Call) (beginning, error) {
+	b, ok, err := x.started(c.Path)
 	if ok || err != nil {
 		return b, err
 	}
 	if c.Pause != nil {
-		return b, w.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
+		return b, x.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
 	}
-	snapshot, err := w.Stage.Snapshot(ctx, "start of "+c.Path)
+	snapshot, err := x.Stage.Snapshot(ctx, "start of "+c.Path)
 	if err != nil {
 		return beginning{}, err
 	}
-	tree, err := w.Branch.Tree(ctx)
+	tree, err := x.Branch.Tree(ctx)
 	if err != nil {
 		return beginning{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
 	if c.Review != nil || c.Arbiter != nil {
-		if start.Tip, err = w.Branch.Tip(ctx); err != nil {
+		if start.Tip, err = x.Branch.Tip(ctx); err != nil {
 			return beginning{}, err
 		}
 	}
@@ -268,15 +268,15 @@ func (w *Workshop) begin(ctx context.Context, c Call) (beginning, error) {
 		b.origin = tree
 	}
 	b.StepStart = start
-	return b, w.emit(event.StepStarted, c.Path, start)
+	return b, x.emit(event.StepStarted, c.Path, start)
 }
 
-// remembered are the events of the session that still count.
-func (w *Workshop) remembered() []event.Event { return remembered(w.Journal.Events()) }
+// remembered returns the events of the session that still count.
+func (x *Executor) remembered() []event.Event { return remembered(x.Journal.Events()) }
 
-// begun finds the start of a leaf that was cut off.
-func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
-	for _, e := range w.remembered() {
+// started finds the start of an interrupted leaf.
+func (x *Executor) started(path string) (b beginning, ok bool, err error) {
+	for _, e := range x.remembered() {
 		var first event.StepStart
 		if e.Type == event.StepStarted && b.origin == "" && leafOf(e.Path) == leafOf(path) && e.Decode(&first) == nil {
 			b.origin = first.Tree
@@ -288,19 +288,19 @@ func (w *Workshop) begun(path string) (b beginning, ok bool, err error) {
 			}
 			b.cutOff, b.since, b.at, ok = true, e.Seq, e.Time, true
 		case (e.Type == event.StepCompleted || e.Type == event.StepParked) && e.Path == path:
-			// It ran, and runs again because a person said so; or it was stopped,
-			// and the worktree is as it was, but for what a person did since.
+			// It ran and runs again on request; or it was parked, and the worktree
+			// is as it was, except for later changes of a person.
 			b, ok = beginning{origin: b.origin}, false
 		}
 	}
 	return b, ok, nil
 }
 
-// leafOf is the path of a leaf without the number of the attempt.
+// leafOf returns the path of a leaf without the number of the attempt.
 func leafOf(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
-// pause lets time pass: what is left of it when it was cut off.
-func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, error) {
+// pause waits; an interrupted pause waits for the rest.
+func (x *Executor) pause(ctx context.Context, c Call, b beginning) (Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
 		left -= ourclock.Since(b.at)
@@ -315,18 +315,18 @@ func (w *Workshop) pause(ctx context.Context, c Call, b beginning) (Result, erro
 	}
 }
 
-func (w *Workshop) emit(t event.Type, path string, data any) error {
-	return w.Journal.Append(event.Event{Type: t, Path: path}, data)
+func (x *Executor) emit(t event.Type, path string, data any) error {
+	return x.Journal.Append(event.Event{Type: t, Path: path}, data)
 }
 
-// warn tells the user something that stops nothing.
-func (w *Workshop) warn(path, text string) error {
-	return w.emit(event.Warning, path, event.Text{Text: text})
+// warn records a warning for the user.
+func (x *Executor) warn(path, text string) error {
+	return x.emit(event.Warning, path, event.Text{Text: text})
 }
 
-// key is the same for every run of a leaf: a script that must act once on the
-// world outside can ask whether it did.
-func (w *Workshop) key(path string) string {
-	sum := sha256.Sum256([]byte(w.Session + "\x00" + path))
+// key returns the value of COVEN_STEP_KEY, the same for every run of a leaf: a script
+// with an external effect can check whether it already had it.
+func (x *Executor) key(path string) string {
+	sum := sha256.Sum256([]byte(x.Session + "\x00" + path))
 	return hex.EncodeToString(sum[:16])
 }

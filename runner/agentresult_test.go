@@ -32,11 +32,11 @@ func TestParseClaim(t *testing.T) {
 		{"empty", "", false, false, false, "", ""},
 	}
 	for _, tt := range tests {
-		c, found, err := runner.ParseClaim(tt.text)
+		c, found, err := runner.ParseAgentResult(tt.text)
 		if found != tt.found || (err != nil) != tt.broken || c.Success != tt.success || c.Summary != tt.summary {
 			t.Errorf("%s: %+v, %v, %v", tt.name, c, found, err)
 		}
-		if shown := runner.WithoutClaim(tt.text); shown != tt.shown {
+		if shown := runner.WithoutAgentResult(tt.text); shown != tt.shown {
 			t.Errorf("%s: shown as %q", tt.name, shown)
 		}
 	}
@@ -46,10 +46,10 @@ func FuzzParseClaim(f *testing.F) {
 	f.Add(fence + "json\n{\"success\": true}\n" + fence)
 	f.Add(fence + fence)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, found, err := runner.ParseClaim(text); found && err != nil {
+		if _, found, err := runner.ParseAgentResult(text); found && err != nil {
 			t.Fatal("both found and broken")
 		}
-		if len(runner.WithoutClaim(text)) > len(text) {
+		if len(runner.WithoutAgentResult(text)) > len(text) {
 			t.Fatal("longer without its claim")
 		}
 	})

@@ -67,22 +67,22 @@ const ConflictType = "conflict"
 
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
-func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
-	if snapshot := w.litter(c.Path); snapshot != "" {
-		if err := w.Stage.Restore(ctx, snapshot); err != nil {
+func (x *Executor) merge(ctx context.Context, c Call) (Result, error) {
+	if snapshot := x.leftovers(c.Path); snapshot != "" {
+		if err := x.Stage.Restore(ctx, snapshot); err != nil {
 			return Result{}, err
 		}
 	}
-	if landing, ok, err := w.recovered(ctx, c.Path); ok || err != nil {
+	if landing, ok, err := x.recovered(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
 	}
-	release, err := w.turn(ctx)
+	release, err := x.turn(ctx)
 	if err != nil {
 		return Result{}, err
 	}
 	defer release()
 	for {
-		landing, result, err := w.attempt(ctx, c)
+		landing, result, err := x.attempt(ctx, c)
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
@@ -94,22 +94,22 @@ func (w *Workshop) merge(ctx context.Context, c Call) (Result, error) {
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
-		return landed(landing, c), w.emit(event.LandDone, c.Path, landing)
+		return landed(landing, c), x.emit(event.LandDone, c.Path, landing)
 	}
 }
 
 // turn waits for the turn to land. No clock of the step or the run goes on
 // meanwhile: others take their time.
-func (w *Workshop) turn(ctx context.Context) (release func(), err error) {
+func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 	resume := Pause(ctx)
 	defer resume()
-	return w.Lander.Turn(ctx)
+	return x.Lander.Turn(ctx)
 }
 
 // attempt tries to land once. Neither an error nor a finished result means that
 // it landed.
-func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, error) {
-	candidate, err := w.Lander.Integrate(ctx)
+func (x *Executor) attempt(ctx context.Context, c Call) (event.Landing, Result, error) {
+	candidate, err := x.Lander.Integrate(ctx)
 	if err != nil {
 		return event.Landing{}, Result{}, err
 	}
@@ -117,35 +117,35 @@ func (w *Workshop) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 		return event.Landing{}, Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
 	if candidate.From != candidate.Tree {
-		if err := w.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
+		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
 			return event.Landing{}, Result{}, err
 		}
 	}
-	if failed, err := w.prove(ctx, c, candidate); err != nil || failed.Error != "" {
+	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
 	text := c.Merge.Message
 	if text == "" {
-		text = message(w.Title, c.Merge.Summary)
+		text = message(x.Title, c.Merge.Summary)
 	}
 	shown := text
 	if c.Merge.Strategy == "rebase" {
 		shown = "" // its commits keep theirs
 	}
-	if err := w.approval(c, candidate, shown); err != nil {
+	if err := x.approval(c, candidate, shown); err != nil {
 		return event.Landing{}, Result{}, err
 	}
-	landing, err := w.Lander.Land(ctx, candidate, LandOptions{
+	landing, err := x.Lander.Land(ctx, candidate, LandOptions{
 		Strategy: c.Merge.Strategy, Message: text,
-		Intent: func(l event.Landing) error { return w.emit(event.LandIntended, c.Path, l) },
+		Intent: func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) },
 	})
 	return landing, Result{}, err
 }
 
 // recovered ends a landing that was cut off between its intent and its record.
-func (w *Workshop) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
+func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
 	var last event.Event
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
 			last = e
 		}
@@ -160,24 +160,24 @@ func (w *Workshop) recovered(ctx context.Context, path string) (event.Landing, b
 	if last.Type == event.LandDone {
 		return landing, true, nil
 	}
-	ok, err := w.Lander.Recover(ctx, landing)
+	ok, err := x.Lander.Recover(ctx, landing)
 	if err != nil || !ok {
 		return landing, false, err
 	}
-	return landing, true, w.emit(event.LandDone, path, landing)
+	return landing, true, x.emit(event.LandDone, path, landing)
 }
 
 // prove runs the checks on the candidate's tree, unless they passed on it.
-func (w *Workshop) prove(ctx context.Context, c Call, candidate Candidate) (Result, error) {
-	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || w.provenHere(c, candidate.Tree) {
+func (x *Executor) prove(ctx context.Context, c Call, candidate Candidate) (Result, error) {
+	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
 		return Result{}, nil
 	}
-	transcript, _, err := w.Logs.Open(c.Path)
+	transcript, _, err := x.Logs.Open(c.Path)
 	if err != nil {
 		return Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	result, err := w.checks(ctx, c.Path, c.Merge.Checks, transcript)
+	result, err := x.checks(ctx, c.Path, c.Merge.Checks, transcript)
 	switch {
 	case err != nil || result.Error != "":
 		return result, err
@@ -188,9 +188,9 @@ func (w *Workshop) prove(ctx context.Context, c Call, candidate Candidate) (Resu
 }
 
 // provenHere looks for the receipts of this step before it was cut off.
-func (w *Workshop) provenHere(c Call, tree string) bool {
+func (x *Executor) provenHere(c Call, tree string) bool {
 	var receipts []event.Receipt
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		var r event.Receipt
 		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
 			receipts = append(receipts, r)
@@ -199,7 +199,7 @@ func (w *Workshop) provenHere(c Call, tree string) bool {
 	return proven(c.Merge.Checks, receipts, tree)
 }
 
-// proven says whether there is a receipt of success for every check on tree.
+// proven reports whether there is a receipt of success for every check on tree.
 func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	for _, check := range checks {
 		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
@@ -214,28 +214,28 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 // approval returns nil when the candidate is approved, or does not need to be;
 // otherwise it asks and waits. What reviewers have not seen as it is, and what has
 // open error findings, always needs a person. message is what the change lands with.
-func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
-	open, err := findings.Open(w.Journal.Events())
+func (x *Executor) approval(c Call, candidate Candidate, message string) error {
+	open, err := findings.Open(x.Journal.Events())
 	if err != nil {
 		return err
 	}
-	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !w.becomes(tree, candidate.Tree) })
+	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.becomes(tree, candidate.Tree) })
 	byPerson := unseen || len(open) > 0
 	if !c.Merge.RequireReview && !byPerson {
 		return nil
 	}
-	asked, approved := w.askedAbout(c.Path, candidate)
+	asked, approved := x.askedAbout(c.Path, candidate)
 	if approved && len(open) == 0 {
 		return nil
 	}
-	question := event.Review{Patch: candidate.Patch, Tree: candidate.Tree}
-	if w.Approve != "" && !byPerson {
-		question.Approved, question.By = true, w.Approve
-		return w.emit(event.ReviewAnswered, c.Path, question)
+	question := event.MergeDecision{Patch: candidate.Patch, Tree: candidate.Tree}
+	if x.Approve != "" && !byPerson {
+		question.Approved, question.By = true, x.Approve
+		return x.emit(event.ReviewAnswered, c.Path, question)
 	}
 	if !asked {
 		question.Message = message
-		if err := w.emit(event.ReviewAsked, c.Path, question); err != nil {
+		if err := x.emit(event.ReviewAsked, c.Path, question); err != nil {
 			return err
 		}
 	}
@@ -259,14 +259,14 @@ func reviewWait(open []event.Finding, unseen bool) *Wait {
 	return w
 }
 
-// becomes says whether a tree is another one, but for what git alone has brought
+// becomes reports whether a tree is another one, but for what git alone has brought
 // into it from the target since.
-func (w *Workshop) becomes(tree, now string) bool {
+func (x *Executor) becomes(tree, now string) bool {
 	if tree == "" {
 		return false
 	}
 	from := map[string]string{}
-	for _, e := range w.Journal.Events() {
+	for _, e := range x.Journal.Events() {
 		var i event.Integrated
 		if e.Type == event.MergeDone && e.Decode(&i) == nil {
 			from[i.Tree] = i.From
@@ -281,17 +281,17 @@ func (w *Workshop) becomes(tree, now string) bool {
 	return false
 }
 
-// askedAbout says whether a person was asked about a candidate, and whether one
+// askedAbout reports whether a person was asked about a candidate, and whether one
 // approved it, or what became it.
-func (w *Workshop) askedAbout(path string, candidate Candidate) (asked, approved bool) {
-	for _, e := range w.remembered() {
-		var r event.Review
+func (x *Executor) askedAbout(path string, candidate Candidate) (asked, approved bool) {
+	for _, e := range x.remembered() {
+		var r event.MergeDecision
 		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {
 			continue
 		}
 		same := r.Patch == candidate.Patch
 		asked = asked || same
-		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || w.becomes(r.Tree, candidate.Tree))
+		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.becomes(r.Tree, candidate.Tree))
 	}
 	return asked, approved
 }

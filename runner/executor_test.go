@@ -46,8 +46,8 @@ func newShop() *shop {
 }
 
 // workshop is a workshop in this shop.
-func (s *shop) workshop() *Workshop {
-	return &Workshop{Session: "s", Title: "A title", Journal: s, Stage: s, Branch: s, Lander: s, Agents: s, Judges: s, Commands: cashier{s}, Logs: s}
+func (s *shop) workshop() *Executor {
+	return &Executor{Session: "s", Title: "A title", Journal: s, Stage: s, Branch: s, Lander: s, Agents: s, Reviewers: s, Commands: cashier{s}, Logs: s}
 }
 
 func (s *shop) Events() []event.Event {
@@ -123,7 +123,7 @@ func (s *shop) Change(context.Context) (reviewer.Change, string, error) {
 	return reviewer.Change{Tree: s.tree, Files: []reviewer.File{{Path: "a.go"}}}, "p1", nil
 }
 
-func (s *shop) Review(_ context.Context, plugin string, _ reviewer.Change, _ *Desk) (reviewer.Review, error) {
+func (s *shop) Review(_ context.Context, plugin string, _ reviewer.Change, _ *HostServices) (reviewer.Review, error) {
 	r, ok := s.reviews[plugin]
 	if !ok {
 		return r, errors.New("gone")
@@ -131,7 +131,7 @@ func (s *shop) Review(_ context.Context, plugin string, _ reviewer.Change, _ *De
 	return r, nil
 }
 
-func (s *shop) Decide(context.Context, string, arbiter.Question, *Desk) (arbiter.Decision, error) {
+func (s *shop) Decide(context.Context, string, arbiter.Question, *HostServices) (arbiter.Decision, error) {
 	return s.decision, nil
 }
 
@@ -155,7 +155,7 @@ func uses(answers ...event.Usage) func(AgentRun) (agent.Report, error) {
 	}
 }
 
-func agentCall(path string, budgets ...Budget) Call {
+func agentCall(path string, budgets ...StepBudget) Call {
 	return Call{Path: path, Step: path, Agent: &AgentInput{Prompt: "work"}, Budgets: budgets}
 }
 
@@ -172,7 +172,7 @@ func TestEveryReviewerCounts(t *testing.T) {
 		s.reviews = verdicts
 		c := Call{Path: "r#1", Step: "r", Review: &ReviewInput{Round: 1}}
 		for i, name := range names {
-			c.Review.Reviewers = append(c.Review.Reviewers, Judging{Name: fmt.Sprint(i), Plugin: name})
+			c.Review.Reviewers = append(c.Review.Reviewers, Judge{Name: fmt.Sprint(i), Plugin: name})
 		}
 		r, err := s.workshop().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
@@ -191,20 +191,20 @@ func TestEveryReviewerCounts(t *testing.T) {
 func TestBudgetInTheMiddle(t *testing.T) {
 	s := newShop()
 	w := s.workshop()
-	whole := Budget{Max: budget.Amount{Turns: 5}}
+	whole := StepBudget{Max: budget.Amount{Turns: 5}}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 3}))
 	if _, err := Record(s, w).Do(t.Context(), agentCall("a#1", whole)); err != nil {
 		t.Fatal(err)
 	}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}))
-	if _, err := Record(s, w).Do(t.Context(), agentCall("b#1", whole, Budget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
+	if _, err := Record(s, w).Do(t.Context(), agentCall("b#1", whole, StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
 		t.Fatalf("5 of 5 turns are no more than that: %v", err)
 	}
 	wait := (*Wait)(nil)
 	if _, err := Record(s, w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
 		t.Errorf("none begins when nothing is left: %v", err)
 	}
-	more := Budget{Max: budget.Amount{Turns: 7}}
+	more := StepBudget{Max: budget.Amount{Turns: 7}}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}, event.Usage{Turns: 3}))
 	if _, err := Record(s, w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
 		t.Errorf("stopped in the middle: %v", err)
@@ -213,11 +213,11 @@ func TestBudgetInTheMiddle(t *testing.T) {
 
 // All that tasks use counts in the budget that they share, not only the last of it.
 func TestSharedBudget(t *testing.T) {
-	purse := NewPurse(budget.Amount{Turns: 5})
+	shared := budget.New(budget.Amount{Turns: 5})
 	work := func(turns ...int) error {
 		s := newShop()
 		w := s.workshop()
-		w.Purse = purse
+		w.Budget = shared
 		var used []event.Usage
 		for _, n := range turns {
 			used = append(used, event.Usage{Turns: n})
@@ -226,17 +226,17 @@ func TestSharedBudget(t *testing.T) {
 		_, err := w.Do(t.Context(), agentCall("a#1"))
 		return err
 	}
-	if err := work(1, 2, 3); err != nil || purse.Reached() != "" {
-		t.Fatalf("3 of 5: %v, %q", err, purse.Reached())
+	if err := work(1, 2, 3); err != nil || shared.Reached() != "" {
+		t.Fatalf("3 of 5: %v, %q", err, shared.Reached())
 	}
-	if err := work(1, 2); err != nil || purse.Reached() != "5 of 5 turns" {
-		t.Fatalf("5 of 5: %v, %q", err, purse.Reached())
+	if err := work(1, 2); err != nil || shared.Reached() != "5 of 5 turns" {
+		t.Fatalf("5 of 5: %v, %q", err, shared.Reached())
 	}
 	wait := (*Wait)(nil)
 	if err := work(1); !errors.As(err, &wait) || wait.Detail != "the budget of this coven run is spent: 5 of 5 turns" {
 		t.Errorf("none begins when nothing is left: %v", err)
 	}
-	purse = NewPurse(budget.Amount{Turns: 5})
+	shared = budget.New(budget.Amount{Turns: 5})
 	if err := work(4); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestMergeDecision(t *testing.T) {
 	leak := reviewer.Finding{Severity: reviewer.Error, File: "a.txt", Line: 1, Message: "leaks the token"}
 	answer := func(path, patch, tree string, approved bool, accepted ...reviewer.Finding) func(*shop) {
 		return func(s *shop) {
-			a := event.Review{Patch: patch, Tree: tree, Approved: approved, By: "dana"}
+			a := event.MergeDecision{Patch: patch, Tree: tree, Approved: approved, By: "dana"}
 			for _, f := range accepted {
 				a.Accepted = append(a.Accepted, event.Finding{Step: "r", Reviewer: "lint", Finding: f})
 			}
@@ -398,7 +398,7 @@ func TestReviewGoesOn(t *testing.T) {
 		s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
-		r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judging{{Name: "lint", Plugin: "lint"}}}})
+		r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judge{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
 			t.Errorf("said of %s: %+v, %v", tree, r, err)
 		}
@@ -410,8 +410,8 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newShop()
 	s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.tips = []string{"", "tip", "tip", "moved"}
-	r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judging{{Name: "lint", Plugin: "lint"}}}})
-	if err != nil || r.OK || r.ErrorType != PluginType || !strings.Contains(r.Error, "the branch was moved") || s.putTip != "tip" {
+	r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judge{{Name: "lint", Plugin: "lint"}}}})
+	if err != nil || r.OK || r.ErrorType != PluginType || !strings.Contains(r.Error, "reviewer moved the branch") || s.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.putTip)
 	}
 }
@@ -454,7 +454,7 @@ func TestForgotten(t *testing.T) {
 func TestReserve(t *testing.T) {
 	s := newShop()
 	w := s.workshop()
-	kept := Budget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
+	kept := StepBudget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 7}), uses(event.Usage{Turns: 2}))
 	if _, err := Record(s, w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
 		t.Fatal(err)
@@ -472,7 +472,7 @@ func TestRaised(t *testing.T) {
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{At: "l[2]/fix#1", Budget: budget.Amount{Turns: 5}})
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Budget: budget.Amount{Turns: 100}})
 	for scope, want := range map[string]int{"": 115, "l": 15, "l[2]/fix": 15, "l[2]/fixed": 10, "l[1]/fix": 10, "other": 10, "l[2]/fix#1/deeper": 10} {
-		if got := raised(Budget{Scope: scope, Max: budget.Amount{Turns: 10}}, s.Events()); got.Turns != want {
+		if got := raised(StepBudget{Scope: scope, Max: budget.Amount{Turns: 10}}, s.Events()); got.Turns != want {
 			t.Errorf("%q: %d turns, want %d", scope, got.Turns, want)
 		}
 	}
@@ -484,13 +484,13 @@ func TestSpendingOfALeaf(t *testing.T) {
 	s := newShop()
 	w := s.workshop()
 	w.Prices = budget.DefaultPrices()
-	account, err := w.spending(agentCall("a#1"))
+	account, err := w.leafUsage(agentCall("a#1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dear := event.Usage{Model: "claude-sonnet-4-5", Output: 1_000_000, Turns: 2, Cost: 0.5}
-	first, second := account.tally(), account.tally()
-	for _, step := range []error{first.spend(event.Usage{Turns: 1}), second.spend(event.Usage{Turns: 4}), first.spend(event.Usage{Turns: 3})} {
+	first, second := account.agent(), account.agent()
+	for _, step := range []error{first.charge(event.Usage{Turns: 1}), second.charge(event.Usage{Turns: 4}), first.charge(event.Usage{Turns: 3})} {
 		if step != nil {
 			t.Fatal(step)
 		}
@@ -498,10 +498,10 @@ func TestSpendingOfALeaf(t *testing.T) {
 	if got := account.total().Turns; got != 7 {
 		t.Errorf("3 and 4 turns are %d", got)
 	}
-	stopped, _ := w.spending(agentCall("b#1"))
-	stopped.tally().ended(agent.Report{Kind: agent.Timeout, Used: dear})
-	ended, _ := w.spending(agentCall("c#1"))
-	ended.tally().ended(agent.Report{Kind: agent.None, Used: dear})
+	stopped, _ := w.leafUsage(agentCall("b#1"))
+	stopped.agent().ended(agent.Report{Kind: agent.Timeout, Used: dear})
+	ended, _ := w.leafUsage(agentCall("c#1"))
+	ended.agent().ended(agent.Report{Kind: agent.None, Used: dear})
 	if stopped.total().USD <= 1 || ended.total().USD != 0.5 {
 		t.Errorf("stopped: $%.2f, ended: $%.2f", stopped.total().USD, ended.total().USD)
 	}

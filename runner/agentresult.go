@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Claim is what an agent says of its work, in the last fenced JSON block of
+// AgentResult is what an agent says of its work, in the last fenced JSON block of
 // its final message.
-type Claim struct {
+type AgentResult struct {
 	Success bool           `json:"success"`
 	Summary string         `json:"summary"`
 	Outputs map[string]any `json:"outputs"`
 	Error   string         `json:"error"`
 }
 
-// ClaimContract tells an agent how to say it. It is part of every agent's
+// AgentResultContract tells an agent how to say it. It is part of every agent's
 // system text.
-const ClaimContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
+const AgentResultContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
 	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
 
-func (c Claim) reason() string {
+func (c AgentResult) reason() string {
 	for _, text := range []string{c.Error, c.Summary, "it gave no reason"} {
 		if text != "" {
 			return strings.Join(strings.Fields(text), " ")
@@ -30,33 +30,33 @@ func (c Claim) reason() string {
 	return ""
 }
 
-// ParseClaim finds the claim in an agent's final message. found is false when
+// ParseAgentResult finds the claim in an agent's final message. found is false when
 // the message ends in no such block; a block that is meant to be one and is not
 // valid is an error, unless it plainly says that the work failed.
-func ParseClaim(text string) (c Claim, found bool, err error) {
+func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	block, ok := lastFence(text)
 	if !ok {
-		return Claim{}, false, nil
+		return AgentResult{}, false, nil
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(block), &keys); err != nil {
-		return Claim{}, false, fmt.Errorf("%w", err)
+		return AgentResult{}, false, fmt.Errorf("%w", err)
 	}
 	if _, ok := keys["success"]; !ok {
-		return Claim{}, false, nil // some other JSON that the agent showed
+		return AgentResult{}, false, nil // some other JSON that the agent showed
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
 		if string(keys["success"]) == "false" { // whatever is wrong with the rest of it
 			return c, true, nil
 		}
-		return Claim{}, false, fmt.Errorf("%w", err)
+		return AgentResult{}, false, fmt.Errorf("%w", err)
 	}
 	return c, true, nil
 }
 
-// WithoutClaim is an agent's message without its claim: what people read.
-func WithoutClaim(text string) string {
-	if _, found, err := ParseClaim(text); err != nil || !found {
+// WithoutAgentResult is an agent's message without its claim: what people read.
+func WithoutAgentResult(text string) string {
+	if _, found, err := ParseAgentResult(text); err != nil || !found {
 		return text
 	}
 	start := strings.LastIndex(strings.TrimRight(text[:strings.LastIndex(text, "```")], "\n"), "```")

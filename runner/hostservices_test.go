@@ -57,15 +57,15 @@ func (b *bench) Run(_ context.Context, run AgentRun) (agent.Report, error) {
 }
 
 // desk opens a desk for a review with budgets.
-func (b *bench) desk(t *testing.T, budgets ...Budget) *Desk {
+func (b *bench) desk(t *testing.T, budgets ...StepBudget) *HostServices {
 	t.Helper()
-	w := &Workshop{Journal: b, Agents: b, Logs: b}
+	w := &Executor{Journal: b, Agents: b, Logs: b}
 	c := Call{Path: "q[1]/review#1", Review: &ReviewInput{}, Budgets: budgets}
-	s, err := w.spending(c)
+	s, err := w.leafUsage(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.openDesk(t.Context(), c, beginning{spending: s}, "judge", "sonnet")
+	return w.openServices(t.Context(), c, beginning{usage: s}, "judge", "sonnet")
 }
 
 // An agent that is asked again goes on with its conversation, by the name that its CLI
@@ -103,7 +103,7 @@ func TestDeskConversation(t *testing.T) {
 // When nothing is left of a budget no agent is asked, and the run waits.
 func TestDeskBudget(t *testing.T) {
 	b := &bench{reports: []agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}}}
-	d := b.desk(t, Budget{Name: "q", Max: budget.Amount{Turns: 2}})
+	d := b.desk(t, StepBudget{Name: "q", Max: budget.Amount{Turns: 2}})
 	if answer, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
 		t.Errorf("what it just reaches is an answer: %+v, %v", answer, err)
 	}
@@ -116,10 +116,10 @@ func TestDeskBudget(t *testing.T) {
 	}
 	b = &bench{}
 	d = b.desk(t)
-	d.workshop.Purse = NewPurse(budget.Amount{USD: 1})
-	d.workshop.Purse.take(budget.Amount{USD: 1})
+	d.executor.Budget = budget.New(budget.Amount{USD: 1})
+	d.executor.Budget.Use(budget.Amount{USD: 1})
 	if _, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); !errors.As(err, &wait) || len(b.runs) != 0 {
-		t.Errorf("the purse is empty: %v after %d runs", err, len(b.runs))
+		t.Errorf("the shared budget is spent: %v after %d runs", err, len(b.runs))
 	}
 }
 
@@ -149,7 +149,7 @@ func TestDeskLog(t *testing.T) {
 	for range 20 {
 		errs = append(errs, d.Log(strings.Repeat("x", 100<<10)))
 	}
-	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, fault.ErrTooLarge) }); n != 10 || b.log.Len() > mostLogged {
+	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, fault.ErrTooLarge) }); n != 10 || b.log.Len() > maxLogged {
 		t.Errorf("%d were taken, %d bytes", n, b.log.Len())
 	}
 }

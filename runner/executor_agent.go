@@ -16,12 +16,12 @@ import (
 	"github.com/coven-run/coven/plugins/fault"
 )
 
-// goOn is what an agent is told whose conversation was cut off.
-const goOn = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
+// resumePrompt is what an agent is told whose conversation was cut off.
+const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
 
-// restarted is what a new agent is told when the CLI of the one that was cut off
+// restartPrompt is what a new agent is told when the CLI of the one that was cut off
 // cannot resume its conversation.
-const restarted = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
+const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
 
 // fewCalls is how many of its calls the agent is reminded of.
 const fewCalls = 10
@@ -30,9 +30,9 @@ const fewCalls = 10
 // last calls before it, and what a person said that was not heard. The CLI writes
 // its conversation down a little later than it goes on: the agent may not know what
 // it just did.
-func (w *Workshop) reminder(how, whose, path string, b beginning, said []string) string {
+func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
 	var calls []string
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		var call event.Tool
 		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
 			calls = append(calls, "- "+call.Summary)
@@ -43,9 +43,9 @@ func (w *Workshop) reminder(how, whose, path string, b beginning, said []string)
 
 // unheard is what a person said to the agent of a leaf that was cut off, and
 // that is not in its conversation.
-func (w *Workshop) unheard(path string, b beginning, heard []string) []string {
+func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	var said []string
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		var m event.Message
 		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
 			said = append(said, m.By+" says: "+m.Text)
@@ -66,72 +66,72 @@ func calledBefore(whose string, calls []string) string {
 const primaryAgent = "build"
 
 // agent does an agent leaf.
-func (w *Workshop) agent(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) agent(ctx context.Context, c Call, b beginning) (Result, error) {
 	if c.Agent.Resolve {
-		return w.resolved(ctx, c, b)
+		return x.resolved(ctx, c, b)
 	}
-	report, err := w.report(ctx, c, b)
+	report, err := x.report(ctx, c, b)
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := w.outcome(c, report)
+	result, err := x.outcome(c, report)
 	if err != nil {
 		return Result{}, err
 	}
 	if result.Error != "" {
-		return w.unfinished(ctx, result)
+		return x.unfinished(ctx, result)
 	}
-	return w.committed(ctx, c, b, result, "")
+	return x.committed(ctx, c, b, result, "")
 }
 
 // report runs the agent to its end. A time that is up is a report; after a limit
 // the agent goes on, when it is over: see agents.Await.
-func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
-	report, err := w.converse(ctx, c, b)
+func (x *Executor) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+	report, err := x.converse(ctx, c, b)
 	for err == nil && report.Kind == agent.Limit {
 		var now beginning
-		if now, _, err = w.begun(c.Path); err == nil {
+		if now, _, err = x.started(c.Path); err == nil {
 			b.cutOff, b.since = true, now.since
-			report, err = w.converse(ctx, c, b)
+			report, err = x.converse(ctx, c, b)
 		}
 	}
 	failpoint.Point("agent.ended")
 	if over := (*OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
-	if wait := b.spending.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+	if wait := b.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
 		return report, wait // one that came to its end has: the next does not begin
 	}
 	return report, err
 }
 
 // outcome makes a result of a report, as far as the agent's word goes.
-func (w *Workshop) outcome(c Call, report agent.Report) (Result, error) {
+func (x *Executor) outcome(c Call, report agent.Report) (Result, error) {
 	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
 		result.Error, result.ErrorType = report.Error, string(report.Kind)
 		return result, nil
 	}
-	return result, w.claimed(c.Path, word(report), &result)
+	return result, x.readResult(c.Path, finalMessage(report), &result)
 }
 
-// word is the agent's last message with a claim in it: what it answers to a
+// finalMessage is the agent's last message with a claim in it: what it answers to a
 // person afterwards takes nothing of that back. Without any it is the last message.
-func word(report agent.Report) string {
+func finalMessage(report agent.Report) string {
 	for _, said := range slices.Backward(report.Said) {
-		if _, found, err := ParseClaim(said); found || err != nil {
+		if _, found, err := ParseAgentResult(said); found || err != nil {
 			return said
 		}
 	}
 	return report.Text
 }
 
-// claimed reads what the agent claims to have done.
-func (w *Workshop) claimed(path, text string, result *Result) error {
-	claim, found, err := ParseClaim(text)
+// readResult reads what the agent claims to have done.
+func (x *Executor) readResult(path, text string, result *Result) error {
+	claim, found, err := ParseAgentResult(text)
 	if err != nil {
 		result.Summary = summaryOf(text)
-		return w.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
+		return x.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
 	}
 	if !found {
 		result.Summary = summaryOf(text)
@@ -147,8 +147,8 @@ func (w *Workshop) claimed(path, text string, result *Result) error {
 // unfinished commits what a step that failed has left: the steps after it, and
 // the next attempt, build on it. What must not be committed stays uncommitted.
 // The time of the step may be up: this is not part of it.
-func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error) {
-	commit, err := w.Branch.Commit(context.WithoutCancel(ctx), message(w.Title, "Unfinished: "+result.Error), "")
+func (x *Executor) unfinished(ctx context.Context, result Result) (Result, error) {
+	commit, err := x.Branch.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
 	}
@@ -159,10 +159,10 @@ func (w *Workshop) unfinished(ctx context.Context, result Result) (Result, error
 	return result, nil
 }
 
-// committed commits what the step left and says whether that is enough.
+// committed commits what the step left and reports whether that is enough.
 // merges is the commit of the target that it merged, or empty.
-func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Result, merges string) (Result, error) {
-	commit, err := w.Branch.Commit(ctx, message(w.Title, result.Summary), merges)
+func (x *Executor) committed(ctx context.Context, c Call, b beginning, result Result, merges string) (Result, error) {
+	commit, err := x.Branch.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, "commit"
 		if refused.Output != "" {
@@ -183,37 +183,37 @@ func (w *Workshop) committed(ctx context.Context, c Call, b beginning, result Re
 
 // converse runs the agent to its end, going on with a conversation that was
 // cut off where there is one.
-func (w *Workshop) converse(ctx context.Context, c Call, b beginning) (agent.Report, error) {
-	starts := w.starts(c.Path, b)
+func (x *Executor) converse(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
-		return w.begunAnew(ctx, c, b)
+		return x.startOver(ctx, c, b)
 	}
 	last := starts[len(starts)-1]
-	report, complete, err := w.recall(ctx, c, last.Log)
+	report, complete, err := x.recall(ctx, c, last.Log)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	before, _, err := w.recall(ctx, c, starts[0].Log)
+	before, _, err := x.recall(ctx, c, starts[0].Log)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	said := w.unheard(c.Path, b, before.Heard)
+	said := x.unheard(c.Path, b, before.Heard)
 	if complete && report.Kind != agent.Limit && len(said) == 0 {
 		return report, nil
 	}
 	if !before.Started {
-		return w.begunAnew(ctx, c, b)
+		return x.startOver(ctx, c, b)
 	}
-	report, err = w.speak(ctx, c, b, event.AgentStart{
-		Conversation: conversation(before, last), Resumed: true, Prompt: w.reminder(goOn, "Your", c.Path, b, said),
+	report, err = x.runPrompt(ctx, c, b, event.AgentStart{
+		Conversation: conversation(before, last), Resumed: true, Prompt: x.reminder(resumePrompt, "Your", c.Path, b, said),
 	})
 	switch {
 	case errors.Is(err, fault.ErrUnsupported): // the provider's CLI resumes nothing
-		return w.speak(ctx, c, b, event.AgentStart{
-			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + w.reminder(restarted, "Its", c.Path, b, said),
+		return x.runPrompt(ctx, c, b, event.AgentStart{
+			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
 		})
 	case err == nil && !report.Started:
-		return w.begunAnew(ctx, c, b) // the CLI does not know the conversation
+		return x.startOver(ctx, c, b) // the CLI does not know the conversation
 	}
 	return report, err
 }
@@ -227,50 +227,50 @@ func conversation(before agent.Report, last event.AgentStart) string {
 	return before.Conversation
 }
 
-// begunAnew starts a new conversation, from the worktree of the step's start.
-func (w *Workshop) begunAnew(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+// startOver starts a new conversation, from the worktree of the step's start.
+func (x *Executor) startOver(ctx context.Context, c Call, b beginning) (agent.Report, error) {
 	if b.cutOff {
-		if err := w.Stage.Restore(ctx, b.Snapshot); err != nil {
+		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
 			return agent.Report{}, err
 		}
 	}
-	return w.speak(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
-// speak runs the agent of a leaf once.
-func (w *Workshop) speak(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
-	return w.runAgent(ctx, b.spending, start, AgentRun{
+// runPrompt runs the agent of a leaf once.
+func (x *Executor) runPrompt(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
+	return x.runAgent(ctx, b.usage, start, AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
 	})
 }
 
 // runAgent runs an agent once, when its account has no limit, and charges it.
-func (w *Workshop) runAgent(ctx context.Context, account *spending, start event.AgentStart, run AgentRun) (agent.Report, error) {
-	if err := w.Agents.Await(ctx, run.Path, run.Provider); err != nil {
+func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (agent.Report, error) {
+	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
 		return agent.Report{}, err
 	}
-	transcript, at, err := w.Logs.Open(run.Path)
+	transcript, at, err := x.Logs.Open(run.Path)
 	if err != nil {
 		return agent.Report{}, err
 	}
 	start.Log = at
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	if err := w.emit(event.AgentStarted, run.Path, start); err != nil {
+	if err := x.emit(event.AgentStarted, run.Path, start); err != nil {
 		return agent.Report{}, err
 	}
-	tally := account.tally()
-	run.Key, run.Conversation, run.Resume, run.Prompt = w.key(run.Path), start.Conversation, start.Resumed, start.Prompt
-	run.Transcript, run.Spend = transcript, tally.spend
-	report, err := w.Agents.Run(ctx, run)
-	tally.ended(report)
+	used := usage.agent()
+	run.Key, run.Conversation, run.Resume, run.Prompt = x.key(run.Path), start.Conversation, start.Resumed, start.Prompt
+	run.Transcript, run.Spend = transcript, used.charge
+	report, err := x.Agents.Run(ctx, run)
+	used.ended(report)
 	return report, err
 }
 
 // starts are the runs of the agent of a leaf that was cut off, as far as they
 // belong to its last conversation.
-func (w *Workshop) starts(path string, b beginning) []event.AgentStart {
+func (x *Executor) starts(path string, b beginning) []event.AgentStart {
 	var starts []event.AgentStart
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		var start event.AgentStart
 		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
 			continue
@@ -284,8 +284,8 @@ func (w *Workshop) starts(path string, b beginning) []event.AgentStart {
 }
 
 // recall reads what a run that was cut off had come to.
-func (w *Workshop) recall(ctx context.Context, c Call, from int64) (agent.Report, bool, error) {
-	transcript, err := w.Logs.Read(c.Path, from)
+func (x *Executor) recall(ctx context.Context, c Call, from int64) (agent.Report, bool, error) {
+	transcript, err := x.Logs.Read(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, false, nil
 	}
@@ -293,5 +293,5 @@ func (w *Workshop) recall(ctx context.Context, c Call, from int64) (agent.Report
 		return agent.Report{}, false, fmt.Errorf("read the transcript of %s: %w", c.Path, err)
 	}
 	defer transcript.Close() //nolint:errcheck // read only
-	return w.Agents.Recall(ctx, c.Agent.Provider, transcript)
+	return x.Agents.Recall(ctx, c.Agent.Provider, transcript)
 }

@@ -1,4 +1,4 @@
-package ledger
+package usage
 
 import (
 	"encoding/json"

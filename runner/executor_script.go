@@ -15,26 +15,26 @@ import (
 )
 
 // script does a script leaf: one command, or the checks in order.
-func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) script(ctx context.Context, c Call, b beginning) (Result, error) {
 	if b.cutOff {
-		if err := w.putBack(ctx, c.Path, b.Snapshot); err != nil {
+		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
 			return Result{}, err
 		}
 	}
 	if text := tooLong(c.Script); text != "" {
 		return Result{Error: text, ErrorType: "too_long"}, nil
 	}
-	transcript, _, err := w.Logs.Open(c.Path)
+	transcript, _, err := x.Logs.Open(c.Path)
 	if err != nil {
 		return Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
-		return w.checks(ctx, c.Path, c.Script.Checks, transcript)
+		return x.checks(ctx, c.Path, c.Script.Checks, transcript)
 	}
-	env := append([]string{"COVEN_STEP_KEY=" + w.key(c.Path)}, c.Script.Env...)
+	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()
-	ran, err := w.Commands.Run(ctx, Command{
+	ran, err := x.Commands.Run(ctx, Command{
 		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("script.ended")
@@ -46,9 +46,9 @@ func (w *Workshop) script(ctx context.Context, c Call, b beginning) (Result, err
 	receipt.Settings = settings(c.Script)
 	result.Receipts = []event.Receipt{receipt}
 	if result.ErrorType != "" {
-		return w.unfinished(ctx, result)
+		return x.unfinished(ctx, result)
 	}
-	return w.committed(ctx, c, b, result, "")
+	return x.committed(ctx, c, b, result, "")
 }
 
 // maxArgument is how long an argument or a variable of a program may be: Linux allows
@@ -105,18 +105,18 @@ func (r Ran) result(what string) Result {
 
 // checks runs checks on the worktree as it is, until one fails. A check may
 // leave nothing behind: what it leaves is stored, named and removed.
-func (w *Workshop) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (Result, error) {
+func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (Result, error) {
 	result := Result{OK: true}
 	for _, check := range checks {
-		before, err := w.Stage.Snapshot(ctx, "before check "+check)
+		before, err := x.Stage.Snapshot(ctx, "before check "+check)
 		if err != nil {
 			return Result{}, err
 		}
-		tree, err := w.Branch.Tree(ctx)
+		tree, err := x.Branch.Tree(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		ran, receipt, err := w.check(ctx, path, check, tree, before, transcript)
+		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
 		if err != nil {
 			return Result{}, err
 		}
@@ -132,27 +132,27 @@ func (w *Workshop) checks(ctx context.Context, path string, checks []string, tra
 
 // check runs one check and makes its receipt. It is on record as ended only when
 // the worktree is again what it was before.
-func (w *Workshop) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
-	if err := w.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
+func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
+	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
 	sum := sha256.New()
-	ran, err := w.Commands.Run(ctx, Command{
-		Shell: check, Env: []string{"COVEN_STEP_KEY=" + w.key(path)}, Transcript: io.MultiWriter(transcript, sum),
+	ran, err := x.Commands.Run(ctx, Command{
+		Shell: check, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("check.ran")
-	if err := errors.Join(err, w.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
+	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
 	receipt := ran.receipt(check, tree, sum)
-	return ran, receipt, w.emit(event.CheckEnded, path, receipt)
+	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
 }
 
-// litter is the snapshot from before a check that was cut off: what is in the
+// leftovers is the snapshot from before a check that was cut off: what is in the
 // worktree since then is the check's.
-func (w *Workshop) litter(path string) string {
+func (x *Executor) leftovers(path string) string {
 	snapshot := ""
-	for _, e := range w.remembered() {
+	for _, e := range x.remembered() {
 		switch {
 		case e.Type == event.CheckStarted && e.Path == path:
 			var check event.Check
@@ -168,18 +168,18 @@ func (w *Workshop) litter(path string) string {
 }
 
 // tidy removes what a check left in the worktree.
-func (w *Workshop) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
-	after, err := w.Stage.Snapshot(ctx, "left by check "+check)
+func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
+	after, err := x.Stage.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
 		return err
 	}
-	files, err := w.Stage.Changed(ctx, before.Commit, after.Commit)
+	files, err := x.Stage.Changed(ctx, before.Commit, after.Commit)
 	if err != nil {
 		return err
 	}
-	if err := w.Stage.Restore(ctx, before.Commit); err != nil {
+	if err := x.Stage.Restore(ctx, before.Commit); err != nil {
 		return err
 	}
-	return w.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
+	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
 		check, after.N, strings.Join(files, " ")))
 }
