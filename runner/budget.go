@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // budgetReason is the reason for which a session with a spent budget waits.
@@ -38,13 +39,13 @@ type agentUsage struct {
 
 // budgetLeft is a budget and what was used of it before.
 type budgetLeft struct {
-	StepBudget
+	engine.StepBudget
 	used budget.Amount
 }
 
 // leafUsage returns what a leaf may use and has used. The error is a *Wait when
 // nothing is left for it.
-func (x *Executor) leafUsage(c Call) (*leafUsage, error) {
+func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 	events := x.Journal.Events()
 	x.usageSoFar().Read(events)
 	s := &leafUsage{executor: x, before: x.usageSoFar().Cut(c.Path)}
@@ -81,7 +82,7 @@ func (x *Executor) usageSoFar() *usage.Usage {
 func (x *Executor) amount(u event.Usage) budget.Amount { return x.usageSoFar().Amount(u) }
 
 // raised returns the limit of a budget, with what users have added to it.
-func raised(b StepBudget, events []event.Event) budget.Amount {
+func raised(b engine.StepBudget, events []event.Event) budget.Amount {
 	limit := b.Max
 	for _, e := range events {
 		var r event.Resumed
@@ -92,7 +93,7 @@ func raised(b StepBudget, events []event.Event) budget.Amount {
 	return limit
 }
 
-func spent(b StepBudget, text, more string) *Wait {
+func spent(b engine.StepBudget, text, more string) *Wait {
 	of := "the run"
 	if b.Name != "" {
 		of = "step " + b.Name

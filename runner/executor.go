@@ -12,9 +12,11 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+
 	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/usage"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Executor does the work of leaves, in the worktree of one task.
@@ -137,18 +139,18 @@ type logs interface {
 }
 
 // Do implements Leaves.
-func (x *Executor) Do(ctx context.Context, c Call) (Result, error) {
+func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		x.usageSoFar().Read(x.Journal.Events())
-		return Result{Used: x.usageSoFar().Cut(c.Path)}, err
+		return engine.Result{Used: x.usageSoFar().Cut(c.Path)}, err
 	}
 	usage, err := x.leafUsage(c)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	b, err := x.begin(ctx, c)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	b.usage = usage
 	charge(ctx, usage.before.Wall)
@@ -159,7 +161,7 @@ func (x *Executor) Do(ctx context.Context, c Call) (Result, error) {
 		err = cause // the cause of whatever was interrupted
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result, err = Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
+		result, err = engine.Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
 	}
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
@@ -170,7 +172,7 @@ func (x *Executor) Do(ctx context.Context, c Call) (Result, error) {
 
 // cutShort leaves the worktree of an interrupted leaf in a state that a person and
 // the resumed leaf can use.
-func (x *Executor) cutShort(ctx context.Context, c Call, b beginning, why error) error {
+func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why error) error {
 	switch {
 	case (c.Review != nil || c.Arbiter != nil) && why != nil:
 		return x.emit(event.StepParked, c.Path, nil) // it was restored when the plugins had ended
@@ -185,7 +187,7 @@ func (x *Executor) cutShort(ctx context.Context, c Call, b beginning, why error)
 	return nil
 }
 
-func (x *Executor) do(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	switch {
 	case c.Pause != nil:
 		return x.pause(ctx, c, b)
@@ -204,7 +206,7 @@ func (x *Executor) do(ctx context.Context, c Call, b beginning) (Result, error) 
 
 // park restores the worktree to the start of a stopped script: changes that a person
 // makes afterwards are not undone when the script runs again.
-func (x *Executor) park(ctx context.Context, c Call, b beginning) error {
+func (x *Executor) park(ctx context.Context, c engine.Call, b beginning) error {
 	if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ type beginning struct {
 
 // begin records the start of a leaf, with the worktree as it is, or finds the start
 // of an interrupted one.
-func (x *Executor) begin(ctx context.Context, c Call) (beginning, error) {
+func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) {
 	b, ok, err := x.started(c.Path)
 	if ok || err != nil {
 		return b, err
@@ -272,7 +274,7 @@ func (x *Executor) begin(ctx context.Context, c Call) (beginning, error) {
 }
 
 // remembered returns the events of the session that still count.
-func (x *Executor) remembered() []event.Event { return remembered(x.Journal.Events()) }
+func (x *Executor) remembered() []event.Event { return engine.Remembered(x.Journal.Events()) }
 
 // started finds the start of an interrupted leaf.
 func (x *Executor) started(path string) (b beginning, ok bool, err error) {
@@ -300,7 +302,7 @@ func (x *Executor) started(path string) (b beginning, ok bool, err error) {
 func leafOf(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
 // pause waits; an interrupted pause waits for the rest.
-func (x *Executor) pause(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
 		left -= ourclock.Since(b.at)
@@ -309,9 +311,9 @@ func (x *Executor) pause(ctx context.Context, c Call, b beginning) (Result, erro
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return Result{}, context.Cause(ctx)
+		return engine.Result{}, context.Cause(ctx)
 	case <-timer.C:
-		return Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
+		return engine.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
 	}
 }
 

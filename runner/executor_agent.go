@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/google/uuid"
 )
 
 // resumePrompt is what an agent is told whose conversation was cut off.
@@ -66,17 +66,17 @@ func calledBefore(whose string, calls []string) string {
 const primaryAgent = "build"
 
 // agent does an agent leaf.
-func (x *Executor) agent(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	if c.Agent.Resolve {
 		return x.resolved(ctx, c, b)
 	}
 	report, err := x.report(ctx, c, b)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	result, err := x.outcome(c, report)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	if result.Error != "" {
 		return x.unfinished(ctx, result)
@@ -86,7 +86,7 @@ func (x *Executor) agent(ctx context.Context, c Call, b beginning) (Result, erro
 
 // report runs the agent to its end. A time that is up is a report; after a limit
 // the agent goes on, when it is over: see agents.Await.
-func (x *Executor) report(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	report, err := x.converse(ctx, c, b)
 	for err == nil && report.Kind == agent.Limit {
 		var now beginning
@@ -96,7 +96,7 @@ func (x *Executor) report(ctx context.Context, c Call, b beginning) (agent.Repor
 		}
 	}
 	failpoint.Point("agent.ended")
-	if over := (*OverTimeError)(nil); errors.As(err, &over) {
+	if over := (*engine.OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
 	if wait := b.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
@@ -106,8 +106,8 @@ func (x *Executor) report(ctx context.Context, c Call, b beginning) (agent.Repor
 }
 
 // outcome makes a result of a report, as far as the agent's word goes.
-func (x *Executor) outcome(c Call, report agent.Report) (Result, error) {
-	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
+func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
+	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
 		result.Error, result.ErrorType = report.Error, string(report.Kind)
 		return result, nil
@@ -127,7 +127,7 @@ func finalMessage(report agent.Report) string {
 }
 
 // readResult reads what the agent claims to have done.
-func (x *Executor) readResult(path, text string, result *Result) error {
+func (x *Executor) readResult(path, text string, result *engine.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
 		result.Summary = summaryOf(text)
@@ -147,13 +147,13 @@ func (x *Executor) readResult(path, text string, result *Result) error {
 // unfinished commits what a step that failed has left: the steps after it, and
 // the next attempt, build on it. What must not be committed stays uncommitted.
 // The time of the step may be up: this is not part of it.
-func (x *Executor) unfinished(ctx context.Context, result Result) (Result, error) {
+func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine.Result, error) {
 	commit, err := x.Branch.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
 	}
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	return result, nil
@@ -161,7 +161,7 @@ func (x *Executor) unfinished(ctx context.Context, result Result) (Result, error
 
 // committed commits what the step left and reports whether that is enough.
 // merges is the commit of the target that it merged, or empty.
-func (x *Executor) committed(ctx context.Context, c Call, b beginning, result Result, merges string) (Result, error) {
+func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
 	commit, err := x.Branch.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, "commit"
@@ -171,11 +171,11 @@ func (x *Executor) committed(ctx context.Context, c Call, b beginning, result Re
 		return result, nil
 	}
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
-		return Unchanged(result), nil
+		return engine.Unchanged(result), nil
 	}
 	result.OK = true
 	return result, nil
@@ -183,7 +183,7 @@ func (x *Executor) committed(ctx context.Context, c Call, b beginning, result Re
 
 // converse runs the agent to its end, going on with a conversation that was
 // cut off where there is one.
-func (x *Executor) converse(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
 		return x.startOver(ctx, c, b)
@@ -228,7 +228,7 @@ func conversation(before agent.Report, last event.AgentStart) string {
 }
 
 // startOver starts a new conversation, from the worktree of the step's start.
-func (x *Executor) startOver(ctx context.Context, c Call, b beginning) (agent.Report, error) {
+func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	if b.cutOff {
 		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
 			return agent.Report{}, err
@@ -238,7 +238,7 @@ func (x *Executor) startOver(ctx context.Context, c Call, b beginning) (agent.Re
 }
 
 // runPrompt runs the agent of a leaf once.
-func (x *Executor) runPrompt(ctx context.Context, c Call, b beginning, start event.AgentStart) (agent.Report, error) {
+func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b beginning, start event.AgentStart) (agent.Report, error) {
 	return x.runAgent(ctx, b.usage, start, AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
 	})
@@ -284,7 +284,7 @@ func (x *Executor) starts(path string, b beginning) []event.AgentStart {
 }
 
 // recall reads what a run that was cut off had come to.
-func (x *Executor) recall(ctx context.Context, c Call, from int64) (agent.Report, bool, error) {
+func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (agent.Report, bool, error) {
 	transcript, err := x.Logs.Read(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, false, nil

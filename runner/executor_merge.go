@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // lander brings the task branch and its target together.
@@ -62,15 +63,12 @@ func (e *ConflictError) Error() string {
 		e.Target, strings.Join(e.Files, ", "), ShellWord(e.Target), ShellWord(e.Dir))
 }
 
-// ConflictType is the ErrorType of a landing that met a conflict.
-const ConflictType = "conflict"
-
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
-func (x *Executor) merge(ctx context.Context, c Call) (Result, error) {
+func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, error) {
 	if snapshot := x.leftovers(c.Path); snapshot != "" {
 		if err := x.Stage.Restore(ctx, snapshot); err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 	}
 	if landing, ok, err := x.recovered(ctx, c.Path); ok || err != nil {
@@ -78,7 +76,7 @@ func (x *Executor) merge(ctx context.Context, c Call) (Result, error) {
 	}
 	release, err := x.turn(ctx)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	defer release()
 	for {
@@ -86,11 +84,11 @@ func (x *Executor) merge(ctx context.Context, c Call) (Result, error) {
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
-			return Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output, Next: refused.Next}, nil
+			return engine.Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output, Next: refused.Next}, nil
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return Result{Error: conflict.Error(), ErrorType: ConflictType, Files: conflict.Files}, nil
+			return engine.Result{Error: conflict.Error(), ErrorType: engine.ConflictType, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
@@ -108,17 +106,17 @@ func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 
 // attempt tries to land once. Neither an error nor a finished result means that
 // it landed.
-func (x *Executor) attempt(ctx context.Context, c Call) (event.Landing, Result, error) {
+func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, engine.Result, error) {
 	candidate, err := x.Lander.Integrate(ctx)
 	if err != nil {
-		return event.Landing{}, Result{}, err
+		return event.Landing{}, engine.Result{}, err
 	}
 	if candidate.Empty {
-		return event.Landing{}, Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
+		return event.Landing{}, engine.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
 	if candidate.From != candidate.Tree {
 		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
-			return event.Landing{}, Result{}, err
+			return event.Landing{}, engine.Result{}, err
 		}
 	}
 	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
@@ -133,13 +131,13 @@ func (x *Executor) attempt(ctx context.Context, c Call) (event.Landing, Result, 
 		shown = "" // its commits keep theirs
 	}
 	if err := x.approval(c, candidate, shown); err != nil {
-		return event.Landing{}, Result{}, err
+		return event.Landing{}, engine.Result{}, err
 	}
 	landing, err := x.Lander.Land(ctx, candidate, LandOptions{
 		Strategy: c.Merge.Strategy, Message: text,
 		Intent: func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) },
 	})
-	return landing, Result{}, err
+	return landing, engine.Result{}, err
 }
 
 // recovered ends a landing that was cut off between its intent and its record.
@@ -168,13 +166,13 @@ func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, b
 }
 
 // prove runs the checks on the candidate's tree, unless they passed on it.
-func (x *Executor) prove(ctx context.Context, c Call, candidate Candidate) (Result, error) {
+func (x *Executor) prove(ctx context.Context, c engine.Call, candidate Candidate) (engine.Result, error) {
 	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
-		return Result{}, nil
+		return engine.Result{}, nil
 	}
 	transcript, _, err := x.Logs.Open(c.Path)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	result, err := x.checks(ctx, c.Path, c.Merge.Checks, transcript)
@@ -182,13 +180,13 @@ func (x *Executor) prove(ctx context.Context, c Call, candidate Candidate) (Resu
 	case err != nil || result.Error != "":
 		return result, err
 	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
-		return Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: "internal"}, nil
+		return engine.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: "internal"}, nil
 	}
-	return Result{}, nil
+	return engine.Result{}, nil
 }
 
 // provenHere looks for the receipts of this step before it was cut off.
-func (x *Executor) provenHere(c Call, tree string) bool {
+func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
 	for _, e := range x.remembered() {
 		var r event.Receipt
@@ -214,7 +212,7 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 // approval returns nil when the candidate is approved, or does not need to be;
 // otherwise it asks and waits. What reviewers have not seen as it is, and what has
 // open error findings, always needs a person. message is what the change lands with.
-func (x *Executor) approval(c Call, candidate Candidate, message string) error {
+func (x *Executor) approval(c engine.Call, candidate Candidate, message string) error {
 	open, err := findings.Open(x.Journal.Events())
 	if err != nil {
 		return err
@@ -296,6 +294,6 @@ func (x *Executor) askedAbout(path string, candidate Candidate) (asked, approved
 	return asked, approved
 }
 
-func landed(l event.Landing, c Call) Result {
-	return Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
+func landed(l event.Landing, c engine.Call) engine.Result {
+	return engine.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
 }

@@ -7,27 +7,28 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // resolved has an agent resolve a conflict with the target. It finds the merge
 // half done in the worktree. What does not end the merge is undone: a worktree
 // with conflict markers is nothing to build on.
-func (x *Executor) resolved(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return Result{Error: refused.Reason, ErrorType: ConflictType}, nil
+		return engine.Result{Error: refused.Reason, ErrorType: engine.ConflictType}, nil
 	}
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	if merging.Target == "" {
-		return Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+		return engine.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
 	}
 	found := b
 	found.Snapshot = merging.Snapshot // where the agent begins, and begins anew
 	report, err := x.report(ctx, c, found)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	result, err := x.outcome(c, report)
 	if err == nil && result.Error == "" {
@@ -41,7 +42,7 @@ func (x *Executor) resolved(ctx context.Context, c Call, b beginning) (Result, e
 
 // merged commits the merge that an agent has ended, unless it undoes what others
 // did.
-func (x *Executor) merged(ctx context.Context, c Call, b beginning, result Result, m event.Merging) (Result, error) {
+func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result engine.Result, m event.Merging) (engine.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
 		result.Error, result.ErrorType = why, "commit"

@@ -9,8 +9,10 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // reviewers asks the plugins that judge changes.
@@ -24,21 +26,21 @@ type reviewers interface {
 
 // review does a review leaf: all reviewers at once. An opinion recorded before the
 // leaf was interrupted stays valid while the worktree is the same.
-func (x *Executor) review(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	change, patch, err := x.Reviewers.Change(ctx)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	if len(change.Files) == 0 { // must not look like a review that passed
 		const none = "there is no change to review"
-		return Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
+		return engine.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
 	}
 	if change.Truncated != "" {
 		if err := x.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 	}
 	change.Round = c.Review.Round
@@ -51,7 +53,7 @@ func (x *Executor) review(ctx context.Context, c Call, b beginning) (Result, err
 
 // undoReviewers undoes what a plugin did to the worktree and the branch before
 // coven was killed.
-func (x *Executor) undoReviewers(ctx context.Context, c Call, b beginning) error {
+func (x *Executor) undoReviewers(ctx context.Context, c engine.Call, b beginning) error {
 	if !b.cutOff {
 		return nil
 	}
@@ -68,7 +70,7 @@ func (x *Executor) undoReviewers(ctx context.Context, c Call, b beginning) error
 // reviewRun is one run of the reviewers of a leaf.
 type reviewRun struct {
 	executor *Executor
-	call     Call
+	call     engine.Call
 	begun    beginning
 	patch    string // patch id
 	change   reviewer.Change
@@ -130,7 +132,7 @@ func (p *reviewRun) onRecord() map[string]event.Opinion {
 }
 
 // reviewOne asks one reviewer and records its opinion.
-func (p *reviewRun) reviewOne(ctx context.Context, i int, j Judge) error {
+func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Judge) error {
 	change := p.change
 	change.Options = j.Options
 	for _, o := range p.call.Review.Previous {
@@ -157,7 +159,7 @@ func (p *reviewRun) reviewOne(ctx context.Context, i int, j Judge) error {
 
 // broken returns the result of an incomplete review: what ended it, and which
 // reviewers had not answered when the time was up.
-func (p *reviewRun) broken(ctx context.Context, err error) (Result, error) {
+func (p *reviewRun) broken(ctx context.Context, err error) (engine.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var missing []string
@@ -175,19 +177,19 @@ func (p *reviewRun) broken(ctx context.Context, err error) (Result, error) {
 
 // unjudged returns the result of a leaf whose plugins gave no answer. A *Wait
 // stays an error.
-func unjudged(ctx context.Context, err error, late string) (Result, error) {
-	over, wait := (*OverTimeError)(nil), (*Wait)(nil)
+func unjudged(ctx context.Context, err error, late string) (engine.Result, error) {
+	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		return Result{}, wait
+		return engine.Result{}, wait
 	case errors.As(context.Cause(ctx), &over):
-		return Result{Error: over.Error() + ": " + late, ErrorType: "timeout"}, nil
+		return engine.Result{Error: over.Error() + ": " + late, ErrorType: "timeout"}, nil
 	case ctx.Err() != nil:
-		return Result{}, context.Cause(ctx)
+		return engine.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
-		return Result{Error: strings.Join(briefly(err), "; "), ErrorType: PluginType, Output: err.Error()}, nil
+		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: engine.PluginType, Output: err.Error()}, nil
 	}
-	return Result{}, err
+	return engine.Result{}, err
 }
 
 // briefly returns the first line of each error joined in err: the lines after it
@@ -216,35 +218,26 @@ func (p *reviewRun) given() []event.Opinion {
 }
 
 // result returns the result of a complete review.
-func (p *reviewRun) result() Result {
-	r := Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
+func (p *reviewRun) result() engine.Result {
+	r := engine.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
 	for _, o := range r.Opinions {
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
-	r.Output = FindingsText(Judged(r.Opinions))
+	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found "+FindingCounts(Judged(r.Opinions)), FindingsType
+		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), engine.FindingsType
 	}
 	return r
 }
 
-// Judged returns the opinions as arbiters see them.
-func Judged(opinions []event.Opinion) []arbiter.Opinion {
-	all := make([]arbiter.Opinion, len(opinions))
-	for i, o := range opinions {
-		all[i] = o.Opinion
-	}
-	return all
-}
-
 // arbiter does an arbiter leaf.
-func (x *Executor) arbiter(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	tree, err := x.Branch.Tree(ctx)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	judge := c.Arbiter.Arbiter
 	var decision arbiter.Decision
@@ -260,7 +253,7 @@ func (x *Executor) arbiter(ctx context.Context, c Call, b beginning) (Result, er
 	if err != nil {
 		return unjudged(ctx, err, "no answer from "+judge.Name)
 	}
-	return Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
+	return engine.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
 }
 
 // untouched calls judge and verifies that worktree and branch are unchanged

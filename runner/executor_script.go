@@ -12,21 +12,22 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // script does a script leaf: one command, or the checks in order.
-func (x *Executor) script(ctx context.Context, c Call, b beginning) (Result, error) {
+func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	if b.cutOff {
 		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 	}
 	if text := tooLong(c.Script); text != "" {
-		return Result{Error: text, ErrorType: "too_long"}, nil
+		return engine.Result{Error: text, ErrorType: "too_long"}, nil
 	}
 	transcript, _, err := x.Logs.Open(c.Path)
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
@@ -39,7 +40,7 @@ func (x *Executor) script(ctx context.Context, c Call, b beginning) (Result, err
 	})
 	failpoint.Point("script.ended")
 	if err != nil {
-		return Result{}, err
+		return engine.Result{}, err
 	}
 	result := ran.result("the command")
 	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
@@ -56,7 +57,7 @@ func (x *Executor) script(ctx context.Context, c Call, b beginning) (Result, err
 const maxArgument = 128<<10 - 1
 
 // tooLong says that a script cannot be run because of its length; empty: it can.
-func tooLong(s *ScriptInput) string {
+func tooLong(s *engine.ScriptInput) string {
 	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
 		return fmt.Sprintf(advice, "the command", n>>10)
@@ -72,7 +73,7 @@ func tooLong(s *ScriptInput) string {
 
 // settings is what makes a script's run differ from that of the same command
 // elsewhere; empty: nothing.
-func settings(s *ScriptInput) string {
+func settings(s *engine.ScriptInput) string {
 	if len(s.Env) == 0 && s.Workdir == "" {
 		return ""
 	}
@@ -92,8 +93,8 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 }
 
 // result makes a leaf's result of a command's end; what names the command.
-func (r Ran) result(what string) Result {
-	result := Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+func (r Ran) result(what string) engine.Result {
+	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
 	case r.Stopped != "":
 		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, "timeout"
@@ -105,20 +106,20 @@ func (r Ran) result(what string) Result {
 
 // checks runs checks on the worktree as it is, until one fails. A check may
 // leave nothing behind: what it leaves is stored, named and removed.
-func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (Result, error) {
-	result := Result{OK: true}
+func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
+	result := engine.Result{OK: true}
 	for _, check := range checks {
 		before, err := x.Stage.Snapshot(ctx, "before check "+check)
 		if err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 		tree, err := x.Branch.Tree(ctx)
 		if err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
 		if err != nil {
-			return Result{}, err
+			return engine.Result{}, err
 		}
 		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
 		if failed := ran.result("check " + check); failed.ErrorType != "" {

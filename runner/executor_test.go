@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // shop is everything around a workshop, in memory: what agents, judges, commands and
@@ -155,8 +156,8 @@ func uses(answers ...event.Usage) func(AgentRun) (agent.Report, error) {
 	}
 }
 
-func agentCall(path string, budgets ...StepBudget) Call {
-	return Call{Path: path, Step: path, Agent: &AgentInput{Prompt: "work"}, Budgets: budgets}
+func agentCall(path string, budgets ...engine.StepBudget) engine.Call {
+	return engine.Call{Path: path, Step: path, Agent: &engine.AgentInput{Prompt: "work"}, Budgets: budgets}
 }
 
 // A review passes when every reviewer does, in whatever order they are named.
@@ -170,13 +171,13 @@ func TestEveryReviewerCounts(t *testing.T) {
 	} {
 		s := newShop()
 		s.reviews = verdicts
-		c := Call{Path: "r#1", Step: "r", Review: &ReviewInput{Round: 1}}
+		c := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1}}
 		for i, name := range names {
-			c.Review.Reviewers = append(c.Review.Reviewers, Judge{Name: fmt.Sprint(i), Plugin: name})
+			c.Review.Reviewers = append(c.Review.Reviewers, engine.Judge{Name: fmt.Sprint(i), Plugin: name})
 		}
 		r, err := s.workshop().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
-		if err != nil || r.OK != all || (r.ErrorType == FindingsType) == all || len(r.Opinions) != len(names) {
+		if err != nil || r.OK != all || (r.ErrorType == engine.FindingsType) == all || len(r.Opinions) != len(names) {
 			t.Errorf("%v: ok %v, %q, %d opinions, %v", names, r.OK, r.ErrorType, len(r.Opinions), err)
 		}
 		for i, o := range r.Opinions {
@@ -191,22 +192,22 @@ func TestEveryReviewerCounts(t *testing.T) {
 func TestBudgetInTheMiddle(t *testing.T) {
 	s := newShop()
 	w := s.workshop()
-	whole := StepBudget{Max: budget.Amount{Turns: 5}}
+	whole := engine.StepBudget{Max: budget.Amount{Turns: 5}}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 3}))
-	if _, err := Record(s, w).Do(t.Context(), agentCall("a#1", whole)); err != nil {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("a#1", whole)); err != nil {
 		t.Fatal(err)
 	}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}))
-	if _, err := Record(s, w).Do(t.Context(), agentCall("b#1", whole, StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("b#1", whole, engine.StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
 		t.Fatalf("5 of 5 turns are no more than that: %v", err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := Record(s, w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
 		t.Errorf("none begins when nothing is left: %v", err)
 	}
-	more := StepBudget{Max: budget.Amount{Turns: 7}}
+	more := engine.StepBudget{Max: budget.Amount{Turns: 7}}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}, event.Usage{Turns: 3}))
-	if _, err := Record(s, w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
 		t.Errorf("stopped in the middle: %v", err)
 	}
 }
@@ -246,17 +247,19 @@ func TestSharedBudget(t *testing.T) {
 }
 
 // landing is a merge of a shop's candidate.
-func landing(m MergeInput) Call { return Call{Path: "land#1", Step: "land", Merge: &m} }
+func landing(m engine.MergeInput) engine.Call {
+	return engine.Call{Path: "land#1", Step: "land", Merge: &m}
+}
 
 // given puts a review by a step on record.
 func (s *shop) given(step string, findings ...reviewer.Finding) {
 	path := step + "#1"
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "review"})
-	r := Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
+	r := engine.Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
 		Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail, Findings: findings},
 	}}}
 	if !r.OK {
-		r.ErrorType = FindingsType
+		r.ErrorType = engine.FindingsType
 	}
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, r)
 }
@@ -280,33 +283,33 @@ func TestMergeDecision(t *testing.T) {
 	const ready, held, changed = "the change is ready and waits for a person's approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw: it waits for a person's approval"
 	for name, test := range map[string]struct {
 		tell    []func(*shop)
-		merge   MergeInput
+		merge   engine.MergeInput
 		approve string
 		want    string // why it waits; empty: it lands
 		asked   int
 	}{
-		"asked":                                    {merge: MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"asked":                                    {merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
 		"not required":                             {},
-		"approved unasked":                         {merge: MergeInput{RequireReview: true}, approve: "--auto-approve"},
-		"approved by a person":                     {tell: []func(*shop){answer("land#1", "p1", "", true)}, merge: MergeInput{RequireReview: true}},
-		"refused by a person":                      {tell: []func(*shop){answer("land#1", "p1", "", false)}, merge: MergeInput{RequireReview: true}, want: ready},
-		"another patch was approved":               {tell: []func(*shop){answer("land#1", "p0", "t0", true)}, merge: MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"another landing was approved":             {tell: []func(*shop){answer("first#1", "p1", "", true)}, merge: MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"seen by reviewers":                        {merge: MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
-		"not seen by reviewers":                    {merge: MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
-		"not seen by one step":                     {merge: MergeInput{Reviewed: []string{"t0", "t1"}}, want: changed, asked: 1},
-		"not seen by the last step":                {merge: MergeInput{Reviewed: []string{"t1", "t0"}}, want: changed, asked: 1},
-		"a review came to no end":                  {merge: MergeInput{Reviewed: []string{""}}, want: changed, asked: 1},
-		"not seen, and approved":                   {tell: []func(*shop){answer("land#1", "p1", "", true)}, merge: MergeInput{Reviewed: []string{"t0"}}},
-		"seen before the target came in":           {tell: []func(*shop){integrated}, merge: MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
-		"approved before the target came in":       {tell: []func(*shop){integrated, answer("land#1", "p1", "t1", true)}, merge: MergeInput{RequireReview: true}},
+		"approved unasked":                         {merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve"},
+		"approved by a person":                     {tell: []func(*shop){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}},
+		"refused by a person":                      {tell: []func(*shop){answer("land#1", "p1", "", false)}, merge: engine.MergeInput{RequireReview: true}, want: ready},
+		"another patch was approved":               {tell: []func(*shop){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"another landing was approved":             {tell: []func(*shop){answer("first#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"seen by reviewers":                        {merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
+		"not seen by reviewers":                    {merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
+		"not seen by one step":                     {merge: engine.MergeInput{Reviewed: []string{"t0", "t1"}}, want: changed, asked: 1},
+		"not seen by the last step":                {merge: engine.MergeInput{Reviewed: []string{"t1", "t0"}}, want: changed, asked: 1},
+		"a review came to no end":                  {merge: engine.MergeInput{Reviewed: []string{""}}, want: changed, asked: 1},
+		"not seen, and approved":                   {tell: []func(*shop){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}},
+		"seen before the target came in":           {tell: []func(*shop){integrated}, merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
+		"approved before the target came in":       {tell: []func(*shop){integrated, answer("land#1", "p1", "t1", true)}, merge: engine.MergeInput{RequireReview: true}},
 		"open":                                     {tell: []func(*shop){found}, want: held, asked: 1},
-		"open, approved unasked":                   {tell: []func(*shop){found}, merge: MergeInput{RequireReview: true}, approve: "--auto-approve", want: held, asked: 1},
-		"open, approved without the finding":       {tell: []func(*shop){found, answer("land#1", "p1", "", true)}, merge: MergeInput{RequireReview: true}, want: held},
-		"open, accepted":                           {tell: []func(*shop){found, answer("land#1", "p1", "", true, leak)}, merge: MergeInput{RequireReview: true}},
-		"open, accepted with another patch":        {tell: []func(*shop){found, answer("land#1", "p0", "t0", true, leak)}, merge: MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"open and not seen":                        {tell: []func(*shop){found}, merge: MergeInput{Reviewed: []string{"t0"}}, want: changed + "; " + held, asked: 1},
-		"accepted, not seen, nobody approves that": {tell: []func(*shop){found, answer("land#1", "p0", "t0", true, leak)}, merge: MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
+		"open, approved unasked":                   {tell: []func(*shop){found}, merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve", want: held, asked: 1},
+		"open, approved without the finding":       {tell: []func(*shop){found, answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: held},
+		"open, accepted":                           {tell: []func(*shop){found, answer("land#1", "p1", "", true, leak)}, merge: engine.MergeInput{RequireReview: true}},
+		"open, accepted with another patch":        {tell: []func(*shop){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"open and not seen":                        {tell: []func(*shop){found}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, want: changed + "; " + held, asked: 1},
+		"accepted, not seen, nobody approves that": {tell: []func(*shop){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop()
@@ -364,7 +367,7 @@ func TestMergeProof(t *testing.T) {
 			if test.exits != nil {
 				s.exits = test.exits
 			}
-			r, err := s.workshop().Do(t.Context(), landing(MergeInput{Checks: []string{"lint", "test"}, Receipts: test.receipts}))
+			r, err := s.workshop().Do(t.Context(), landing(engine.MergeInput{Checks: []string{"lint", "test"}, Receipts: test.receipts}))
 			if err != nil || strings.Join(s.commands, " ") != test.runs || r.OK == test.fails || (r.Error != "") != test.fails || (len(s.landings) == 1) != r.OK {
 				t.Errorf("ran %q, %+v, %v", s.commands, r, err)
 			}
@@ -379,13 +382,13 @@ func TestMergeGoesOn(t *testing.T) {
 	s := newShop()
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: "land#1"}, event.StepStart{Kind: "merge"})
 	_ = s.Append(event.Event{Type: event.LandDone, Path: "land#1"}, event.Landing{Target: "refs/heads/main", New: "landed", Tree: "t1"})
-	if r, err := s.workshop().Do(t.Context(), landing(MergeInput{Checks: []string{"test"}})); err != nil || r.Commit != "landed" || len(s.landings) != 0 || len(s.commands) != 0 {
+	if r, err := s.workshop().Do(t.Context(), landing(engine.MergeInput{Checks: []string{"test"}})); err != nil || r.Commit != "landed" || len(s.landings) != 0 || len(s.commands) != 0 {
 		t.Errorf("on record: %+v, %v, %d landings, ran %q", r, err, len(s.landings), s.commands)
 	}
 	for path, runs := range map[string]int{"land#1": 0, "tests#1": 1} {
 		s := newShop()
 		_ = s.Append(event.Event{Type: event.CheckEnded, Path: path}, event.Receipt{Command: "test", Tree: "t1"})
-		if r, err := s.workshop().Do(t.Context(), landing(MergeInput{Checks: []string{"test"}})); err != nil || !r.OK || len(s.commands) != runs {
+		if r, err := s.workshop().Do(t.Context(), landing(engine.MergeInput{Checks: []string{"test"}})); err != nil || !r.OK || len(s.commands) != runs {
 			t.Errorf("a receipt of %s: %+v, %v, ran %q", path, r, err, s.commands)
 		}
 	}
@@ -398,7 +401,7 @@ func TestReviewGoesOn(t *testing.T) {
 		s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
-		r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judge{{Name: "lint", Plugin: "lint"}}}})
+		r, err := s.workshop().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
 			t.Errorf("said of %s: %+v, %v", tree, r, err)
 		}
@@ -410,8 +413,8 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newShop()
 	s.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.tips = []string{"", "tip", "tip", "moved"}
-	r, err := s.workshop().Do(t.Context(), Call{Path: "r#1", Step: "r", Review: &ReviewInput{Reviewers: []Judge{{Name: "lint", Plugin: "lint"}}}})
-	if err != nil || r.OK || r.ErrorType != PluginType || !strings.Contains(r.Error, "reviewer moved the branch") || s.putTip != "tip" {
+	r, err := s.workshop().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+	if err != nil || r.OK || r.ErrorType != engine.PluginType || !strings.Contains(r.Error, "reviewer moved the branch") || s.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.putTip)
 	}
 }
@@ -419,8 +422,8 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 // A result that does not say what its leaf was given is not taken for one that does.
 func TestReplayWithoutInput(t *testing.T) {
 	s := newShop()
-	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, Result{OK: true})
-	if _, err := Record(s, s.workshop()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
+	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, engine.Result{OK: true})
+	if _, err := Recorded(s, s.workshop()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
 		t.Errorf("%v", err)
 	}
 }
@@ -431,7 +434,7 @@ func TestForgotten(t *testing.T) {
 	s := newShop()
 	for _, path := range []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"} {
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "script"})
-		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, Result{OK: true})
+		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, engine.Result{OK: true})
 	}
 	for from, want := range map[string]string{
 		"a#1": "", "l[1]/": "a#1 a#1", "l[2]/": "a#1 a#1 l[1]/b#1 l[1]/b#1", "c#1": "a#1 a#1 l[1]/b#1 l[1]/b#1 l[2]/b#1 l[2]/b#1",
@@ -439,7 +442,7 @@ func TestForgotten(t *testing.T) {
 		again := &shop{events: s.Events()}
 		_ = again.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: from, From: true})
 		var left []string
-		for _, e := range remembered(again.Events()) {
+		for _, e := range engine.Remembered(again.Events()) {
 			if e.Path != "" {
 				left = append(left, e.Path)
 			}
@@ -454,13 +457,13 @@ func TestForgotten(t *testing.T) {
 func TestReserve(t *testing.T) {
 	s := newShop()
 	w := s.workshop()
-	kept := StepBudget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
+	kept := engine.StepBudget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
 	s.agents = append(s.agents, uses(event.Usage{Turns: 7}), uses(event.Usage{Turns: 2}))
-	if _, err := Record(s, w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
 		t.Fatal(err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := Record(s, w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20 % kept for review and landing" {
+	if _, err := Recorded(s, w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20 % kept for review and landing" {
 		t.Errorf("%v", err)
 	}
 }
@@ -472,7 +475,7 @@ func TestRaised(t *testing.T) {
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{At: "l[2]/fix#1", Budget: budget.Amount{Turns: 5}})
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Budget: budget.Amount{Turns: 100}})
 	for scope, want := range map[string]int{"": 115, "l": 15, "l[2]/fix": 15, "l[2]/fixed": 10, "l[1]/fix": 10, "other": 10, "l[2]/fix#1/deeper": 10} {
-		if got := raised(StepBudget{Scope: scope, Max: budget.Amount{Turns: 10}}, s.Events()); got.Turns != want {
+		if got := raised(engine.StepBudget{Scope: scope, Max: budget.Amount{Turns: 10}}, s.Events()); got.Turns != want {
 			t.Errorf("%q: %d turns, want %d", scope, got.Turns, want)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/google/uuid"
 )
 
 // HostServices serves one call of a reviewer or arbiter plugin, until it has
@@ -37,7 +37,7 @@ type HostServices struct {
 }
 
 // openServices returns the services for one plugin of a leaf.
-func (x *Executor) openServices(ctx context.Context, c Call, b beginning, name, model string) *HostServices {
+func (x *Executor) openServices(ctx context.Context, c engine.Call, b beginning, name, model string) *HostServices {
 	ctx, end := context.WithCancel(ctx)
 	return &HostServices{
 		executor: x, ctx: ctx, end: end, leaf: c.Path, reviewer: name, model: model, usage: b.usage,

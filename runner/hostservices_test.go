@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // bench has everything of a workshop that a desk needs, in memory.
@@ -57,10 +58,10 @@ func (b *bench) Run(_ context.Context, run AgentRun) (agent.Report, error) {
 }
 
 // desk opens a desk for a review with budgets.
-func (b *bench) desk(t *testing.T, budgets ...StepBudget) *HostServices {
+func (b *bench) desk(t *testing.T, budgets ...engine.StepBudget) *HostServices {
 	t.Helper()
 	w := &Executor{Journal: b, Agents: b, Logs: b}
-	c := Call{Path: "q[1]/review#1", Review: &ReviewInput{}, Budgets: budgets}
+	c := engine.Call{Path: "q[1]/review#1", Review: &engine.ReviewInput{}, Budgets: budgets}
 	s, err := w.leafUsage(c)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestDeskConversation(t *testing.T) {
 // When nothing is left of a budget no agent is asked, and the run waits.
 func TestDeskBudget(t *testing.T) {
 	b := &bench{reports: []agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}}}
-	d := b.desk(t, StepBudget{Name: "q", Max: budget.Amount{Turns: 2}})
+	d := b.desk(t, engine.StepBudget{Name: "q", Max: budget.Amount{Turns: 2}})
 	if answer, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
 		t.Errorf("what it just reaches is an answer: %+v, %v", answer, err)
 	}

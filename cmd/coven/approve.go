@@ -79,7 +79,7 @@ func openLines(open []event.Finding) string {
 }
 
 // outcome is the exit of a command that ran one session.
-func outcome(e runner.Ending, err error) error {
+func outcome(e runner.Outcome, err error) error {
 	if err != nil {
 		return err
 	}

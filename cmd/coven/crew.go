@@ -24,6 +24,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 // crew works in a site: it runs agents and shell commands there.
@@ -211,7 +212,7 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, err
 	}
 	ran := runner.Ran{ExitCode: exit.Code, Output: c.engine.secrets.Text(string(output)), Duration: time.Since(start)}
-	over := (*runner.OverTimeError)(nil)
+	over := (*runengine.OverTimeError)(nil)
 	switch {
 	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
 		ran.Stopped = exit.Cause.Error()

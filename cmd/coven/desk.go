@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -43,23 +44,23 @@ type choices struct {
 
 // begin starts a new session of a task. prior is the session before, which is
 // over, or none.
-func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Ending, error) {
+func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Outcome, error) {
 	plan, err := d.plan(ctx, j, prior, c)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	base := c.target.Tip
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return runner.Ending{}, usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Outcome{}, usage("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
 	defer d.app().parking()()
 	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.app().now)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	s.Hide(d.engine.secrets)
@@ -70,7 +71,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		Actor: actorOf(s.ID),
 	}
 	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	return d.work(ctx, s, j, plan, started)
 }
@@ -131,7 +132,7 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 
 // resume goes on with a session that is not over. The step that blocked it runs
 // again. more is added to the budgets that hold where it waits.
-func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
+func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	retry := event.Resumed{Budget: more}
 	if more != (budget.Amount{}) {
 		retry.At = v.WaitsAt
@@ -143,44 +144,44 @@ func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (
 }
 
 // resumeAt goes on with a session; the results that retry names count no more.
-func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Ending, error) {
+func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
 	j, err := d.jobOf(v)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer d.app().parking()()
 	s, err := d.take(v)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	plan, err := planOf(s.Dir)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.house.mayRun(needsOf(plan.Grimoire, plan.Provider)); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.mayUse(plan.Grimoire); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.admits(ctx, plan); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	s.Hide(d.engine.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
 	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if v.Status == session.Blocked || v.Status == session.Failed {
 		if err := d.claimAgain(ctx, j, v); err != nil {
-			return runner.Ending{}, err
+			return runner.Outcome{}, err
 		}
 	}
 	retry.Holder = holderName()
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	return d.work(ctx, s, j, plan, v.Info)
 }
@@ -225,7 +226,7 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 }
 
 // work runs a session to its next end and shows it.
-func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
+func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
 	d.warm(ctx, plan.Provider)
 	site := d.site(s, j.task.ID, info)
 	c := &crew{
@@ -291,16 +292,16 @@ func (d *desk) explain(err error) {
 }
 
 // tell says how a session ended, in words.
-func (d *desk) tell(j job, s *session.Session, e runner.Ending) {
+func (d *desk) tell(j job, s *session.Session, e runner.Outcome) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s", j.task.ID, e.Status)
 	if e.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", e.Reason)
 	}
 	switch {
-	case e.Status == runner.Completed && e.Commit != "":
+	case e.Status == runengine.Completed && e.Commit != "":
 		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
-	case e.Status == runner.Completed:
+	case e.Status == runengine.Completed:
 		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))
@@ -320,13 +321,13 @@ func colon(text string) string {
 }
 
 // exitOf is the exit code of an ending.
-func exitOf(e runner.Ending) int {
+func exitOf(e runner.Outcome) int {
 	switch e.Status {
-	case runner.Completed:
+	case runengine.Completed:
 		return exitOK
-	case runner.Interrupted:
+	case runengine.Interrupted:
 		return exitInterrupted
-	case runner.Waiting:
+	case runengine.Waiting:
 		switch e.Reason {
 		case "limit":
 			return exitLimit
@@ -334,7 +335,7 @@ func exitOf(e runner.Ending) int {
 			return exitBudget
 		}
 		return exitPerson
-	case runner.Blocked:
+	case runengine.Blocked:
 		return exitPerson
 	}
 	return exitFailed

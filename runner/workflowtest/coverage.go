@@ -2,7 +2,7 @@ package workflowtest
 
 import (
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Coverage records how tests leave the steps of a grimoire.
@@ -12,13 +12,13 @@ type Coverage struct {
 
 type exit struct {
 	step   string
-	reason runner.ExitReason
+	reason engine.ExitReason
 }
 
 // NewCoverage returns an empty coverage.
 func NewCoverage() *Coverage { return &Coverage{seen: map[exit]bool{}} }
 
-func (c *Coverage) saw(step string, reason runner.ExitReason, _ string) {
+func (c *Coverage) exited(step string, reason engine.ExitReason, _ string) {
 	c.seen[exit{step, reason}] = true
 }
 
@@ -50,7 +50,7 @@ func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, a
 
 // untested describes an exit that no test takes.
 type untested struct {
-	reason runner.ExitReason
+	reason engine.ExitReason
 	never  string
 }
 
@@ -58,19 +58,19 @@ type untested struct {
 func exitsOf(s grimoires.Step) []untested {
 	var all []untested
 	if s.When != "" {
-		all = append(all, untested{runner.ExitSkipped, "is never skipped"})
+		all = append(all, untested{engine.ExitSkipped, "is never skipped"})
 	}
 	if s.AgentLoop != nil {
-		return append(all, untested{runner.ExitContent, "never passes its review"}, untested{runner.ExitNotActionable, "is never ended by its arbiter"},
-			untested{runner.ExitExhausted, "never comes to max_iterations"})
+		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"},
+			untested{engine.ExitExhausted, "never comes to max_iterations"})
 	}
 	if s.Loop == nil {
-		return append(all, untested{runner.ExitPassed, "never succeeds"}, untested{runner.ExitFailed, "never fails"})
+		return append(all, untested{engine.ExitPassed, "never succeeds"}, untested{engine.ExitFailed, "never fails"})
 	}
 	if hasExit(s) {
-		all = append(all, untested{runner.ExitByStep, "is never left by a step"})
+		all = append(all, untested{engine.ExitByStep, "is never left by a step"})
 	}
-	return append(all, untested{runner.ExitExhausted, "never comes to max_iterations"})
+	return append(all, untested{engine.ExitExhausted, "never comes to max_iterations"})
 }
 
 // hasExit reports whether a step in a loop can end it.

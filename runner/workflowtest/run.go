@@ -9,9 +9,11 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Outcome is the outcome of one test.
@@ -27,31 +29,30 @@ func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcom
 	p := *plan
 	p.Task, p.Checks = t.Task, t.Checks
 	stub := &stubs{answers: t.Answers, runs: map[string]int{}, given: map[string][]string{}}
-	state := runner.NewState(stub, &p)
-	state.Seen = c.saw
-	out, err := runner.Build(&p).Run(ctx, state)
+	state := engine.NewState(stub, &p, engine.Options{Exited: c.exited})
+	out, err := engine.Build(&p).Run(ctx, state)
 	o := Outcome{Test: t.Name, Steps: stub.paths, Faults: []string{}}
 	wait := (*runner.Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		o.Status = string(runner.Waiting)
+		o.Status = string(engine.Waiting)
 	case err != nil:
 		o.Status = "broken"
 		o.Faults = append(o.Faults, err.Error())
 		return o
-	case out.Verdict == runner.Stopped:
+	case out.Verdict == engine.Stopped:
 		o.Status = string(out.Status)
-	case out.Verdict == runner.Failed:
-		o.Status = string(runner.Blocked)
+	case out.Verdict == engine.Failed:
+		o.Status = string(engine.Blocked)
 	default:
-		o.Status = string(runner.Completed)
+		o.Status = string(engine.Completed)
 	}
 	o.Faults = append(o.Faults, t.compare(o, out, stub)...)
 	return o
 }
 
 // compare returns the differences from what the test expects.
-func (t Test) compare(o Outcome, out runner.Outcome, s *stubs) []string {
+func (t Test) compare(o Outcome, out engine.Outcome, s *stubs) []string {
 	var faults []string
 	if o.Status != t.Expect.Status {
 		why := ""
@@ -86,13 +87,13 @@ type stubs struct {
 	given   map[string][]string // prompts and commands, by step
 }
 
-// Do implements runner.Leaves.
-func (s *stubs) Do(ctx context.Context, call runner.Call) (runner.Result, error) {
+// Do implements engine.Leaves.
+func (s *stubs) Do(ctx context.Context, call engine.Call) (engine.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return runner.Result{}, err
+		return engine.Result{}, err
 	}
 	if call.Pause != nil {
-		return runner.Result{OK: true}, nil
+		return engine.Result{OK: true}, nil
 	}
 	s.paths = append(s.paths, strings.TrimSuffix(call.Path, "#1"))
 	s.runs[call.Step]++
@@ -113,15 +114,15 @@ func (s *stubs) Do(ctx context.Context, call runner.Call) (runner.Result, error)
 	return s.answer(call)
 }
 
-func (s *stubs) answer(call runner.Call) (runner.Result, error) {
+func (s *stubs) answer(call engine.Call) (engine.Result, error) {
 	a := Answer{OK: true, Summary: "did " + call.Step, Files: []string{"changed.txt"}}
 	if list := s.answers[call.Step]; len(list) > 0 {
 		a = list[min(s.runs[call.Step], len(list))-1]
 	}
 	if a.Wait != "" {
-		return runner.Result{}, &runner.Wait{Reason: a.Wait, Detail: "as the test says"}
+		return engine.Result{}, &runner.Wait{Reason: a.Wait, Detail: "as the test says"}
 	}
-	r := runner.Result{
+	r := engine.Result{
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
 		Tree: fmt.Sprintf("tree-%d", len(s.paths)), Commit: fmt.Sprintf("commit-%d", len(s.paths)),
 	}
@@ -135,9 +136,9 @@ func (s *stubs) answer(call runner.Call) (runner.Result, error) {
 	}
 	switch {
 	case len(a.Conflict) > 0:
-		r.Error, r.ErrorType, r.Files = "conflict in "+strings.Join(a.Conflict, ", "), runner.ConflictType, a.Conflict
+		r.Error, r.ErrorType, r.Files = "conflict in "+strings.Join(a.Conflict, ", "), engine.ConflictType, a.Conflict
 	case r.OK && call.Agent != nil && call.Agent.ExpectChanges && len(a.Files) == 0:
-		r = runner.Unchanged(r)
+		r = engine.Unchanged(r)
 	case !r.OK && r.Error == "":
 		r.Error = fmt.Sprintf("it ended with exit code %d", r.ExitCode)
 	}
@@ -145,10 +146,10 @@ func (s *stubs) answer(call runner.Call) (runner.Result, error) {
 }
 
 // reviewed returns the result of a review: the first reviewer reports the findings.
-func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
+func reviewed(call engine.Call, a Answer, r engine.Result) engine.Result {
 	r.Commit = ""
 	if a.Error != "" {
-		r.ErrorType = runner.PluginType
+		r.ErrorType = engine.PluginType
 		return r
 	}
 	for i, j := range call.Review.Reviewers {
@@ -161,9 +162,9 @@ func reviewed(call runner.Call, a Answer, r runner.Result) runner.Result {
 		}
 		r.Opinions = append(r.Opinions, event.Opinion{Opinion: o})
 	}
-	r.Output = runner.FindingsText(runner.Judged(r.Opinions))
+	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found what must not land", runner.FindingsType
+		r.Error, r.ErrorType = "the review found what must not land", engine.FindingsType
 	}
 	return r
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/yamldoc"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Suite is the tests of one grimoire.
@@ -131,7 +131,7 @@ func stepsOf(g *grimoires.Grimoire) []string {
 			names = append(names, s.Name)
 		}
 		if s.Merge != nil && s.Merge.Resolve {
-			names = append(names, runner.ResolveStep)
+			names = append(names, engine.ResolveStep)
 		}
 	}
 	return names

@@ -1,10 +1,10 @@
-package runner_test
+package engine_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // said are the inputs of the agents that were asked, by path.
@@ -47,8 +47,8 @@ steps:
           {{.work}}|{{.work.success}}|{{.work.skipped}}|{{.fix.summary}}{{if .work.success}}|{{.work.outputs.url}} {{.fix.outputs.url}}{{end}}
 `)
 	looks := 0
-	l := &leaves{answer: func(c runner.Call) (runner.Result, error) {
-		r := runner.Result{OK: true}
+	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		r := engine.Result{OK: true}
 		switch c.Step {
 		case "look":
 			looks++
@@ -58,7 +58,7 @@ steps:
 		}
 		return r, nil
 	}}
-	if out, err := play(t, p, l); err != nil || out.Verdict != runner.Passed {
+	if out, err := play(t, p, l); err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	want := map[string]string{

@@ -1,4 +1,4 @@
-package runner_test
+package engine_test
 
 import (
 	"context"
@@ -12,18 +12,19 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // leaves answers calls from a script and keeps what it was asked.
 type leaves struct {
-	answer func(c runner.Call) (runner.Result, error)
+	answer func(c engine.Call) (engine.Result, error)
 	calls  []string
-	inputs []runner.Call
+	inputs []engine.Call
 }
 
-func (l *leaves) Do(ctx context.Context, c runner.Call) (runner.Result, error) {
+func (l *leaves) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return runner.Result{}, err
+		return engine.Result{}, err
 	}
 	l.calls = append(l.calls, c.Path)
 	l.inputs = append(l.inputs, c)
@@ -31,8 +32,8 @@ func (l *leaves) Do(ctx context.Context, c runner.Call) (runner.Result, error) {
 }
 
 // ok is a leaf that always succeeds and says its path.
-func ok(c runner.Call) (runner.Result, error) {
-	return runner.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
+func ok(c engine.Call) (engine.Result, error) {
+	return engine.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
 }
 
 func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
@@ -49,17 +50,17 @@ func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
 	return p
 }
 
-func play(t *testing.T, p *grimoires.Plan, l *leaves) (runner.Outcome, error) {
+func play(t *testing.T, p *grimoires.Plan, l *leaves) (engine.Outcome, error) {
 	t.Helper()
-	return runner.Build(p).Run(t.Context(), runner.NewState(l, p))
+	return engine.Build(p).Run(t.Context(), engine.NewState(l, p, engine.Options{Clock: engine.Clock{Limit: context.WithTimeoutCause}}))
 }
 
 func TestTree(t *testing.T) {
-	failing := func(paths ...string) func(runner.Call) (runner.Result, error) {
-		return func(c runner.Call) (runner.Result, error) {
+	failing := func(paths ...string) func(engine.Call) (engine.Result, error) {
+		return func(c engine.Call) (engine.Result, error) {
 			for _, p := range paths {
 				if c.Path == p {
-					return runner.Result{Error: "no"}, nil
+					return engine.Result{Error: "no"}, nil
 				}
 			}
 			return ok(c)
@@ -67,91 +68,91 @@ func TestTree(t *testing.T) {
 	}
 	tests := []struct {
 		name, yaml string
-		answer     func(runner.Call) (runner.Result, error)
+		answer     func(engine.Call) (engine.Result, error)
 		calls      string
-		verdict    runner.Verdict
-		status     runner.Status
+		verdict    engine.Verdict
+		status     engine.Status
 	}{
 		{
 			"in order", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}",
-			ok, "a#1 b#1", runner.Passed, "",
+			ok, "a#1 b#1", engine.Passed, "",
 		},
 		{
 			"a failure blocks", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1", runner.Stopped, runner.Blocked,
+			failing("a#1"), "a#1", engine.Stopped, engine.Blocked,
 		},
 		{
 			"on_fail: fail", "steps:\n- {name: a, type: script, command: x, on_fail: fail}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1", runner.Stopped, runner.StatusFail,
+			failing("a#1"), "a#1", engine.Stopped, engine.StatusFail,
 		},
 		{
 			"on_fail: continue", "steps:\n- {name: a, type: script, command: x, on_fail: continue}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1 b#1", runner.Passed, "",
+			failing("a#1"), "a#1 b#1", engine.Passed, "",
 		},
 		{
 			"retried until it passes", "steps:\n- {name: a, type: script, command: x, on_fail: retry, retries: 2}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1 a#2 b#1", runner.Passed, "",
+			failing("a#1"), "a#1 a#2 b#1", engine.Passed, "",
 		},
 		{
 			"retried in vain", "steps:\n- {name: a, type: script, command: x, on_fail: retry, retries: 2}\n- {name: b, type: script, command: y}",
-			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", runner.Stopped, runner.Blocked,
+			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", engine.Stopped, engine.Blocked,
 		},
 		{
 			"retried, then goes on", "steps:\n- {name: a, type: script, command: x, on_fail: continue, retries: 1}\n- {name: b, type: script, command: y}",
-			failing("a#1", "a#2"), "a#1 a#2 b#1", runner.Passed, "",
+			failing("a#1", "a#2"), "a#1 a#2 b#1", engine.Passed, "",
 		},
 		{
 			"a pause before each further try", "steps:\n- {name: a, type: script, command: x, retries: 2, backoff: 10s}",
-			failing("a#1", "a#2"), "a#1 a/backoff#1 a#2 a/backoff#2 a#3", runner.Passed, "",
+			failing("a#1", "a#2"), "a#1 a/backoff#1 a#2 a/backoff#2 a#3", engine.Passed, "",
 		},
 		{
 			"a loop is tried again", "steps:\n- name: l\n  type: loop\n  retries: 1\n  steps:\n  - {name: a, type: script, command: x}\n  - {name: b, type: script, command: x, retries: 1, on_success: exit_loop}",
-			failing("l[1]/b#1", "l[1]/b#2", "l#2[1]/b#1"), "l[1]/a#1 l[1]/b#1 l[1]/b#2 l#2[1]/a#1 l#2[1]/b#1 l#2[1]/b#2", runner.Passed, "",
+			failing("l[1]/b#1", "l[1]/b#2", "l#2[1]/b#1"), "l[1]/a#1 l[1]/b#1 l[1]/b#2 l#2[1]/a#1 l#2[1]/b#1 l#2[1]/b#2", engine.Passed, "",
 		},
 		{
 			"attempts count for their own step", "steps:\n- name: l\n  type: loop\n  retries: 2\n  steps:\n  - name: i\n    type: loop\n    retries: 1\n    steps:\n    - {name: a, type: script, command: x, on_success: exit_loop}\n  - {name: b, type: script, command: x, on_success: exit_loop}",
 			failing("l[1]/i[1]/a#1", "l[1]/i#2[1]/a#1", "l#2[1]/b#1"),
-			"l[1]/i[1]/a#1 l[1]/i#2[1]/a#1 l#2[1]/i[1]/a#1 l#2[1]/b#1 l#3[1]/i[1]/a#1 l#3[1]/b#1", runner.Passed, "",
+			"l[1]/i[1]/a#1 l[1]/i#2[1]/a#1 l#2[1]/i[1]/a#1 l#2[1]/b#1 l#3[1]/i[1]/a#1 l#3[1]/b#1", engine.Passed, "",
 		},
 		{
 			"a template that cannot be rendered fails its step", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: \"echo {{.steps.a.outputs.url}}\", on_fail: continue}\n- {name: c, type: script, command: z, when: \"{{.steps.b.failed}}\"}",
-			ok, "a#1 c#1", runner.Passed, "",
+			ok, "a#1 c#1", engine.Passed, "",
 		},
 		{
 			"a condition that cannot be rendered blocks", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, on_fail: continue, when: \"{{.steps.a.outputs.ready}}\"}",
-			ok, "a#1", runner.Stopped, runner.Blocked,
+			ok, "a#1", engine.Stopped, engine.Blocked,
 		},
 		{
 			"when false", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, when: \"{{.previous.failed}}\"}\n- {name: c, type: script, command: z, when: \"{{.steps.b.skipped}}\"}",
-			ok, "a#1 c#1", runner.Passed, "",
+			ok, "a#1 c#1", engine.Passed, "",
 		},
 		{
 			"a loop exits", "steps:\n- name: l\n  type: loop\n  max_iterations: 3\n  steps:\n  - {name: a, type: script, command: x, on_fail: continue, on_success: exit_loop}\n  - {name: b, type: script, command: y}\n- {name: c, type: script, command: z}",
-			failing("l[1]/a#1"), "l[1]/a#1 l[1]/b#1 l[2]/a#1 c#1", runner.Passed, "",
+			failing("l[1]/a#1"), "l[1]/a#1 l[1]/b#1 l[2]/a#1 c#1", engine.Passed, "",
 		},
 		{
 			"a loop at its limit blocks", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
-			ok, "l[1]/a#1 l[2]/a#1", runner.Stopped, runner.Blocked,
+			ok, "l[1]/a#1 l[2]/a#1", engine.Stopped, engine.Blocked,
 		},
 		{
 			"a loop at its limit goes on", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  on_max_iterations: continue\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
-			ok, "l[1]/a#1 l[2]/a#1 c#1", runner.Passed, "",
+			ok, "l[1]/a#1 l[2]/a#1 c#1", engine.Passed, "",
 		},
 		{
 			"an inner exit leaves the inner loop", "steps:\n- name: o\n  type: loop\n  max_iterations: 2\n  on_max_iterations: continue\n  steps:\n  - name: i\n    type: loop\n    max_iterations: 5\n    steps:\n    - {name: a, type: script, command: x, on_success: exit_loop}\n  - {name: b, type: script, command: y}",
-			ok, "o[1]/i[1]/a#1 o[1]/b#1 o[2]/i[1]/a#1 o[2]/b#1", runner.Passed, "",
+			ok, "o[1]/i[1]/a#1 o[1]/b#1 o[2]/i[1]/a#1 o[2]/b#1", engine.Passed, "",
 		},
 		{
 			"a failure in a loop blocks", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, command: x}",
-			failing("l[1]/a#1"), "l[1]/a#1", runner.Stopped, runner.Blocked,
+			failing("l[1]/a#1"), "l[1]/a#1", engine.Stopped, engine.Blocked,
 		},
 		{
 			"what was left out has values", "steps:\n- name: l\n  type: loop\n  when: \"{{.previous.failed}}\"\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: \"echo {{.steps.a.output}}\", when: \"{{.steps.a.skipped}}\"}",
-			ok, "c#1", runner.Passed, "",
+			ok, "c#1", engine.Passed, "",
 		},
 		{
 			"a loop of checks without checks is left out", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, checks: true, on_success: exit_loop}\n- {name: c, type: script, command: z}",
-			ok, "c#1", runner.Passed, "",
+			ok, "c#1", engine.Passed, "",
 		},
 	}
 	for _, tt := range tests {
@@ -200,12 +201,12 @@ func TestHandoff(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	l := &leaves{}
 	p := plan(t, "steps:\n- name: l\n  type: loop\n  timeout: 1ms\n  max_iterations: 100\n  steps:\n  - {name: a, type: script, command: x}")
-	l.answer = func(c runner.Call) (runner.Result, error) {
+	l.answer = func(c engine.Call) (engine.Result, error) {
 		<-time.After(2 * time.Millisecond)
 		return ok(c)
 	}
 	out, err := play(t, p, l)
-	if err != nil || out.Status != runner.Blocked || !strings.Contains(out.Result.Error, "step l took longer than 1ms") {
+	if err != nil || out.Status != engine.Blocked || !strings.Contains(out.Result.Error, "step l took longer than 1ms") {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -221,15 +222,14 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &leaves{answer: func(c runner.Call) (runner.Result, error) {
+		l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
 			if len(done) == round {
-				return runner.Result{}, crash
+				return engine.Result{}, crash
 			}
 			done = append(done, c.Path)
 			return ok(c)
 		}}
-		l2 := runner.Record(journal, l)
-		_, err = runner.Build(p).Run(t.Context(), runner.NewState(l2, p))
+		_, err = runner.RunSteps(t.Context(), p, journal, l, nil)
 		if round < 3 && !errors.Is(err, crash) || round == 3 && err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -247,7 +247,7 @@ func TestReplay(t *testing.T) {
 	}
 	defer journal.Close() //nolint:errcheck // the test is over
 	other := plan(t, "steps:\n- {name: a, type: script, command: something else}")
-	_, err = runner.Build(other).Run(t.Context(), runner.NewState(runner.Record(journal, &leaves{answer: ok}), other))
+	_, err = runner.RunSteps(t.Context(), other, journal, &leaves{answer: ok}, nil)
 	if err == nil || !strings.Contains(err.Error(), "another input") {
 		t.Errorf("another plan: %v", err)
 	}
@@ -263,31 +263,31 @@ func TestRetryOnResume(t *testing.T) {
 	defer journal.Close() //nolint:errcheck // the test is over
 	broken := true
 	l := &leaves{}
-	l.answer = func(c runner.Call) (runner.Result, error) {
+	l.answer = func(c engine.Call) (engine.Result, error) {
 		if c.Path == "b#1" && broken {
-			return runner.Result{Error: "no"}, nil
+			return engine.Result{Error: "no"}, nil
 		}
 		return ok(c)
 	}
-	once := func() runner.Outcome {
-		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, l), p))
+	once := func() engine.Outcome {
+		out, err := runner.RunSteps(t.Context(), p, journal, l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
 	first := once()
-	if first.Status != runner.Blocked || first.Path != "b#1" {
+	if first.Status != engine.Blocked || first.Path != "b#1" {
 		t.Fatalf("first: %+v", first)
 	}
-	if again := once(); again.Status != runner.Blocked {
+	if again := once(); again.Status != engine.Blocked {
 		t.Errorf("a recorded failure is forgotten: %+v", again)
 	}
 	broken = false
 	if err := journal.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: first.Path}); err != nil {
 		t.Fatal(err)
 	}
-	if after := once(); after.Verdict != runner.Passed || strings.Join(l.calls, " ") != "a#1 b#1 b#1" {
+	if after := once(); after.Verdict != engine.Passed || strings.Join(l.calls, " ") != "a#1 b#1 b#1" {
 		t.Errorf("after: %+v, calls %v", after, l.calls)
 	}
 }

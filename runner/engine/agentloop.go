@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -17,8 +18,8 @@ type ArbiterInput struct {
 	Question arbiter.Question `json:"question"`
 }
 
-// agentLoop is a step that has the change reviewed and mended until the reviewers
-// are content or the arbiter says that what is left is not worth another round.
+// agentLoop is a step that repeats review and fix until the reviewers pass the change
+// or the arbiter decides that the open findings are not worth another round.
 type agentLoop struct {
 	name string
 	spec grimoires.AgentLoop
@@ -26,8 +27,7 @@ type agentLoop struct {
 	plan *grimoires.Plan
 }
 
-// roundTime is how long the review, the arbiter and the agent that mends may take,
-// each in each round.
+// roundTime limits the review, the arbiter and the fix, each in each round.
 const roundTime = 15 * time.Minute
 
 // Run implements Step.
@@ -49,12 +49,12 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 			why = fmt.Sprintf("found no less in %d rounds", l.spec.Patience)
 		}
 		if why != "" {
-			s.saw(l.name, ExitExhausted)
+			s.exited(l.name, ExitExhausted)
 			out.Path = s.round()
 			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
-		if mended, err := rounds.fix(ctx, s, out); err != nil || mended.Verdict != Passed {
-			return mended, err
+		if fixed, err := rounds.fix(ctx, s, out); err != nil || fixed.Verdict != Passed {
+			return fixed, err
 		}
 	}
 }
@@ -65,8 +65,8 @@ type rounds struct {
 	history []arbiter.Round
 }
 
-// next plays a round up to the arbiter's word. over says that the loop ends here;
-// otherwise the outcome is that of the review, and the arbiter wants another round.
+// next runs a round up to the arbiter's decision. over means that the loop ends;
+// otherwise the outcome is the review's, and the arbiter wants another round.
 func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
 	out, err = r.loop.body.Run(ctx, s)
 	if err != nil || out.Verdict == Stopped {
@@ -77,27 +77,27 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil:
 		return out, true, err
 	case out.Verdict == Passed:
-		s.saw(r.loop.name, ExitContent)
+		s.exited(r.loop.name, ExitContent)
 		return out, true, nil
 	case out.Result.ErrorType != FindingsType:
-		return out, true, nil // nobody knows what the change is worth
+		return out, true, nil // the change was not reviewed
 	}
 	decision, err := r.decide(ctx, s, out.Result)
 	switch {
 	case err != nil || decision.Verdict != Passed:
 		return decision, true, err
 	case !decision.Result.Continue:
-		s.saw(r.loop.name, ExitNotActionable)
+		s.exited(r.loop.name, ExitNotActionable)
 		out.Verdict, out.Result.OK, out.Result.Error, out.Result.ErrorType = Passed, true, "", ""
 		return out, true, nil
 	}
 	r.history = append(r.history, arbiter.Round{
-		N: len(r.history) + 1, Output: s.said, Opinions: Judged(out.Result.Opinions), Reason: decision.Result.Output,
+		N: len(r.history) + 1, Output: s.said, Opinions: findings.Opinions(out.Result.Opinions), Reason: decision.Result.Output,
 	})
 	return out, false, nil
 }
 
-// review has the change reviewed. What it finds stops nothing yet.
+// review calls the reviewers. Findings do not stop the run yet.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderJudges(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 	return unreserved{r.part("review", Call{Review: input})}.Run(ctx, s)
 }
 
-// decide asks the arbiter about a review.
+// decide asks the arbiter whether to continue after a review.
 func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, error) {
 	given, err := renderJudge(r.loop.plan, r.loop.spec.Arbiter, s)
 	if err != nil {
@@ -122,16 +122,16 @@ func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, 
 	return unreserved{r.part("arbiter", Call{Arbiter: &ArbiterInput{
 		Arbiter: given, Model: r.loop.plan.Model,
 		Question: arbiter.Question{
-			Output: s.said, Opinions: Judged(review.Opinions), History: r.history,
+			Output: s.said, Opinions: findings.Opinions(review.Opinions), History: r.history,
 			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
 		},
 	}})}.Run(ctx, s)
 }
 
-// fix has an agent mend what a review found.
+// fix has an agent fix what the review found.
 func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
-		"findings": findingsForPrompt(Judged(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
+		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}
@@ -145,11 +145,11 @@ func (r *rounds) part(name string, c Call) Step {
 	return timeout{called{name, c}, name, roundTime}
 }
 
-// patience reports whether it is at its end: that many rounds in a row found no less
-// than the best round before them.
+// patience reports whether the loop's patience is exhausted: that many rounds in a row
+// found no less than the best round before them.
 func (r *rounds) patience() bool {
-	most := r.loop.spec.Patience
-	if most == 0 || len(r.history) <= most {
+	limit := r.loop.spec.Patience
+	if limit == 0 || len(r.history) <= limit {
 		return false
 	}
 	best := weightOf(r.history[0])
@@ -160,7 +160,7 @@ func (r *rounds) patience() bool {
 			best, since = w, 0
 		}
 	}
-	return since >= most
+	return since >= limit
 }
 
 // weight is what a round found: errors first, then warnings.
@@ -174,7 +174,7 @@ func weightOf(r arbiter.Round) weight {
 	var w weight
 	for _, o := range r.Opinions {
 		if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
-			w.errors++ // of which it says nothing
+			w.errors++ // without naming one
 		}
 		for _, f := range o.Findings {
 			switch f.Severity {

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"regexp"
@@ -8,10 +8,9 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// remembered are the events of a journal without those of steps that a person
-// wants to run again from a step on: what they recorded counts no more, nor does
-// that they had begun.
-func remembered(events []event.Event) []event.Event {
+// Remembered returns the events that count after retries: without those of steps that
+// run again since a retry. Their recorded results are discarded, and so are their starts.
+func Remembered(events []event.Event) []event.Event {
 	kept := events
 	for _, e := range events {
 		var again event.Resumed

@@ -1,15 +1,15 @@
-package runner_test
+package findings_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/runner"
 )
 
-func TestFindingsText(t *testing.T) {
+func TestText(t *testing.T) {
 	opinions := []arbiter.Opinion{
 		{Reviewer: "one", Verdict: reviewer.Fail, Findings: []reviewer.Finding{
 			{Severity: reviewer.Info, Message: "by the way"},
@@ -30,18 +30,18 @@ error: all of it (two)
 warning: b.go: odd (two)
 info: by the way (one)
 three says fail and names no finding`
-	if got := runner.FindingsText(opinions); got != want {
+	if got := findings.Text(opinions); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	if got := runner.FindingsText(nil); got != "" {
+	if got := findings.Text(nil); got != "" {
 		t.Errorf("of nobody: %q", got)
 	}
-	if got := runner.FindingsText(opinions[3:]); got != "" {
+	if got := findings.Text(opinions[3:]); got != "" {
 		t.Errorf("of the content: %q", got)
 	}
 }
 
-func TestTally(t *testing.T) {
+func TestCounts(t *testing.T) {
 	of := func(severities string) []arbiter.Opinion {
 		all := []arbiter.Opinion{{}, {}}
 		for i, word := range strings.Fields(severities) { // by turns of both
@@ -58,7 +58,7 @@ func TestTally(t *testing.T) {
 		"info info error warning":     "1 error, 1 warning, 2 remarks",
 		"warning warning error error": "2 errors, 2 warnings",
 	} {
-		if got := runner.FindingCounts(of(severities)); got != want {
+		if got := findings.Counts(of(severities)); got != want {
 			t.Errorf("%q: %q, want %q", severities, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package runner_test
+package engine_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // original 3c 10: a step has the time that it is given and no less: an agent more than
@@ -36,16 +37,16 @@ func TestLongTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := plan(t, test.yaml)
-				slow := leafFunc(func(ctx context.Context, c runner.Call) (runner.Result, error) {
+				slow := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
 					select {
 					case <-ctx.Done():
-						return runner.Result{}, context.Cause(ctx)
+						return engine.Result{}, context.Cause(ctx)
 					case <-time.After(test.each):
 						return ok(c)
 					}
 				})
 				start := time.Now()
-				out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(&paper{}, slow), p))
+				out, err := runner.RunSteps(t.Context(), p, &paper{}, slow, nil)
 				if took := time.Since(start); err != nil || out.Result.Error != test.error || took != test.took {
 					t.Errorf("after %s: %q, %v", took, out.Result.Error, err)
 				}

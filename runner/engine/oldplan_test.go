@@ -1,10 +1,10 @@
-package runner_test
+package engine_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // What templates print of results is part of what a leaf is given: for a plan of the
@@ -52,7 +52,7 @@ func TestLoopEntry(t *testing.T) {
     on_max_iterations: continue
     steps:
     - {name: deep, type: script, command: "echo {{.loop_entry.again.output}} {{.again.status}}"}`)
-	l := &leaves{answer: func(c runner.Call) (runner.Result, error) {
+	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
 		r, err := ok(c)
 		r.OK = c.Step != "first"
 		return r, err

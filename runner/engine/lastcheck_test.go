@@ -1,4 +1,4 @@
-package runner_test
+package engine_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // checkLoop is a loop that ends on a check, twice at most.
@@ -23,11 +24,11 @@ const checkLoop = `steps:
 
 func TestLastCheck(t *testing.T) {
 	rounds := "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[1]/fix#1 l[2]/build#1 l[2]/work#1 l[2]/test#1 l[2]/fix#1"
-	failing := func(paths string) func(runner.Call) (runner.Result, error) {
-		return func(c runner.Call) (runner.Result, error) {
+	failing := func(paths string) func(engine.Call) (engine.Result, error) {
+		return func(c engine.Call) (engine.Result, error) {
 			for p := range strings.FieldsSeq(paths) {
 				if c.Path == p {
-					return runner.Result{Error: "no"}, nil
+					return engine.Result{Error: "no"}, nil
 				}
 			}
 			return ok(c)
@@ -38,21 +39,21 @@ func TestLastCheck(t *testing.T) {
 		old, new string // replaced in the grimoire
 		fails    string
 		calls    string
-		status   runner.Status
+		status   engine.Status
 		path     string
 	}{
 		"the last fix helped":              {fails: "l[1]/test#1 l[2]/test#1", calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
-		"the last fix did not help":        {fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: runner.Blocked, path: "l[2]/"},
+		"the last fix did not help":        {fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: engine.Blocked, path: "l[2]/"},
 		"it goes on at its limit":          {old: "BLOCK", new: "continue", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
-		"it fails at its limit":            {old: "BLOCK", new: "fail", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: runner.StatusFail, path: "l[2]/"},
-		"what prepares the check can fail": {fails: always + " l[3]/build#1", calls: rounds + " l[3]/build#1", status: runner.Blocked, path: "l[3]/build#1"},
+		"it fails at its limit":            {old: "BLOCK", new: "fail", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: engine.StatusFail, path: "l[2]/"},
+		"what prepares the check can fail": {fails: always + " l[3]/build#1", calls: rounds + " l[3]/build#1", status: engine.Blocked, path: "l[3]/build#1"},
 		"nothing was fixed": {
 			old: "{{.test.failed}}", new: "{{eq .loop.iteration 1}}", fails: always,
-			calls: strings.TrimSuffix(rounds, " l[2]/fix#1"), status: runner.Blocked, path: "l[2]/",
+			calls: strings.TrimSuffix(rounds, " l[2]/fix#1"), status: engine.Blocked, path: "l[2]/",
 		},
 		"nothing comes after the check": {
 			old: `  - {name: fix, type: agent, prompt: "mend\nit", when: "{{.test.failed}}"}` + "\n", fails: always,
-			calls: "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[2]/build#1 l[2]/work#1 l[2]/test#1", status: runner.Blocked, path: "l[2]/",
+			calls: "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[2]/build#1 l[2]/work#1 l[2]/test#1", status: engine.Blocked, path: "l[2]/",
 		},
 		"an agent can exit the loop": {
 			old: `{name: work, type: agent, prompt: "do\nit"}`, new: `{name: work, type: agent, prompt: "do\nit", on_success: exit_loop, on_fail: continue}`,
@@ -75,15 +76,15 @@ func TestLastCheck(t *testing.T) {
 
 // A plan that has no version is played as it was when it was frozen.
 func TestLastCheckOfOldPlans(t *testing.T) {
-	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c runner.Call) (runner.Result, error) {
+	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c engine.Call) (engine.Result, error) {
 		if c.Step == "test" {
-			return runner.Result{Error: "no"}, nil
+			return engine.Result{Error: "no"}, nil
 		}
 		return ok(c)
 	}}
 	p.V = 0
 	out, err := play(t, p, l)
-	if err != nil || out.Status != runner.Blocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
+	if err != nil || out.Status != engine.Blocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
 		t.Errorf("%+v, %v, calls %q", out, err, l.calls)
 	}
 }
@@ -92,14 +93,14 @@ func TestLastCheckOfOldPlans(t *testing.T) {
 // the check after it.
 func TestLastCheckAgain(t *testing.T) {
 	p, j, fails := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &paper{}, true
-	run := func() (runner.Outcome, string) {
-		l := &leaves{answer: func(c runner.Call) (runner.Result, error) {
+	run := func() (engine.Outcome, string) {
+		l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
 			if c.Step == "test" && (fails || c.Path == "l[2]/test#1") {
-				return runner.Result{Error: "no"}, nil
+				return engine.Result{Error: "no"}, nil
 			}
 			return ok(c)
 		}}
-		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, l), p))
+		out, err := runner.RunSteps(t.Context(), p, j, l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestLastCheckAgain(t *testing.T) {
 	}
 	fails = false
 	const again = "l[2]/build#1 l[2]/work#1 l[2]/test#1 l[2]/fix#1 l[3]/build#1 l[3]/test#1 z#1"
-	if out, calls := run(); out.Verdict != runner.Passed || calls != again {
+	if out, calls := run(); out.Verdict != engine.Passed || calls != again {
 		t.Errorf("%+v, calls %q", out, calls)
 	}
 }

@@ -1,24 +1,26 @@
-package runner
+package findings
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// The ErrorTypes of a review that found what must not land, and of plugins that
-// could not judge.
-const (
-	FindingsType = findings.ErrorType
-	PluginType   = "plugin"
-)
+// Opinions returns recorded opinions as arbiters see them.
+func Opinions(opinions []event.Opinion) []arbiter.Opinion {
+	all := make([]arbiter.Opinion, len(opinions))
+	for i, o := range opinions {
+		all[i] = o.Opinion
+	}
+	return all
+}
 
-// FindingsText is what reviewers found, for people and agents: the gravest first,
-// with file and line. Reviewers who are not content and found nothing are named.
-func FindingsText(opinions []arbiter.Opinion) string {
+// Text returns what reviewers found, for people and agents: errors first, with file
+// and line. Reviewers that fail the change without a finding are named.
+func Text(opinions []arbiter.Opinion) string {
 	var b strings.Builder
 	for _, severity := range []reviewer.Severity{reviewer.Error, reviewer.Warning, reviewer.Info} {
 		for _, o := range opinions {
@@ -37,19 +39,6 @@ func FindingsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// maxFindings is how much of what was found goes into a prompt, in bytes.
-const maxFindings = 64 << 10
-
-// findingsForPrompt is FindingsText, cut to what an agent can use: the gravest stay.
-func findingsForPrompt(opinions []arbiter.Opinion) string {
-	text := FindingsText(opinions)
-	if len(text) <= maxFindings {
-		return text
-	}
-	cut := strings.LastIndexByte(text[:maxFindings], '\n')
-	return fmt.Sprintf("%s\n(%d more lines are left out here: mend these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
-}
-
 func findingText(by string, f reviewer.Finding) string {
 	text := fmt.Sprintf("%s (%s)\n", hanging(f.String()), by)
 	if f.Suggestion != "" {
@@ -63,8 +52,8 @@ func hanging(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// FindingCounts says how many findings of which severity there are: "2 errors, 1 warning".
-func FindingCounts(opinions []arbiter.Opinion) string {
+// Counts returns the number of findings by severity, such as "2 errors, 1 warning".
+func Counts(opinions []arbiter.Opinion) string {
 	count := map[reviewer.Severity]int{}
 	for _, o := range opinions {
 		for _, f := range o.Findings {

@@ -1,15 +1,13 @@
-package runner
+package engine
 
 import (
-	"time"
-
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Result is what a leaf gives back, and all of it that later steps may read. It
-// is recorded before anything depends on it.
+// Result is the result of a leaf, with everything that later steps may read. It is
+// recorded before anything depends on it.
 type Result struct {
 	OK        bool            `json:"ok"`
 	Output    string          `json:"output,omitempty"`  // an agent's final message, a script's output
@@ -35,27 +33,14 @@ type Result struct {
 	Input     string          `json:"input"`               // sha256 of what the leaf was given
 }
 
-// Unchanged is the result of an agent that was to change something, says that it is
-// done, and changed nothing.
+// Unchanged returns the result of an agent that should have changed something and
+// reports success without a change.
 func Unchanged(r Result) Result {
 	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", "no_changes"
 	return r
 }
 
-// Wait says that the run cannot go on now, and nothing is wrong: a person, a
-// limit or the checkout has to change first. It travels as an error, so the
-// leaf that returned it has no recorded result and is asked again on resume.
-type Wait struct {
-	Reason string // review, limit, budget, checkout: design, States
-	Detail string
-	Next   string    // the coven command that goes on: approve, resume
-	More   string    // what is added to a budget: usd=+5
-	Until  time.Time // when going on is of use; zero: at any time
-}
-
-func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }
-
-// Verdict is what a step means for the steps around it.
+// Verdict is what the end of a step means for the steps around it.
 type Verdict int
 
 // The verdicts.
@@ -76,7 +61,7 @@ type Outcome struct {
 	Path    string // of the leaf that decided
 }
 
-// Status is the state of a session. The words are design.md's.
+// Status is the state of a session.
 type Status string
 
 // The states that a run of a session can end in.

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -6,24 +6,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 )
-
-// sequence runs steps in order until one ends the run or the loop.
-type sequence []Step
-
-// Run implements Step.
-func (q sequence) Run(ctx context.Context, s *State) (Outcome, error) {
-	last := Outcome{Verdict: Passed}
-	for _, step := range q {
-		out, err := step.Run(ctx, s)
-		if err != nil || out.Verdict == Stopped || out.Verdict == ExitLoop {
-			return out, err
-		}
-		if out.Verdict != Skipped {
-			last = out
-		}
-	}
-	return last, nil
-}
 
 // loop repeats its body until a step in it exits the loop.
 type loop struct {
@@ -34,8 +16,8 @@ type loop struct {
 	check lastCheck
 }
 
-// lastCheck evaluates the exit condition of a loop once more after the last
-// iteration, so that the last fix is checked, too.
+// lastCheck evaluates the exit condition of a loop again after the last iteration, so
+// that the last fix is checked, too.
 type lastCheck struct {
 	step  Step     // nil: nothing comes after the exit condition, or the plan is of a version without this
 	fixes []string // names of the steps after the exit condition
@@ -92,8 +74,8 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
-	s.saw(l.name, ExitExhausted)
-	last.Path = path // who resumes gets the whole iteration again
+	s.exited(l.name, ExitExhausted)
+	last.Path = path // resuming repeats the whole iteration
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
 
@@ -101,17 +83,17 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over bool, err error) {
 	out, err = steps.Run(ctx, s)
 	if err == nil && out.Verdict == ExitLoop {
-		s.saw(l.name, ExitByStep)
+		s.exited(l.name, ExitByStep)
 		out.Verdict = Passed
 		return out, true, nil
 	}
 	return out, out.Verdict == Stopped, err
 }
 
-// limitOfIterations is why a loop ends that never exited.
+// limitOfIterations is the reason for which a loop without an exit ends.
 const limitOfIterations = "reached its limit of iterations"
 
-// exhausted is the outcome of a loop that never exited.
+// exhausted returns the outcome of a loop without an exit.
 func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {
 	switch onMax {
 	case grimoires.Continue:

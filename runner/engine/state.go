@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"fmt"
@@ -11,13 +11,10 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// State is what the steps of one run know: the task, and what the steps before
-// them gave. It is made of recorded results only.
+// State is what the steps of a run can read: the task and the results of earlier
+// steps. It is made of recorded results only.
 type State struct {
-	// Seen, unless it is nil, is told each way that the tree takes through a step;
-	// path is the step's.
-	Seen func(step string, way ExitReason, path string)
-
+	options Options
 	leaves  Leaves
 	v       int // of the plan
 	task    map[string]any
@@ -65,11 +62,19 @@ type loopState struct {
 	iteration, max int
 }
 
+// Options configure a run of a tree. The zero value is valid: no time limits apply,
+// and exits are not reported.
+type Options struct {
+	Clock Clock
+	// Exited is called when the tree leaves a step, unless it is nil.
+	Exited func(step string, reason ExitReason, path string)
+}
+
 // NewState returns the state at the start of a run of plan. Steps that have
 // not run have defined values, those of a step that was skipped.
-func NewState(leaves Leaves, plan *grimoires.Plan) *State {
+func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	s := &State{
-		leaves: leaves, v: plan.V, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
+		options: options, leaves: leaves, v: plan.V, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
@@ -83,6 +88,9 @@ func NewState(leaves Leaves, plan *grimoires.Plan) *State {
 	}
 	return s
 }
+
+// Summary returns the summary of the first agent: what the change is about.
+func (s *State) Summary() string { return s.summary }
 
 // name is what paths call a step with steps inside: the first attempt has no
 // number.
@@ -246,10 +254,10 @@ func str(v any) string {
 	return s
 }
 
-// ExitReason is a way through a step.
+// ExitReason is why the tree left a step.
 type ExitReason string
 
-// The ways.
+// The exit reasons.
 const (
 	ExitPassed        ExitReason = "passed"
 	ExitFailed        ExitReason = "failed"
@@ -260,8 +268,8 @@ const (
 	ExitNotActionable ExitReason = "not_actionable" // an agent-loop, by its arbiter
 )
 
-func (s *State) saw(step string, way ExitReason) {
-	if s.Seen != nil {
-		s.Seen(step, way, s.at.leaf(step, s.attempt))
+func (s *State) exited(step string, reason ExitReason) {
+	if s.options.Exited != nil {
+		s.options.Exited(step, reason, s.at.leaf(step, s.attempt))
 	}
 }

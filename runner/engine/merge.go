@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -23,10 +23,10 @@ type MergeInput struct {
 	Reviewed []string `json:"reviewed,omitempty"`
 }
 
-// maxResolves is how often an agent may resolve conflicts of one landing.
+// maxResolves bounds how often an agent may resolve conflicts of one landing.
 const maxResolves = 2
 
-// resolveTime is how long an agent may take to resolve a conflict.
+// resolveTime limits the agent that resolves a conflict.
 const resolveTime = 15 * time.Minute
 
 // mergeStep is a step that lands the task's branch on its target.
@@ -36,8 +36,8 @@ type mergeStep struct {
 	plan *grimoires.Plan
 }
 
-// Run lands what the steps before made. Where that is wanted, an agent resolves
-// a conflict, and what it made is checked and lands like anything else.
+// Run lands the change. With resolve, an agent resolves a conflict, and its result is
+// checked and landed like any other change.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
 	name := s.name(m.name)
@@ -65,7 +65,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 // conflicts.
 const ResolveStep = "resolve"
 
-// resolve has an agent bring the branch and its target together.
+// resolve has an agent merge the target into the branch.
 func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
 	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
 		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
@@ -77,7 +77,7 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
 }
 
-// called is a step that is one call, made before.
+// called is a step that makes one call.
 type called struct {
 	name string
 	call Call

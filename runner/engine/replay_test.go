@@ -1,4 +1,4 @@
-package runner_test
+package engine_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
+	"pgregory.net/rapid"
 )
 
 // paper is a journal in memory.
@@ -34,12 +34,12 @@ func (p *paper) Append(e event.Event, data any) error {
 }
 
 // fate answers a call by its path and a seed alone.
-func fate(seed int) func(runner.Call) (runner.Result, error) {
-	return func(c runner.Call) (runner.Result, error) {
+func fate(seed int) func(engine.Call) (engine.Result, error) {
+	return func(c engine.Call) (engine.Result, error) {
 		h := fnv.New32a()
 		_, _ = fmt.Fprintf(h, "%d %s", seed, c.Path)
 		n := h.Sum32()
-		r := runner.Result{
+		r := engine.Result{
 			OK: n%3 != 0, Output: fmt.Sprint(n % 7), Outputs: map[string]any{"n": n % 5},
 			Files: []string{c.Step}, Commit: c.Path, Tree: fmt.Sprint(n % 4),
 		}
@@ -133,13 +133,13 @@ func TestReplayAnywhere(t *testing.T) {
 		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
-		want, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(whole, first), p))
+		want, err := runner.RunSteps(t.Context(), p, whole, first, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		for cut := range whole.events {
 			part, rest := &paper{events: slices.Clone(whole.events[:cut])}, &leaves{answer: answer}
-			got, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(part, rest), p))
+			got, err := runner.RunSteps(t.Context(), p, part, rest, nil)
 			if err != nil || got.Verdict != want.Verdict || got.Status != want.Status || got.Path != want.Path {
 				t.Fatalf("cut at %d: %+v, %v; want %+v\n%s", cut, got, err, want, text)
 			}
@@ -165,15 +165,15 @@ steps:
   - {name: b, type: script, command: x, on_fail: continue}
 - {name: c, type: script, command: y, when: "{{.l.failed}}"}`)
 	journal := &paper{}
-	cut := leafFunc(func(ctx context.Context, c runner.Call) (runner.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
 		if c.Path != "l[2]/b#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return runner.Result{Error: "cut off"}, nil
+		return engine.Result{Error: "cut off"}, nil
 	})
-	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, cut), p))
-	if err != nil || out.Verdict != runner.Passed {
+	out, err := runner.RunSteps(t.Context(), p, journal, cut, nil)
+	if err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	want := []string{"l[1]/a#1", "l[1]/b#1", "l[2]/a#1", "l[2]/b#1", "c#1"}
@@ -186,8 +186,8 @@ steps:
 	}
 	again := &leaves{answer: ok}
 	journal.events = journal.events[:4]
-	out, err = runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(journal, again), p))
-	if err != nil || out.Verdict != runner.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
+	out, err = runner.RunSteps(t.Context(), p, journal, again, nil)
+	if err != nil || out.Verdict != engine.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
 		t.Errorf("replayed: %+v, %v, ran %q", out, err, again.calls)
 	}
 }
@@ -197,36 +197,36 @@ steps:
 func TestTimeGoesOn(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	worked := func(wall time.Duration) *paper {
-		j, l := &paper{}, &leaves{answer: func(c runner.Call) (runner.Result, error) {
+		j, l := &paper{}, &leaves{answer: func(c engine.Call) (engine.Result, error) {
 			r, err := ok(c)
 			r.Used.Wall = wall
 			return r, err
 		}}
-		if _, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, l), p)); err != nil {
+		if _, err := runner.RunSteps(t.Context(), p, j, l, nil); err != nil {
 			t.Fatal(err)
 		}
 		j.events = j.events[:1]
 		return j
 	}
-	run := func(j *paper) (runner.Outcome, []string) {
+	run := func(j *paper) (engine.Outcome, []string) {
 		l := &leaves{answer: ok}
-		out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, l), p))
+		out, err := runner.RunSteps(t.Context(), p, j, l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out, l.calls
 	}
-	if out, calls := run(worked(9 * time.Minute)); out.Verdict != runner.Passed || len(calls) != 1 {
+	if out, calls := run(worked(9 * time.Minute)); out.Verdict != engine.Passed || len(calls) != 1 {
 		t.Errorf("a minute was left: %+v, %q", out, calls)
 	}
-	if out, calls := run(worked(11 * time.Minute)); out.Verdict != runner.Failed || out.Result.Error != "the run took longer than 10m0s" || len(calls) != 0 {
+	if out, calls := run(worked(11 * time.Minute)); out.Verdict != engine.Failed || out.Result.Error != "the run took longer than 10m0s" || len(calls) != 0 {
 		t.Errorf("the time was up: %+v, %q", out, calls)
 	}
 	j := worked(11 * time.Minute)
 	if err := j.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "b#1"}); err != nil {
 		t.Fatal(err)
 	}
-	if out, calls := run(j); out.Verdict != runner.Passed || len(calls) != 1 {
+	if out, calls := run(j); out.Verdict != engine.Passed || len(calls) != 1 {
 		t.Errorf("a person had it go on: %+v, %q", out, calls)
 	}
 }
@@ -237,7 +237,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
 	used := func(j *paper) budget.Amount {
 		for _, e := range j.events {
-			var r runner.Result
+			var r engine.Result
 			if e.Type == event.StepCompleted && e.Path == "b#1" && e.Decode(&r) == nil {
 				return budget.Amount{USD: r.Used.USD, Turns: r.Used.Turns}
 			}
@@ -246,19 +246,19 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	}
 	want := budget.Amount{USD: 2, Turns: 3}
 	j := &paper{}
-	cut := leafFunc(func(ctx context.Context, c runner.Call) (runner.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
 		if c.Path == "a#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return runner.Result{Used: want}, context.Cause(ctx)
+		return engine.Result{Used: want}, context.Cause(ctx)
 	})
-	if out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, cut), p)); err != nil || used(j) != want {
+	if out, err := runner.RunSteps(t.Context(), p, j, cut, nil); err != nil || used(j) != want {
 		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
 	}
 
 	j.events = j.events[:1]
-	var a runner.Result
+	var a engine.Result
 	if err := j.events[0].Decode(&a); err != nil {
 		t.Fatal(err)
 	}
@@ -279,13 +279,13 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := runner.Build(p).Run(t.Context(), runner.NewState(runner.Record(j, &runner.Executor{Journal: j}), p))
+	out, err := runner.RunSteps(t.Context(), p, j, &runner.Executor{Journal: j}, nil)
 	if err != nil || used(j) != want {
 		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}
 }
 
 // leafFunc is Leaves that one function does.
-type leafFunc func(ctx context.Context, c runner.Call) (runner.Result, error)
+type leafFunc func(ctx context.Context, c engine.Call) (engine.Result, error)
 
-func (f leafFunc) Do(ctx context.Context, c runner.Call) (runner.Result, error) { return f(ctx, c) }
+func (f leafFunc) Do(ctx context.Context, c engine.Call) (engine.Result, error) { return f(ctx, c) }
