@@ -3,6 +3,7 @@
 package coven_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -24,14 +25,17 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
 		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "worktree",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "runner/engine", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger",
-		"internal/shellword", "internal/tmpl", "plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine",
+	},
+	"runner/engine": {
+		"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/provider", "plugins/reviewer",
 	},
 	"runner/workflowtest": {
-		"grimoires", "internal/event", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner",
+		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
 	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git"},
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git"},
@@ -72,9 +76,9 @@ var imports = map[string][]string{
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
 	"internal/fakeclaude":  {"internal/shellword"},
-	"internal/findings":    {"internal/event", "plugins/reviewer"},
+	"internal/findings":    {"internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
-	"internal/ledger":      {"internal/budget", "internal/event"},
+	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate"},
 	"internal/permission":  {},
 	"internal/regularfile": {},
@@ -82,12 +86,12 @@ var imports = map[string][]string{
 	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins"},
 	"internal/schema":      {},
 	"internal/tempdir":     {},
-	"internal/terminal":    {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger", "internal/regularfile", "plugins/provider"},
-	"internal/shellword":   {},
+	"internal/terminal":    {"internal/event", "internal/findings", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "runner/engine"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
 	"internal/task":        {"internal/failpoint", "internal/regularfile", "internal/shellword"},
+	"internal/shellword":   {},
 	"internal/tmpl":        {"internal/didyoumean", "internal/shellword"},
 	"internal/trust":       {"internal/regularfile"},
 	"internal/yamldoc":     {"internal/didyoumean"},
@@ -143,6 +147,46 @@ func TestOnlyWorktreeRunsGit(t *testing.T) {
 		}
 	}
 }
+
+// The step tree is pure: package engine has no access to files, processes, the
+// network, randomness or the time.
+func TestEngineIsPure(t *testing.T) {
+	forbidden := []string{"os", "os/", "io/fs", "net", "net/", "syscall", "math/rand", "math/rand/", "crypto/rand", "runtime", "unsafe", "golang.org/x/sys/", "path/filepath"}
+	checked := 0
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "runner/engine" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		checked++
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if slices.ContainsFunc(forbidden, func(f string) bool { return name == f || strings.HasSuffix(f, "/") && strings.HasPrefix(name, f) }) {
+				t.Errorf("%s imports %s", file, name)
+			}
+			if name == "time" && spec.Name != nil {
+				t.Errorf("%s imports time as %s", file, spec.Name)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && !slices.Contains(pureTime, sel.Sel.Name) {
+					t.Errorf("%s uses time.%s", file, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	if checked == 0 {
+		t.Error("runner/engine has no files")
+	}
+}
+
+// pureTime lists what of package time is only values.
+var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
 func TestPackageComments(t *testing.T) {
 	comments := map[string]int{}

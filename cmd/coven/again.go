@@ -12,35 +12,35 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error) {
+func (d *desk) retry(ctx context.Context, id, from string) (runner.Outcome, error) {
 	v, err := d.house.find(id)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	task := shellWord(id)
 	switch v.Status {
 	case session.Running:
-		return runner.Ending{}, person("coven cancel "+task, "task %s: another coven is working on it", id)
+		return runner.Outcome{}, person("coven cancel "+task, "task %s: another coven is working on it", id)
 	case session.Completed, session.Cancelled:
-		return runner.Ending{}, missing("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
+		return runner.Outcome{}, missing("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
 	case session.Failed:
 		if _, err := d.house.repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
-			return runner.Ending{}, missing("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneLine(v.Detail))
+			return runner.Outcome{}, missing("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneLine(v.Detail))
 		}
 	}
 	again := event.Resumed{Retry: v.Failing}
 	if from != "" {
 		path := stepAt(v, from)
 		if path == "" {
-			return runner.Ending{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
+			return runner.Outcome{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
 		}
 		again = event.Resumed{Retry: path, From: true}
 		if err := d.landedSince(ctx, v); err != nil {
-			return runner.Ending{}, err
+			return runner.Outcome{}, err
 		}
 	}
 	if again.Retry == "" {
-		return runner.Ending{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
+		return runner.Outcome{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
 	}
 	return d.resumeAt(ctx, v, again)
 }

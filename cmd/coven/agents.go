@@ -169,7 +169,7 @@ func (c *agents) systemText(ctx context.Context, root string, readOnly bool) (st
 		parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
 	}
 	if !readOnly {
-		parts = append(parts, "# How your work is taken\n\n"+runner.ClaimContract)
+		parts = append(parts, "# How your work is taken\n\n"+runner.AgentResultContract)
 	}
 	return strings.Join(parts, "\n\n"), nil
 }

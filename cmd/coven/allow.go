@@ -38,7 +38,7 @@ func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	if step == "" {
 		return nil
 	}
-	drives, err := d.engine.providers.drives(ctx, plan.Provider)
+	drives, err := d.runtime.providers.drives(ctx, plan.Provider)
 	if err != nil || drives.harmless {
 		return err
 	}
@@ -57,7 +57,7 @@ func (d *desk) allows(ctx context.Context, name string) error {
 	if d.house.config.AllowUngated {
 		return nil
 	}
-	drives, err := d.engine.providers.drives(ctx, name)
+	drives, err := d.runtime.providers.drives(ctx, name)
 	if err != nil || drives.gated {
 		return err
 	}
@@ -69,17 +69,17 @@ func (d *desk) allows(ctx context.Context, name string) error {
 // mayUse reports whether a grimoire's secrets are there, and may be taken from where they
 // are.
 func (d *desk) mayUse(g *grimoires.Grimoire) error {
-	if err := d.engine.has(g.Secrets()); err != nil {
+	if err := d.runtime.has(g.Secrets()); err != nil {
 		return err
 	}
-	return d.house.mayHave(d.house.secretWishes(g, d.engine.secrets))
+	return d.house.mayHave(d.house.secretWishes(g, d.runtime.secrets))
 }
 
 // has says whether all secrets of these names are there. From then on no record
 // shows them.
-func (e *engine) has(names []string) error {
+func (r *runtimeParts) has(names []string) error {
 	for _, name := range names {
-		if _, err := e.secrets.Value(name); err != nil {
+		if _, err := r.secrets.Value(name); err != nil {
 			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
 		}
 	}

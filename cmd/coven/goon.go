@@ -25,22 +25,22 @@ func resumable(v session.View, more budget.Amount) bool {
 func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
 
 // goOn resumes one session, where that is what its state asks for.
-func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
+func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	task := shellWord(v.Task)
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
-		return runner.Ending{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
+		return runner.Outcome{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
 	case v.Status == session.Waiting && v.Reason == "review":
-		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
+		return runner.Outcome{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:
-		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
+		return runner.Outcome{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
 	case v.Status == session.Completed:
-		return runner.Ending{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+		return runner.Outcome{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+		return runner.Outcome{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
 	if err := d.admitSession(ctx, v); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	return d.resume(ctx, v, more)
 }

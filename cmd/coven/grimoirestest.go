@@ -105,7 +105,7 @@ func (h *house) rehearseOne(ctx context.Context, name, label string, text []byte
 	plan.Model, plan.Provider, plan.Target = modelOf(h.config.Provider, h.config), h.config.Provider, "refs/heads/main"
 	covered := workflowtest.NewCoverage()
 	for _, t := range suite.Tests {
-		r.Tests = append(r.Tests, t.Play(ctx, plan, covered))
+		r.Tests = append(r.Tests, t.Run(ctx, plan, covered))
 	}
 	missing, reached, ways := covered.Missing(g)
 	r.Missing, r.Reached, r.Ways = append(r.Missing, missing...), reached, ways

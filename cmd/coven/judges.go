@@ -107,7 +107,7 @@ func sentence(texts []string) string {
 }
 
 // Review implements runner's judges.
-func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.Desk) (reviewer.Review, error) {
+func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.HostServices) (reviewer.Review, error) {
 	r, err := j.host.Reviewer(ctx, plugin)
 	if err != nil {
 		return reviewer.Review{}, err
@@ -116,7 +116,7 @@ func (j judges) Review(ctx context.Context, plugin string, change reviewer.Chang
 }
 
 // Decide implements runner's judges.
-func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.Desk) (arbiter.Decision, error) {
+func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.HostServices) (arbiter.Decision, error) {
 	a, err := j.host.Arbiter(ctx, plugin)
 	if err != nil {
 		return arbiter.Decision{}, err
@@ -128,7 +128,7 @@ func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Ques
 // errands are the services for one call of a plugin.
 type errands struct {
 	judges judges
-	desk   *runner.Desk
+	desk   *runner.HostServices
 }
 
 // RunAgent implements hostservice.Services.

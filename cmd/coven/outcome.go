@@ -2,16 +2,17 @@ package main
 
 import (
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // exitOf is the exit code of an ending.
-func exitOf(e runner.Ending) int {
+func exitOf(e runner.Outcome) int {
 	switch e.Status {
-	case runner.Completed:
+	case engine.Completed:
 		return exitOK
-	case runner.Interrupted:
+	case engine.Interrupted:
 		return exitInterrupted
-	case runner.Waiting:
+	case engine.Waiting:
 		switch e.Reason {
 		case "limit":
 			return exitLimit
@@ -19,7 +20,7 @@ func exitOf(e runner.Ending) int {
 			return exitBudget
 		}
 		return exitPerson
-	case runner.Blocked:
+	case engine.Blocked:
 		return exitPerson
 	}
 	return exitFailed

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 func newPrompts(a *app) *cobra.Command {
@@ -89,7 +89,7 @@ func (h *house) render(ctx context.Context, name, id string) (string, error) {
 	if prior, err := session.OfTask(h.repo.Root, t.ID); err == nil && h.config.PriorAttempt {
 		plan.Attempt = attemptText(prior)
 	}
-	return plan.RenderPrompt(name, runner.NewState(nil, plan).Data(nil))
+	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
 }
 
 // promptNames are for the one argument that names a prompt.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -160,7 +160,7 @@ func (p page) findings() string {
 
 // findingsOf is what was found in a round, for people.
 func findingsOf(r session.Round) string {
-	text := runner.FindingsText(runner.Judged(r.Opinions))
+	text := findings.Text(findings.Opinions(r.Opinions))
 	for _, o := range r.Opinions {
 		if o.Truncated != "" {
 			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
@@ -176,7 +176,7 @@ func findingsOf(r session.Round) string {
 func roundLine(r session.Round) string {
 	var parts []string
 	for _, o := range r.Opinions {
-		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 		if o.Flagged {
 			part += " (it said pass beside an error)"
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -129,7 +128,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer d.close()
-	d.approve, d.purse = o.approver(), runner.NewPurse(limit)
+	d.approve, d.purse = o.approver(), budget.New(limit)
 	return o.work(ctx, d, from, len(todo), target)
 }
 
@@ -253,8 +252,8 @@ func (a *app) preface(ctx context.Context, d *desk, target worktree.Target) erro
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	if d.engine.warning != "" {
-		lines = append(lines, d.engine.warning)
+	if d.runtime.warning != "" {
+		lines = append(lines, d.runtime.warning)
 	}
 	checks, found := d.house.checks()
 	switch {

@@ -10,10 +10,11 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // outcome is the exit of a command that ran one session.
-func outcome(e runner.Ending, err error) error {
+func outcome(e runner.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
@@ -83,9 +84,9 @@ func endText(s stretch) string {
 		fmt.Fprintf(&b, " (%s)", e.Reason)
 	}
 	switch {
-	case e.Status == runner.Completed && e.Commit != "":
+	case e.Status == engine.Completed && e.Commit != "":
 		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
-	case e.Status == runner.Completed:
+	case e.Status == engine.Completed:
 		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
-	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // Services is a hostservice.Services that answers from what it was given, and
