@@ -19,6 +19,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
@@ -26,7 +27,7 @@ import (
 
 // ErrInterrupted is the cause for which a run's context ends when a person
 // stops it.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted = exit.Sentinel(exit.Interrupted, "", "interrupted")
 
 // ErrCancelled is the cause for which a run's context ends when a person does
 // not want the task's session any more. What it made is put away by who asked.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -14,10 +15,10 @@ import (
 // ownWords makes a task of the user's own words.
 func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
 	if strings.TrimSpace(o.prompt) == "" {
-		return nil, usage("", "the prompt is empty")
+		return nil, exit.Usagef("", "the prompt is empty")
 	}
 	if len(o.prompt) > task.MaxText {
-		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
+		return nil, exit.Usagef("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
 	slug := "p-" + session.Slug(title)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/terminal"
 	"golang.org/x/term"
 )
 
@@ -61,7 +63,7 @@ func run(a *app, args []string) int {
 		err = interruptedBy(err)
 	}
 	a.explain(err)
-	return codeOf(err)
+	return exit.Code(err)
 }
 
 // open opens the repository that the user stands in.
@@ -85,29 +87,23 @@ func interruptedBy(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
-	case codeOf(err) == exitFailed:
-		exit := (*exitError)(nil)
-		if errors.As(err, &exit) && exit.err == nil {
-			return status(exitInterrupted)
+	case exit.Code(err) == exit.Failed:
+		if exit.IsSilent(err) {
+			return exit.Status(exit.Interrupted)
 		}
-		return &exitError{code: exitInterrupted, err: err}
+		return &exit.Error{Exit: exit.Interrupted, Err: err}
 	}
 	return err
 }
 
 // explain says what went wrong and what to do next.
 func (a *app) explain(err error) {
-	exit := (*exitError)(nil)
-	if err == nil || errors.As(err, &exit) && exit.err == nil {
+	if err == nil || exit.IsSilent(err) {
 		return
 	}
-	fmt.Fprintln(a.err, "coven:", printableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
-	next := hint(err)
-	if exit != nil && exit.next != "" {
-		next = exit.next
-	}
-	if next != "" {
-		fmt.Fprintln(a.err, "  next:", printable(next)) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
+	if next := exit.Next(err); next != "" {
+		fmt.Fprintln(a.err, "  next:", terminal.Printable(next)) //nolint:errcheck // there is nobody else to tell
 	}
 }
 
@@ -141,7 +137,7 @@ func (a *app) endSoon(done <-chan struct{}) {
 		}
 	}
 	a.explain(errInterrupted)
-	os.Exit(exitInterrupted)
+	os.Exit(exit.Interrupted)
 }
 
 // interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
@@ -170,7 +166,7 @@ func (a *app) interruptible() (context.Context, func()) {
 				return
 			case again := <-signals:
 				if again != syscall.SIGHUP {
-					os.Exit(exitInterrupted)
+					os.Exit(exit.Interrupted)
 				}
 			}
 		}

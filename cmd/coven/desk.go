@@ -11,7 +11,9 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
@@ -93,7 +95,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return runner.Outcome{}, usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
@@ -160,7 +162,7 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
+		return exit.Personf("coven worktree remove "+shellword.Word(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err != nil || ref == "" {
@@ -230,7 +232,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 	err := d.claimTask(ctx, j, actorIn(v))
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
-		return person("coven cancel "+shellWord(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
 	}
 	return err
 }
@@ -240,14 +242,14 @@ func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 func (d *desk) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(d.house.repo.Root, v.ID, d.house.env.now)
 	if errors.Is(err, session.ErrBusy) {
-		return nil, person("coven status", "%w", err)
+		return nil, exit.Personf("coven status", "%w", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
-		err = person("coven why "+shellWord(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
+		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -91,7 +93,7 @@ func newDoctor(a *app) *cobra.Command {
 				err = a.sayFindings(found)
 			}
 			if err == nil && slices.ContainsFunc(found, func(f finding) bool { return f.State == stateFail }) {
-				err = status(exitFailed)
+				err = exit.Status(exit.Failed)
 			}
 			return err
 		},
@@ -123,12 +125,12 @@ belongs to a session that can go on is not touched, nor a lock of git's.
 func (a *app) sayFindings(found []finding) error {
 	for _, f := range found {
 		mark := map[string]string{stateOK: "ok", stateWarn: "warn", stateFail: "FAIL"}[f.State]
-		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, printable(oneLine(f.Text)))
+		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(terminal.OneLine(f.Text)))
 		if f.Fixed != "" {
-			text += "      fixed: " + printable(oneLine(f.Fixed)) + "\n"
+			text += "      fixed: " + terminal.Printable(terminal.OneLine(f.Fixed)) + "\n"
 		}
 		if f.Next != "" {
-			text += "      next: " + printable(f.Next) + "\n"
+			text += "      next: " + terminal.Printable(f.Next) + "\n"
 		}
 		if err := a.say("%s", text); err != nil {
 			return err
@@ -190,7 +192,7 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
 func (f finding) mendNow(ctx context.Context) finding {
 	fixed, err := f.mend(ctx)
 	if err != nil {
-		f.State, f.Text, f.Next = stateFail, f.Text+": "+err.Error(), remedy(err)
+		f.State, f.Text, f.Next = stateFail, f.Text+": "+err.Error(), exit.Next(err)
 		return f
 	}
 	f.State, f.Fixed, f.Next = stateOK, fixed, ""

@@ -116,3 +116,16 @@ func loginFile(file, next, unset string) []finding {
 	}
 	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
 }
+
+// installer is the command that installs a program which was not found.
+func installer(err error) string {
+	missing := (*fs.PathError)(nil)
+	if errors.As(err, &missing) {
+		for _, c := range agentCLIs() {
+			if c.program == missing.Path {
+				return c.install()
+			}
+		}
+	}
+	return "install it"
+}

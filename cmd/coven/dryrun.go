@@ -6,21 +6,23 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
 // list says what would be run.
 func (o *runOptions) list(h *house, todo []job, target worktree.Target) error {
-	code, tasks := exitOK, []planned{}
+	code, tasks := exit.OK, []planned{}
 	for _, j := range todo {
 		p, err := h.wouldRun(j, o.grimoire)
 		if err != nil {
 			return err
 		}
 		if p.Problem != "" {
-			code = exitUsage
+			code = exit.Usage
 		}
 		tasks = append(tasks, p)
 	}
@@ -28,21 +30,21 @@ func (o *runOptions) list(h *house, todo []job, target worktree.Target) error {
 		if err := o.app.sayJSON(tasks); err != nil {
 			return err
 		}
-		return status(code)
+		return exit.Status(code)
 	}
 	for _, p := range tasks {
-		text := fmt.Sprintf("%s  P%d  %s  (%s: %s)\n", printable(p.ID), p.Priority, clip(p.Title, 80), printable(p.Grimoire), printable(p.Why))
+		text := fmt.Sprintf("%s  P%d  %s  (%s: %s)\n", terminal.Printable(p.ID), p.Priority, clip(p.Title, 80), terminal.Printable(p.Grimoire), terminal.Printable(p.Why))
 		if p.Problem != "" {
-			text += "    CANNOT RUN: " + strings.ReplaceAll(printableLines(p.Problem), "\n", "\n    ") + "\n"
+			text += "    CANNOT RUN: " + strings.ReplaceAll(terminal.PrintableLines(p.Problem), "\n", "\n    ") + "\n"
 		}
 		if err := o.app.say("%s", text); err != nil {
 			return err
 		}
 	}
-	if err := o.app.say("%d tasks would be run, landing on %s\n", len(todo), printable(target.Branch)); err != nil {
+	if err := o.app.say("%d tasks would be run, landing on %s\n", len(todo), terminal.Printable(target.Branch)); err != nil {
 		return err
 	}
-	return status(code)
+	return exit.Status(code)
 }
 
 // planned is a task as run --dry-run --json has it.

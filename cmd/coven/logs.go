@@ -63,7 +63,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 			return err
 		}
 		if !o.follow || now.Status != session.Running {
-			return o.app.say("%s  %s\n", printable(v.Task), stateText(now))
+			return o.app.say("%s  %s\n", terminal.Printable(v.Task), stateText(now))
 		}
 		select {
 		case <-ctx.Done():
