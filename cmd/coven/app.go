@@ -13,7 +13,6 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/terminal"
-	"golang.org/x/term"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -31,39 +30,6 @@ type app struct {
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
 	size        func() (width, height int)
-}
-
-func newApp() *app {
-	return &app{
-		env: newEnv(),
-		in:  os.Stdin, out: os.Stdout, err: os.Stderr,
-		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
-		size: func() (int, int) {
-			width, height, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil || width <= 0 || height <= 0 {
-				return 80, 24
-			}
-			return width, height
-		},
-	}
-}
-
-// run is coven: it runs one command line and returns the exit code.
-func run(a *app, args []string) int {
-	ctx, stop := a.interruptible()
-	defer stop()
-	a.stopped = ctx.Done()
-	root := newRoot(a)
-	root.SetArgs(args)
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	err := root.ExecuteContext(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
-		err = interruptedBy(err)
-	}
-	a.explain(err)
-	return exit.Code(err)
 }
 
 // open opens the repository that the user stands in.

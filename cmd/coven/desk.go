@@ -108,7 +108,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	s.Hide(d.runtime.secrets)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
+		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: d.house.env.version,
 		Attempt: prior.Info.Attempt + 1, Approve: d.approve, Holder: holderName(),
 		Actor: actorOf(s.ID),
 	}

@@ -76,7 +76,7 @@ func numbers(version string) []int {
 }
 
 func (v *visit) processes(context.Context) []finding {
-	self, err := v.app.self()
+	self, err := v.env.self()
 	if err != nil {
 		return bad("coven version", "find coven's own program: %v", err)
 	}

@@ -143,7 +143,7 @@ func removedAs(ref string) string {
 // leftovers finds files of covens that were killed. They are in nobody's way.
 func (v *visit) leftovers(context.Context) []finding {
 	var found []finding
-	parent := v.app.socketDir()
+	parent := v.env.socketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
 		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
 		f.mend = func(context.Context) (string, error) {
@@ -156,7 +156,7 @@ func (v *visit) leftovers(context.Context) []finding {
 		found = append(found, f)
 	}
 	root := v.house.repo.Root
-	litter, err := session.FindLitter(root, v.app.now())
+	litter, err := session.FindLitter(root, v.env.now())
 	if err != nil {
 		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
 	}

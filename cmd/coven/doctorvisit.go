@@ -21,8 +21,9 @@ import (
 // visit is one look of the doctor's at everything. What is broken is a finding:
 // nothing of it ends the visit.
 type visit struct {
-	app       *app
-	house     *house // nil: there is no repository, says houseErr
+	env       *env
+	parking   func() (done func()) // marks work that an interrupt does not cut off
+	house     *house               // nil: there is no repository, says houseErr
 	houseErr  error
 	configErr error
 	keeper    *keeper
@@ -36,10 +37,10 @@ type visit struct {
 	listed   bool
 }
 
-// visit opens what is there. Wrong settings are passed over here.
-func (a *app) visit(ctx context.Context) *visit {
-	v := &visit{app: a}
-	if v.house, v.configErr, v.houseErr = openAnyway(ctx, a.env); v.house != nil {
+// newVisit opens what is there. Wrong settings are passed over here.
+func newVisit(ctx context.Context, e *env, parking func() (done func())) *visit {
+	v := &visit{env: e, parking: parking}
+	if v.house, v.configErr, v.houseErr = openAnyway(ctx, e); v.house != nil {
 		v.keeper = &keeper{house: v.house}
 	}
 	return v
@@ -81,7 +82,7 @@ func (v *visit) repository(ctx context.Context) []finding {
 		return bad(exit.Next(v.houseErr), "%v", v.houseErr)
 	}
 	repo := v.house.repo
-	found := lockFiles(repo.GitDir, v.app.now())
+	found := lockFiles(repo.GitDir, v.env.now())
 	target, err := repo.Target(ctx, "")
 	switch {
 	case err != nil:
@@ -125,7 +126,7 @@ func (v *visit) config(context.Context) []finding {
 	}
 	var read []string
 	project := filepath.Join(".coven", "config.yaml")
-	user := filepath.Join(v.app.userDir(), "config.yaml")
+	user := filepath.Join(v.env.userDir(), "config.yaml")
 	for name, file := range map[string]string{project: filepath.Join(v.house.repo.Root, project), user: user} {
 		if _, err := os.Stat(file); err == nil {
 			read = append(read, name)

@@ -72,7 +72,7 @@ func (h *house) start() (*runtimeParts, error) {
 		scratch: private, launcher: launcher, host: host, secrets: secrets, warning: warning,
 		providers: &providers{host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ},
 		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: version, Sockets: private.Path(),
+			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: h.env.version, Sockets: private.Path(),
 		},
 	}, nil
 }

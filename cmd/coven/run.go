@@ -211,7 +211,11 @@ func (o *runOptions) choose(ctx context.Context, h *house) (pool, []job, error) 
 // given are the tasks that the command line gives.
 func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	if o.prompt != "" {
-		return o.ownWords(ctx, h)
+		j, err := h.adHoc(ctx, o.prompt)
+		if err != nil {
+			return nil, err
+		}
+		return []job{j}, nil
 	}
 	return h.named(ctx, o.tasks)
 }

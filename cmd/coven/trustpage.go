@@ -86,24 +86,6 @@ func nature(p registry.Plugin) string {
 	return fmt.Sprintf("a script of %d lines", p.Lines)
 }
 
-// variablesPage shows variables that are not trusted.
-func variablesPage(wanted []wish) string {
-	if len(wanted) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
-		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
-	for _, w := range wanted {
-		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, terminal.Printable(w.variable), terminal.Printable(w.why))
-		for _, use := range w.uses {
-			fmt.Fprintf(&b, "          %s\n", clip(terminal.Printable(terminal.OneLine(use)), 160))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 // askTrust shows plugins and asks whether they are trusted. Where nobody can be
 // asked the answer is no, unless it was given before.
 func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
@@ -194,4 +176,22 @@ func (a *app) admitPlugins(ctx context.Context, h *house, needs []plugins.Need) 
 		return err
 	}
 	return h.mayRun(needs)
+}
+
+// variablesPage shows variables that are not trusted.
+func variablesPage(wanted []wish) string {
+	if len(wanted) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
+		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
+	for _, w := range wanted {
+		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, terminal.Printable(w.variable), terminal.Printable(w.why))
+		for _, use := range w.uses {
+			fmt.Fprintf(&b, "          %s\n", clip(terminal.Printable(terminal.OneLine(use)), 160))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
