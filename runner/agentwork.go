@@ -109,7 +109,7 @@ func (w *Workshop) report(ctx context.Context, c Call, b beginning) (agent.Repor
 func (w *Workshop) outcome(c Call, report agent.Report) (Result, error) {
 	result := Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
-		result.Error, result.ErrorType = report.Error, string(report.Kind)
+		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
 	}
 	return result, w.claimed(c.Path, word(report), &result)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -12,8 +12,8 @@ import (
 // The ErrorTypes of a review that found what must not land, and of plugins that
 // could not judge.
 const (
-	FindingsType = findings.ErrorType
-	PluginType   = "plugin"
+	FindingsType = event.ErrorFindings
+	PluginType   = event.ErrorPlugin
 )
 
 // FindingsText is what reviewers found, for people and agents: the gravest first,

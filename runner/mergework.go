@@ -64,7 +64,7 @@ func (e *ConflictError) Error() string {
 }
 
 // ConflictType is the ErrorType of a landing that met a conflict.
-const ConflictType = "conflict"
+const ConflictType = event.ErrorConflict
 
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
@@ -246,7 +246,7 @@ func (w *Workshop) approval(c Call, candidate Candidate, message string) error {
 // reviewWait says why a change waits for a person's approval, and what to look at.
 func reviewWait(open []event.Finding, unseen bool) *Wait {
 	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
-	w := &Wait{Reason: "review", Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
 	if unseen {
 		w.Detail = changed
 	}

@@ -3,42 +3,16 @@ package runner
 import (
 	"time"
 
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Result is what a leaf gives back, and all of it that later steps may read. It
-// is recorded before anything depends on it.
-type Result struct {
-	OK        bool            `json:"ok"`
-	Output    string          `json:"output,omitempty"`  // an agent's final message, a script's output
-	Outputs   map[string]any  `json:"outputs,omitempty"` // named values from an agent's result block
-	Summary   string          `json:"summary,omitempty"`
-	Error     string          `json:"error,omitempty"`      // why not OK, one line
-	ErrorType string          `json:"error_type,omitempty"` // timeout, process_exit, no_changes, ...
-	ExitCode  int             `json:"exit_code,omitempty"`
-	Commit    string          `json:"commit,omitempty"` // the task branch, or the target after a landing
-	Tree      string          `json:"tree,omitempty"`
-	Files     []string        `json:"files,omitempty"` // what the step changed
-	Receipts  []event.Receipt `json:"receipts,omitempty"`
-	Opinions  []event.Opinion `json:"opinions,omitempty"`  // of a review
-	Patch     string          `json:"patch,omitempty"`     // patch id that a review is about
-	Decided   bool            `json:"decided,omitempty"`   // an arbiter has
-	Continue  bool            `json:"continue,omitempty"`  // what it decided: another round is worth it
-	Usage     provider.Usage  `json:"usage,omitzero"`      // of the last run of its agent
-	Used      budget.Amount   `json:"used,omitzero"`       // by all runs of the leaf, those that were cut off among them
-	Over      string          `json:"over,omitempty"`      // path of the step whose time was up
-	Agent     string          `json:"agent,omitempty"`     // who did it, of an agent step
-	Next      string          `json:"next,omitempty"`      // the coven command that helps, "VERB ARGUMENTS"; empty: resume
-	Tolerated bool            `json:"tolerated,omitempty"` // it failed, and the run may go on
-	Input     string          `json:"input"`               // sha256 of what the leaf was given
-}
+// Result is the result of a leaf.
+type Result = event.Result
 
 // Unchanged is the result of an agent that was to change something, says that it is
 // done, and changed nothing.
 func Unchanged(r Result) Result {
-	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", "no_changes"
+	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", event.ErrorNoChanges
 	return r
 }
 
@@ -46,14 +20,14 @@ func Unchanged(r Result) Result {
 // limit or the checkout has to change first. It travels as an error, so the
 // leaf that returned it has no recorded result and is asked again on resume.
 type Wait struct {
-	Reason string // review, limit, budget, checkout: design, States
+	Reason event.WaitReason
 	Detail string
 	Next   string    // the coven command that goes on: approve, resume
 	More   string    // what is added to a budget: usd=+5
 	Until  time.Time // when going on is of use; zero: at any time
 }
 
-func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }
+func (w *Wait) Error() string { return "waiting (" + string(w.Reason) + "): " + w.Detail }
 
 // Verdict is what a step means for the steps around it.
 type Verdict int
@@ -76,15 +50,15 @@ type Outcome struct {
 	Path    string // of the leaf that decided
 }
 
-// Status is the state of a session. The words are design.md's.
-type Status string
+// Status is the state of a session.
+type Status = event.Status
 
 // The states that a run of a session can end in.
 const (
-	Waiting     Status = "waiting"
-	Completed   Status = "completed"
-	StatusFail  Status = "failed"
-	Blocked     Status = "blocked"
-	Interrupted Status = "interrupted"
-	Cancelled   Status = "cancelled"
+	Waiting     = event.StatusWaiting
+	Completed   = event.StatusCompleted
+	StatusFail  = event.StatusFailed
+	Blocked     = event.StatusBlocked
+	Interrupted = event.StatusInterrupted
+	Cancelled   = event.StatusCancelled
 )

@@ -72,11 +72,11 @@ type ground interface {
 // Ending is how a run of a session ended.
 type Ending struct {
 	Status  Status
-	Reason  string    // of Waiting: review, limit, checkout
-	Detail  string    // one line for a person
-	Next    string    // the one command that goes on; empty when there is none
-	Until   time.Time // when going on is of use; zero: at any time
-	More    string    // of Next: what is added to a budget of the session's own
+	Reason  event.WaitReason // of Waiting
+	Detail  string           // one line for a person
+	Next    string           // the one command that goes on; empty when there is none
+	Until   time.Time        // when going on is of use; zero: at any time
+	More    string           // of Next: what is added to a budget of the session's own
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it

@@ -15,7 +15,7 @@ import (
 )
 
 // budgetReason is why a session waits whose budget is spent.
-const budgetReason = "budget"
+const budgetReason = event.WaitBudget
 
 // Purse is a budget that the tasks of one coven share. A nil Purse is endless.
 type Purse struct {

@@ -37,7 +37,7 @@ func approve(ctx context.Context, d *desk, id string, accept bool) error {
 	if err != nil {
 		return err
 	}
-	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
+	if v.Status != session.Waiting || v.Reason != event.WaitReview || v.Review == nil {
 		return missing("coven why "+shellWord(id), "task %s does not wait for a review: it is %s", id, stateText(v))
 	}
 	if len(v.Open) > 0 && !accept {

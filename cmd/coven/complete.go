@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -93,7 +94,7 @@ func (kind completion) takes(v session.View) bool {
 	case retried:
 		return v.Live() && v.Status != session.Running || v.Status == session.Failed
 	case waiting:
-		return v.Status == session.Waiting && v.Reason == "review"
+		return v.Status == session.Waiting && v.Reason == event.WaitReview
 	}
 	return true
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -39,7 +38,7 @@ func (m *mailbox) see(e event.Event) {
 	if e.Type == event.AgentMessage {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.taken[terminal.Decoded[event.Message](e).ID] = true
+		m.taken[event.As[event.Message](e).ID] = true
 	}
 }
 

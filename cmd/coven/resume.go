@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 )
@@ -95,7 +96,7 @@ func resumable(v session.View, more budget.Amount) bool {
 	switch {
 	case v.Status == session.Interrupted:
 		return true
-	case v.Status != session.Waiting || v.Reason == "review":
+	case v.Status != session.Waiting || v.Reason == event.WaitReview:
 		return false
 	}
 	return !isPoor(v) || more != (budget.Amount{})
@@ -103,7 +104,7 @@ func resumable(v session.View, more budget.Amount) bool {
 
 // isPoor says whether a session waits for a budget of its own: not that of a coven
 // run with several tasks, which is over.
-func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
+func isPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
 // goOn resumes one session, where that is what its state asks for.
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
@@ -111,7 +112,7 @@ func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (ru
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
 		return runner.Ending{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
-	case v.Status == session.Waiting && v.Reason == "review":
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
 		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:
 		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)

@@ -51,7 +51,7 @@ func (a *app) listReviews(ctx context.Context, asJSON bool) error {
 	a.explain(broken)
 	asked := []session.View{}
 	for _, v := range views {
-		if v.Status == session.Waiting && v.Reason == "review" {
+		if v.Status == session.Waiting && v.Reason == event.WaitReview {
 			asked = append(asked, v)
 		}
 	}
@@ -90,7 +90,7 @@ func (a *app) reviewTask(ctx context.Context, d *desk, id string, asJSON bool) e
 	if err := a.page(ctx, p.text(color)); err != nil {
 		return err
 	}
-	if !a.interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
+	if !a.interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
 		return a.say("  next: %s\n", afterPage(p.View))
 	}
 	return a.askAndDo(ctx, d, p.View, p.Diff.PatchID)
@@ -101,7 +101,7 @@ func afterPage(v session.View) string {
 	switch {
 	case heldByFindings(v):
 		return acceptCommand(v)
-	case v.Status == session.Waiting && v.Reason == "review":
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
 		return "coven approve " + shellWord(v.Task)
 	}
 	return nextOf(v)

@@ -393,9 +393,9 @@ func waitFor(err error) *runner.Wait {
 	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {
 	case errors.As(err, &checkout):
-		return &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: checkout.Error(), Next: "resume"}
 	case errors.As(err, &busy):
-		return &runner.Wait{Reason: "checkout", Detail: busy.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: busy.Error(), Next: "resume"}
 	}
 	return nil
 }

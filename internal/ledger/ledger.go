@@ -95,17 +95,12 @@ func (l *Ledger) work(e event.Event) {
 
 // complete takes in a leaf's own word about what it used.
 func (l *Ledger) complete(e event.Event) {
-	var result struct {
-		Used  budget.Amount `json:"used"`
-		Usage struct {
-			Cost float64 `json:"cost_usd"`
-		} `json:"usage"`
-	}
+	var result event.Result
 	if e.Decode(&result) != nil {
 		return
 	}
 	if result.Used == (budget.Amount{}) { // by a coven from before there were budgets
-		result.Used.USD = result.Usage.Cost
+		result.Used.USD = result.Usage.CostUSD
 	}
 	if l.open.path != e.Path {
 		l.close()

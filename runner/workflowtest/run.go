@@ -119,7 +119,7 @@ func (c *cast) answer(call runner.Call) (runner.Result, error) {
 		a = list[min(c.runs[call.Step], len(list))-1]
 	}
 	if a.Wait != "" {
-		return runner.Result{}, &runner.Wait{Reason: a.Wait, Detail: "as the test says"}
+		return runner.Result{}, &runner.Wait{Reason: event.WaitReason(a.Wait), Detail: "as the test says"}
 	}
 	r := runner.Result{
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
