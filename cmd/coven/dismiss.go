@@ -105,14 +105,9 @@ func hasLanded(v session.View, l event.Landing) error {
 // landing is what a session has put on its target; the zero Landing: nothing. One
 // that was cut off is finished or undone first.
 func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
-	var last event.Event
-	for _, e := range s.Events() {
-		if e.Type == event.LandIntended || e.Type == event.LandDone {
-			last = e
-		}
-	}
 	var landing event.Landing
-	if last.Seq == 0 {
+	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
+	if !ok {
 		return landing, nil
 	}
 	if err := last.Decode(&landing); err != nil || last.Type == event.LandDone {

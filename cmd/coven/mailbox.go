@@ -26,7 +26,7 @@ type mailbox struct {
 
 func newMailbox(s *session.Session) *mailbox {
 	m := &mailbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
-	for _, e := range s.Events() {
+	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
 	s.Journal.Watch(m.see)

@@ -140,12 +140,7 @@ func (s *site) again(ctx context.Context) error {
 // begun says whether a step of the session has begun: then its worktree exists,
 // or somebody removed it.
 func (s *site) begun() bool {
-	for _, e := range s.session.Events() {
-		if e.Type == event.StepStarted {
-			return true
-		}
-	}
-	return false
+	return s.session.Journal.Has(event.StepStarted)
 }
 
 // Leave removes the worktree; what is in it and nowhere else is stored first.
