@@ -73,7 +73,7 @@ var imports = map[string][]string{
 	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/didyoumean"},
 	"internal/exit":        {},
 	"internal/failpoint":   {},
-	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/reviewer"},
+	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/provider", "plugins/reviewer"},
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
 	"internal/fakeclaude":  {"internal/shellword"},

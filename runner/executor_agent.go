@@ -109,7 +109,7 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agen
 func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
 	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
-		result.Error, result.ErrorType = report.Error, string(report.Kind)
+		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
 	}
 	return result, x.readResult(c.Path, finalMessage(report), &result)

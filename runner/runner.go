@@ -75,12 +75,12 @@ type ground interface {
 
 // Outcome is how a run of a session ended.
 type Outcome struct {
-	Status  engine.Status
-	Reason  string    // of Waiting: review, limit, checkout
-	Detail  string    // one line for a person
-	Next    string    // the one command that goes on; empty when there is none
-	Until   time.Time // when going on is of use; zero: at any time
-	More    string    // of Next: what is added to a budget of the session's own
+	Status  event.Status
+	Reason  event.WaitReason // of Waiting
+	Detail  string           // one line for a person
+	Next    string           // the one command that goes on; empty when there is none
+	Until   time.Time        // when going on is of use; zero: at any time
+	More    string           // of Next: what is added to a budget of the session's own
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it

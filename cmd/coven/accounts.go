@@ -173,7 +173,7 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 		detail += " until " + terminal.Clock(met.Until, now)
 	}
 	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
-	return &runner.Wait{Reason: "limit", Detail: detail, Next: "resume", Until: met.At}
+	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
 // glance is how often one who waits looks at the time: a machine that slept

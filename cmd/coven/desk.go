@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
@@ -285,7 +284,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		},
 	}
 	if see := d.observer.event; see != nil {
-		for _, e := range sinceStart(s.Events()) {
+		for _, e := range s.Journal.Since(event.SessionStarted, event.SessionResumed) {
 			see(e)
 		}
 		s.Journal.Watch(see)
@@ -311,14 +310,4 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 // said when an agent needs it.
 func (d *desk) warm(ctx context.Context, name string) {
 	go func() { _ = d.runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
-}
-
-// sinceStart are the events from the session's last start or resumption on.
-func sinceStart(events []event.Event) []event.Event {
-	for i, e := range slices.Backward(events) {
-		if e.Type == event.SessionStarted || e.Type == event.SessionResumed {
-			return events[i:]
-		}
-	}
-	return nil
 }

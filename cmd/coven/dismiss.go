@@ -14,13 +14,10 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// rejectedBecause begins the reason of a session that a person rejected.
-const rejectedBecause = "rejected: "
-
 // reject ends a session that waits for somebody, because a person does not want
 // what it made.
 func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
-	return d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
+	return d.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
 }
 
 // cancel ends a session for good, also while another coven works on it.
@@ -63,7 +60,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 			return ended, err
 		}
 	}
-	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New}
+	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
 	if err := s.Append(event.Event{Type: end}, ended); err != nil {
 		return ended, err
 	}
@@ -110,14 +107,9 @@ func hasLanded(v session.View, l event.Landing) error {
 // landing is what a session has put on its target; the zero Landing: nothing. One
 // that was cut off is finished or undone first.
 func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
-	var last event.Event
-	for _, e := range s.Events() {
-		if e.Type == event.LandIntended || e.Type == event.LandDone {
-			last = e
-		}
-	}
 	var landing event.Landing
-	if last.Seq == 0 {
+	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
+	if !ok {
 		return landing, nil
 	}
 	if err := last.Decode(&landing); err != nil || last.Type == event.LandDone {
@@ -147,7 +139,7 @@ func (d *desk) finishDismissal(ctx context.Context, v session.View) {
 	}
 	if ref, err := d.freed(ctx, j, v, worktree.RemoveRequest{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
-		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref}) // it is stored
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // it is stored
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
@@ -16,7 +17,7 @@ func resumable(v session.View, more budget.Amount) bool {
 	switch {
 	case v.Status == session.Interrupted:
 		return true
-	case v.Status != session.Waiting || v.Reason == "review":
+	case v.Status != session.Waiting || v.Reason == event.WaitReview:
 		return false
 	}
 	return !isPoor(v) || more != (budget.Amount{})
@@ -24,7 +25,7 @@ func resumable(v session.View, more budget.Amount) bool {
 
 // isPoor says whether a session waits for a budget of its own: not that of a coven
 // run with several tasks, which is over.
-func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
+func isPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
 // goOn resumes one session, where that is what its state asks for.
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
@@ -32,7 +33,7 @@ func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (ru
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
 		return runner.Outcome{}, exit.Personf(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
-	case v.Status == session.Waiting && v.Reason == "review":
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
 		return runner.Outcome{}, exit.Personf(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:
 		return runner.Outcome{}, exit.Personf("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)

@@ -27,7 +27,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	damaged := (*session.DamagedError)(nil)
 	switch {
 	case errors.As(err, &damaged):
-		return reason{Task: id, State: session.Damaged, Reason: terminal.OneLine(damaged.Error()), Next: damaged.NextCommand()}, nil
+		return reason{Task: id, State: string(session.Damaged), Reason: terminal.OneLine(damaged.Error()), Next: damaged.NextCommand()}, nil
 	case errors.Is(err, session.ErrNone):
 		return h.whyTask(ctx, id)
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
@@ -51,7 +52,7 @@ func (a *app) listReviews(ctx context.Context, asJSON bool) error {
 	a.explain(broken)
 	asked := []session.View{}
 	for _, v := range views {
-		if v.Status == session.Waiting && v.Reason == "review" {
+		if v.Status == session.Waiting && v.Reason == event.WaitReview {
 			asked = append(asked, v)
 		}
 	}
@@ -76,7 +77,7 @@ func (a *app) reviewTask(ctx context.Context, d *desk, id string, asJSON bool) e
 	if err := a.page(ctx, p.text(color)); err != nil {
 		return err
 	}
-	if !a.interactive || p.View.Status != session.Waiting || p.View.Reason != "review" {
+	if !a.interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
 		return a.say("  next: %s\n", afterPage(p.View))
 	}
 	return a.askAndDo(ctx, d, p.View, p.Diff.PatchID)
@@ -87,7 +88,7 @@ func afterPage(v session.View) string {
 	switch {
 	case heldByFindings(v):
 		return acceptCommand(v)
-	case v.Status == session.Waiting && v.Reason == "review":
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
 		return "coven approve " + shellword.Word(v.Task)
 	}
 	return nextOf(v)

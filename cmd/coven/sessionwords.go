@@ -53,9 +53,9 @@ func openLines(open []event.Finding) string {
 func stateText(v session.View) string {
 	v = v.Shown()
 	if v.Reason != "" {
-		return v.Status + " (" + v.Reason + ")"
+		return string(v.Status) + " (" + string(v.Reason) + ")"
 	}
-	return v.Status
+	return string(v.Status)
 }
 
 // nextOf is the one command that goes on with a session; empty when it is over
@@ -79,7 +79,7 @@ func nextOf(v session.View) string {
 // heldByFindings reports whether a session waits for a person because of open error
 // findings.
 func heldByFindings(v session.View) bool {
-	return v.Status == session.Waiting && v.Reason == "review" && len(v.Open) > 0
+	return v.Status == session.Waiting && v.Reason == event.WaitReview && len(v.Open) > 0
 }
 
 // detailOf is why a session is in its state, in one line. Records of versions that

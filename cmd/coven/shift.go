@@ -236,9 +236,9 @@ func (s *shift) finish(e ended) {
 	case e.ending.Commit != "":
 		word = "landed"
 	case e.ending.Reason != "":
-		word += " (" + e.ending.Reason + ")"
+		word += " (" + string(e.ending.Reason) + ")"
 	}
-	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == "review" {
+	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == event.WaitReview {
 		if v, err := s.desk.house.find(e.job.task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered

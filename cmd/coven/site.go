@@ -143,12 +143,7 @@ func (s *site) again(ctx context.Context) error {
 // begun says whether a step of the session has begun: then its worktree exists,
 // or somebody removed it.
 func (s *site) begun() bool {
-	for _, e := range s.session.Events() {
-		if e.Type == event.StepStarted {
-			return true
-		}
-	}
-	return false
+	return s.session.Journal.Has(event.StepStarted)
 }
 
 // Leave removes the worktree; what is in it and nowhere else is stored first.
@@ -396,9 +391,9 @@ func waitFor(err error) *runner.Wait {
 	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {
 	case errors.As(err, &checkout):
-		return &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: checkout.Error(), Next: "resume"}
 	case errors.As(err, &busy):
-		return &runner.Wait{Reason: "checkout", Detail: busy.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: busy.Error(), Next: "resume"}
 	}
 	return nil
 }
