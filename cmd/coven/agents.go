@@ -182,3 +182,8 @@ func (c *agents) hide(r agent.Report) agent.Report {
 	}
 	return r
 }
+
+// writesWhenReviewing says that a provider's agents cannot review.
+func writesWhenReviewing(provider string) error {
+	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
+}

@@ -75,7 +75,7 @@ func errorText(err error) string {
 
 // entryText says what a grimoire is for, or that it cannot be run.
 func entryText(e grimoires.Entry) string {
-	text := clip(terminal.OneLine(e.Description), 80)
+	text := terminal.Clip(terminal.OneLine(e.Description), 80)
 	if e.Err != nil {
 		text = "NOT VALID: coven grimoires validate " + shellword.Word(e.Name)
 	}

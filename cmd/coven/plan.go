@@ -9,7 +9,6 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -53,13 +52,6 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 		plan.Attempt = attemptText(prior)
 	}
 	return plan, nil
-}
-
-func planTask(t task.Task) grimoires.Task {
-	return grimoires.Task{
-		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,
-		Notes: t.Notes, Type: t.Type, Priority: t.Priority, Labels: t.Labels, Parent: t.Parent, ExternalRef: t.ExternalRef,
-	}
 }
 
 // attemptText tells the next attempt what the one before came to.

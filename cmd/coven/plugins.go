@@ -205,9 +205,6 @@ func newPluginsVerify(a *app) *cobra.Command {
 	return cmd
 }
 
-// unfit says whether a plugin may not run, and hides none that may.
-func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
-
 // sayVerified prints a line for each plugin that is not hidden.
 func (a *app) sayVerified(h *house, all []registry.Plugin) error {
 	count, wrong := 0, 0

@@ -42,9 +42,9 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	case session.Running:
 		r.Reason, r.Next = h.atWork(v), "coven attach "+shellword.Word(id)
 	case session.Completed:
-		r.Reason, r.Next = "nothing changed"+colon(v.Summary), "coven run "+shellword.Word(id)
+		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Failed, session.Cancelled:
 		r.Next = nextOf(v)

@@ -10,22 +10,6 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// decision is what a person says about a change that is ready.
-type decision struct {
-	verdict verdict
-	reason  string // of a rejection
-}
-
-type verdict int
-
-// The verdicts.
-const (
-	later verdict = iota
-	approved
-	rejected
-	elsewhere // somebody has answered, or the session goes on
-)
-
 // question asks a person about a change, between the lines of the tasks at work.
 func (a *app) question(ctx context.Context, d *desk, v session.View) (decided decision, err error) {
 	if gaveUp := a.shown.Alone(ctx, func() { decided, err = a.askReview(ctx, d, v) }); gaveUp != nil {
@@ -114,7 +98,7 @@ func (a *app) introduce(ctx context.Context, d *desk, v session.View) error {
 	if more := len(names) - fewFiles; more > 0 {
 		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
 	}
-	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(terminal.OneLine(v.Info.Query)), terminal.Printable(colon(v.Summary)), added, deleted,
+	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(terminal.OneLine(v.Info.Query)), terminal.Printable(terminal.Colon(v.Summary)), added, deleted,
 		terminal.Printable(strings.Join(names, " ")))
 	if open := findings.Summary(v.Open); open != "" {
 		text += "  " + terminal.Printable(open) + "\n"

@@ -164,10 +164,6 @@ func lostError(p registry.Plugin) error {
 	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: p}, Next: next}
 }
 
-// called says whether a person means a plugin by a name: that of its file, or its
-// own.
-func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
-
 // trustedJSON is what is trusted, as trust --list --json has it.
 type trustedJSON struct {
 	Kind   string    `json:"kind"`

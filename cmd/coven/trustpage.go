@@ -54,7 +54,7 @@ func (h *house) trustEntry(p registry.Plugin) string {
 	lines := strings.Split(strings.TrimRight(p.Head, "\n"), "\n")
 	for i, line := range lines[:min(len(lines), headLines)] {
 		if p.Lines > 0 {
-			fmt.Fprintf(&b, "  %4d  %s\n", i+1, clip(terminal.Printable(line), 100))
+			fmt.Fprintf(&b, "  %4d  %s\n", i+1, terminal.Clip(terminal.Printable(line), 100))
 		}
 	}
 	if more := p.Lines - min(len(lines), headLines); p.Lines > 0 && more > 0 {
@@ -189,7 +189,7 @@ func variablesPage(wanted []wish) string {
 	for _, w := range wanted {
 		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, terminal.Printable(w.variable), terminal.Printable(w.why))
 		for _, use := range w.uses {
-			fmt.Fprintf(&b, "          %s\n", clip(terminal.Printable(terminal.OneLine(use)), 160))
+			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(terminal.OneLine(use)), 160))
 		}
 		b.WriteString("\n")
 	}

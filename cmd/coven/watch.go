@@ -87,9 +87,9 @@ func endText(s stretch) string {
 	}
 	switch {
 	case e.Status == engine.Completed && e.Commit != "":
-		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
 	case e.Status == engine.Completed:
-		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
+		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", terminal.OneLine(e.Detail))
 	}
