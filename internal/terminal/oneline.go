@@ -1,7 +1,5 @@
 package terminal
 
-import "strings"
-
 // Clip returns a text as one printable line of at most n characters.
 func Clip(text string, n int) string {
 	runes := []rune(Printable(OneLine(text)))
