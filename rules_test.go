@@ -23,12 +23,12 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event", "internal/findings",
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
-		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
+		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
 		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "runner/engine", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/usage",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
 		"plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services", "runner/engine",
 	},
 	"runner/engine": {
@@ -37,8 +37,8 @@ var imports = map[string][]string{
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/failpoint", "internal/regularfile", "worktree/checkout", "worktree/internal/git"},
-	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "worktree/internal/git"},
+	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git"},
+	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git"},
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/regularfile", "internal/schema", "internal/tmpl", "internal/didyoumean", "internal/yamldoc"},
 
@@ -71,9 +71,9 @@ var imports = map[string][]string{
 	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/didyoumean"},
 	"internal/failpoint":   {},
 	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/reviewer"},
-	"internal/fakeapi":     {},
+	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
-	"internal/fakeclaude":  {},
+	"internal/fakeclaude":  {"internal/shellword"},
 	"internal/findings":    {"internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
@@ -86,14 +86,15 @@ var imports = map[string][]string{
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "internal/findings", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "runner/engine"},
 	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/usage", "internal/regularfile", "plugins/provider"},
+	"internal/shellword":   {},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
-	"internal/task":        {"internal/failpoint", "internal/regularfile"},
-	"internal/tmpl":        {"internal/didyoumean"},
+	"internal/task":        {"internal/failpoint", "internal/regularfile", "internal/shellword"},
+	"internal/tmpl":        {"internal/didyoumean", "internal/shellword"},
 	"internal/trust":       {"internal/regularfile"},
 	"internal/yamldoc":     {"internal/didyoumean"},
 
-	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
 	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services"},
 	// Modules of their own, which see of coven what everybody sees.
 	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},

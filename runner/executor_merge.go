@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -60,7 +61,7 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict with %s in %s (to resolve it: git merge %s, in %s)",
-		e.Target, strings.Join(e.Files, ", "), ShellWord(e.Target), ShellWord(e.Dir))
+		e.Target, strings.Join(e.Files, ", "), shellword.Word(e.Target), shellword.Word(e.Dir))
 }
 
 // merge does a merge leaf: bring the target in, check that very tree, have it

@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -269,5 +270,5 @@ func (r *Runner) emit(t event.Type, data any) error {
 // arguments after the task.
 func (r *Runner) command(what string) string {
 	verb, arguments, _ := strings.Cut(what, " ")
-	return strings.TrimSpace("coven " + verb + " " + ShellWord(r.Task) + " " + arguments)
+	return strings.TrimSpace("coven " + verb + " " + shellword.Word(r.Task) + " " + arguments)
 }

@@ -20,7 +20,7 @@ the way that it expects, and which steps and branches no test reaches. Without
 NAME: all that have tests.`,
 		Example: `  coven grimoires test
   coven grimoires test careful --strict`,
-		ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		ValidArgsFunction: a.completeWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {

@@ -17,44 +17,38 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/tmpl"
-	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
-	runengine "github.com/coven-run/coven/runner/engine"
 )
-
-// crew works in a site: it runs agents and shell commands there.
-type crew struct {
-	engine   *engine
-	site     *site
-	session  *session.Session
-	provider string
-	idle     time.Duration
-	limits   config.Limits
-	ungated  bool // the user allows agents whose calls do not pass the gate
-	waits    waits
-	mail     *mailbox
-}
 
 // granted are the tools of the primary agent "build".
 func granted() []string {
 	return []string{provider.ToolRead, provider.ToolWrite, provider.ToolEdit, provider.ToolBash}
 }
 
-// agents runs agents: runner's interface.
-type agents struct{ *crew }
+// agents runs agents in a workspace: runner's interface.
+type agents struct {
+	providers *providers
+	runner    *agent.Runner
+	site      *site
+	session   *session.Session
+	provider  string // of the plan
+	idle      time.Duration
+	limits    config.Limits
+	ungated   bool // the user allows agents whose calls do not pass the gate
+	waits     *waits
+	mail      *mailbox
+}
 
 // Run implements runner's agents.
-func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
+func (c *agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
 	driver, err := c.driver(ctx, run.Provider)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	kind, err := c.engine.drives(ctx, cmp.Or(run.Provider, c.provider))
+	kind, err := c.providers.drives(ctx, cmp.Or(run.Provider, c.provider))
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -69,11 +63,11 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	if err != nil {
 		return agent.Report{}, err
 	}
-	dir, err := workdir(root, run.Workdir)
+	dir, err := c.site.dir(run.Workdir)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	env, err := c.environment(run.Env, nil)
+	env, err := c.site.environment(run.Env, nil)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -87,12 +81,12 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 	emit := func(t event.Type, data any) error {
 		return c.session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	tab := &tab{crew: c.crew, account: kind.account}
+	tab := &tab{agents: c, account: kind.account}
 	keep, err := c.keeper(ctx, kind, emit)
 	if err != nil {
 		return agent.Report{}, err
 	}
-	report, err := c.engine.agents.Run(ctx, agent.Job{
+	report, err := c.runner.Run(ctx, agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Dir: dir, Pass: c.site.pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.idle, Spend: run.Spend,
@@ -104,7 +98,7 @@ func (c agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, err
 }
 
 // Recall implements runner's agents.
-func (c agents) Recall(ctx context.Context, provider string, transcript io.Reader) (agent.Report, bool, error) {
+func (c *agents) Recall(ctx context.Context, provider string, transcript io.Reader) (agent.Report, bool, error) {
 	driver, err := c.driver(ctx, provider)
 	if err != nil {
 		return agent.Report{}, false, err
@@ -113,21 +107,12 @@ func (c agents) Recall(ctx context.Context, provider string, transcript io.Reade
 	return c.hide(report), complete, err
 }
 
-func (c *crew) driver(ctx context.Context, name string) (provider.Provider, error) {
-	return c.engine.driver(ctx, cmp.Or(name, c.provider))
-}
-
-// driver returns a provider.
-func (e *engine) driver(ctx context.Context, name string) (provider.Provider, error) {
-	driver, err := e.host.Provider(ctx, name)
-	if errors.Is(err, plugins.ErrUnknown) {
-		return nil, usage("coven run --provider claude", "%w", err)
-	}
-	return driver, err
+func (c *agents) driver(ctx context.Context, name string) (provider.Provider, error) {
+	return c.providers.driver(ctx, cmp.Or(name, c.provider))
 }
 
 // say adds a part to the session's conversation.
-func (c *crew) say(path string, part provider.Event) error {
+func (c *agents) say(path string, part provider.Event) error {
 	p := session.Part{Path: path}
 	switch e := part.(type) {
 	case provider.Text:
@@ -151,7 +136,7 @@ func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 // systemText is what coven adds to the system prompt of an agent. The files are
 // read so that a link out of the worktree gives nothing, and no pipe that an agent left
 // there is waited for. A change cannot instruct the agent that judges it.
-func (c *crew) systemText(ctx context.Context, root string, readOnly bool) (string, error) {
+func (c *agents) systemText(ctx context.Context, root string, readOnly bool) (string, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return "", fmt.Errorf("open the worktree: %w", err)
@@ -159,7 +144,7 @@ func (c *crew) systemText(ctx context.Context, root string, readOnly bool) (stri
 	defer dir.Close()            //nolint:errcheck // read only
 	touched := map[string]bool{} // by the change that is judged: it has no say about that
 	if readOnly {
-		diff, err := judges{crew: c}.diff(ctx)
+		diff, err := c.site.diff(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -189,93 +174,11 @@ func (c *crew) systemText(ctx context.Context, root string, readOnly bool) (stri
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// commands runs shell commands: runner's interface.
-type commands struct{ *crew }
-
-// Run implements runner's commands.
-func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
-	dir, err := workdir(c.site.tree.Path, cmd.Workdir)
-	if err != nil {
-		return runner.Ran{}, err
-	}
-	env, err := c.environment(cmd.Env, cmd.Secrets)
-	if err != nil {
-		return runner.Ran{}, err
-	}
-	start := time.Now()
-	exit, output, err := c.engine.launcher.Run(ctx, process.Spec{
-		Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir,
-		Env:        append(agent.Environment(c.site.environ(), c.site.pass), env...),
-		Transcript: cmd.Transcript, Idle: c.idle,
-	})
-	if err != nil {
-		return runner.Ran{}, err
-	}
-	ran := runner.Ran{ExitCode: exit.Code, Output: c.engine.secrets.Text(string(output)), Duration: time.Since(start)}
-	over := (*runengine.OverTimeError)(nil)
-	switch {
-	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
-		ran.Stopped = exit.Cause.Error()
-	case exit.Cause != nil:
-		return runner.Ran{}, exit.Cause
-	}
-	return ran, nil
-}
-
-// environment puts the secrets into the variables of a step, and adds those that
-// its command uses by themselves.
-func (c *crew) environment(env, secrets []string) ([]string, error) {
-	var all []string
-	for _, kv := range env {
-		plain, err := tmpl.Reveal(kv, c.engine.secrets.Value)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, plain)
-	}
-	for _, name := range secrets {
-		value, err := c.engine.secrets.Value(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, tmpl.SecretVariable(name)+"="+value)
-	}
-	return all, nil
-}
-
 // hide takes the secrets out of what an agent said at its end.
-func (c *crew) hide(r agent.Report) agent.Report {
-	r.Text, r.Error = c.engine.secrets.Text(r.Text), c.engine.secrets.Text(r.Error)
+func (c *agents) hide(r agent.Report) agent.Report {
+	r.Text, r.Error = c.site.secrets.Text(r.Text), c.site.secrets.Text(r.Error)
 	for i := range r.Said {
-		r.Said[i] = c.engine.secrets.Text(r.Said[i])
+		r.Said[i] = c.site.secrets.Text(r.Said[i])
 	}
 	return r
-}
-
-// workdir is the directory of a step, inside the worktree: no link leads out.
-func workdir(root, dir string) (string, error) {
-	if dir == "" {
-		return root, nil
-	}
-	inside, err := os.OpenRoot(root)
-	if err != nil {
-		return "", fmt.Errorf("open the worktree: %w", err)
-	}
-	defer inside.Close() //nolint:errcheck // read only
-	info, err := inside.Stat(dir)
-	if err != nil || !info.IsDir() {
-		return "", &runner.RefusedError{Reason: "workdir not found: " + dir}
-	}
-	return filepath.Join(root, dir), nil
-}
-
-// logs holds the raw terminal bytes of steps: runner's interface.
-type logs struct{ *session.Session }
-
-// Open implements runner's logs.
-func (l logs) Open(path string) (io.WriteCloser, int64, error) { return l.OpenLog(path) }
-
-// Read implements runner's logs.
-func (l logs) Read(path string, from int64) (io.ReadCloser, error) {
-	return session.ReadTranscript(l.Dir, path, from)
 }

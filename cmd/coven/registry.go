@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,18 +14,6 @@ import (
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
-
-// cacheDir is where coven keeps what can be made again; empty when nobody says
-// whose it is.
-func (a *app) cacheDir() string {
-	if dir := a.getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "coven")
-	}
-	if home := a.getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache", "coven")
-	}
-	return ""
-}
 
 // territory is where the word of those who write the repository is.
 func territory(repo *worktree.Repo) (trust.Territory, error) {
@@ -49,12 +36,12 @@ func (h *house) trustStore() (*trust.Store, error) {
 }
 
 func (h *house) storeFor(where trust.Territory) *trust.Store {
-	return trust.New(trust.Options{UserDir: h.app.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.app.getenv, Stop: h.app.stopped})
+	return trust.New(trust.Options{UserDir: h.env.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.env.getenv, Stop: h.env.stopped})
 }
 
 // registry knows the plugins that this repository can have.
 func (h *house) registry() (*registry.Registry, error) {
-	self, err := h.app.self()
+	self, err := h.env.self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
 	}
@@ -63,8 +50,8 @@ func (h *house) registry() (*registry.Registry, error) {
 		return nil, err
 	}
 	o := registry.Options{
-		Root: h.repo.Root, Territory: where, UserDir: h.app.userDir(), CacheDir: h.app.cacheDir(),
-		Path: h.app.getenv("PATH"), Store: h.storeFor(where),
+		Root: h.repo.Root, Territory: where, UserDir: h.env.userDir(), CacheDir: h.env.cacheDir(),
+		Path: h.env.getenv("PATH"), Store: h.storeFor(where),
 	}
 	for kind, served := range builtins() {
 		for _, name := range slices.Sorted(maps.Keys(served)) {
@@ -163,44 +150,4 @@ func trustable(err error) (registry.Plugin, bool) {
 		return mismatch.Plugin, mismatch.Plugin.Project
 	}
 	return registry.Plugin{}, false
-}
-
-// admitPlugins says whether plugins may run. On a terminal it asks about those
-// that only need a person's trust.
-func (h *house) admitPlugins(ctx context.Context, needs []plugins.Need) error {
-	wanting, err := h.unfit(needs)
-	if err == nil || len(wanting) == 0 || !h.app.interactive {
-		return err
-	}
-	trusted, askErr := h.askTrust(ctx, wanting, nil, false)
-	if askErr != nil {
-		return askErr
-	}
-	if !trusted {
-		return err
-	}
-	return h.mayRun(needs)
-}
-
-// aboutTrust says whether an error is about what may run.
-func aboutTrust(err error) bool {
-	return errors.As(err, new(*registry.UntrustedError)) || errors.As(err, new(*registry.MismatchError)) ||
-		errors.As(err, new(*registry.BrokenError)) || errors.As(err, new(*registry.CacheError)) || errors.As(err, new(*trust.Error))
-}
-
-// trustHint says what to do about such an error.
-func trustHint(err error) string {
-	store, broken, mismatch := (*trust.Error)(nil), (*registry.BrokenError)(nil), (*registry.MismatchError)(nil)
-	_, open := trustable(err)
-	switch {
-	case open:
-		return "coven trust"
-	case errors.As(err, &mismatch):
-		return nextPlugin(mismatch.Plugin)
-	case errors.As(err, &broken):
-		return nextPlugin(broken.Plugin)
-	case errors.As(err, &store):
-		return store.Next
-	}
-	return "export XDG_CACHE_HOME=DIR, a directory of yours outside of the repository"
 }
