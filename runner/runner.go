@@ -34,42 +34,13 @@ var ErrCancelled = errors.New("cancelled")
 
 // Runner runs one task of one session.
 type Runner struct {
-	Task     string // its id
-	Plan     *grimoires.Plan
-	Journal  journal
-	Tracker  tracker
-	Claims   claims
-	Ground   ground
-	Executor *Executor
-}
-
-// journal is the record of a session.
-type journal interface {
-	Events() []event.Event
-	Append(e event.Event, data any) error
-}
-
-// tracker is where the task lives.
-type tracker interface {
-	Close(ctx context.Context, summary, commit string) error
-	Block(ctx context.Context, why string) error
-	Release(ctx context.Context, why string) error
-	// Note says something on the task. It may be said twice.
-	Note(ctx context.Context, text string) error
-}
-
-// claims holds the task for this session.
-type claims interface {
-	Claim(ctx context.Context) (event.Claim, error)
-	Release(ctx context.Context) error
-}
-
-// ground is the task's worktree as a whole. Both may be called again: entering
-// finds the worktree, leaving one that is gone does nothing.
-type ground interface {
-	Enter(ctx context.Context) error
-	// landed is the tip of the task's branch that has landed, or empty.
-	Leave(ctx context.Context, landed string) (rescue string, err error)
+	Task      string // its id
+	Plan      *grimoires.Plan
+	Journal   journal
+	Tracker   tracker
+	Claims    claims
+	Workspace workspace
+	Executor  *Executor
 }
 
 // Outcome is how a run of a session ended.
@@ -95,7 +66,7 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if !r.closed() {
-		if err := r.Ground.Enter(ctx); err != nil {
+		if err := r.Workspace.Enter(ctx); err != nil {
 			return Outcome{}, r.stopped(err)
 		}
 	}
@@ -231,7 +202,7 @@ func (r *Runner) complete(ctx context.Context, e Outcome) error {
 		return err
 	}
 	failpoint.Point("complete.closed")
-	rescue, err := r.Ground.Leave(ctx, r.landing().Tip)
+	rescue, err := r.Workspace.Leave(ctx, r.landing().Tip)
 	if err != nil {
 		return err
 	}
