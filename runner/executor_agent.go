@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/google/uuid"
 )
@@ -109,7 +109,7 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agen
 func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
 	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
-		result.Error, result.ErrorType = report.Error, string(report.Kind)
+		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
 	}
 	return result, x.readResult(c.Path, finalMessage(report), &result)
@@ -208,7 +208,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 		Conversation: conversation(before, last), Resumed: true, Prompt: x.reminder(resumePrompt, "Your", c.Path, b, said),
 	})
 	switch {
-	case errors.Is(err, fault.ErrUnsupported): // the provider's CLI resumes nothing
+	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI resumes nothing
 		return x.runPrompt(ctx, c, b, event.AgentStart{
 			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
 		})

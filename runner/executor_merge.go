@@ -36,7 +36,7 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return engine.Result{Error: conflict.Error(), ErrorType: engine.ConflictType, Files: conflict.Files}, nil
+			return engine.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
@@ -190,7 +190,7 @@ func (x *Executor) approval(c engine.Call, candidate event.Landing, message stri
 // reviewWait says why a change waits for a person's approval, and what to look at.
 func reviewWait(open []event.Finding, unseen bool) *Wait {
 	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
-	w := &Wait{Reason: "review", Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
 	if unseen {
 		w.Detail = changed
 	}

@@ -16,7 +16,7 @@ import (
 func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return engine.Result{Error: refused.Reason, ErrorType: engine.ConflictType}, nil
+		return engine.Result{Error: refused.Reason, ErrorType: event.ErrorConflict}, nil
 	}
 	if err != nil {
 		return engine.Result{}, err

@@ -178,7 +178,7 @@ func unjudged(ctx context.Context, err error, late string) (engine.Result, error
 	case ctx.Err() != nil:
 		return engine.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
-		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: engine.PluginType, Output: err.Error()}, nil
+		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
 	}
 	return engine.Result{}, err
 }
@@ -216,7 +216,7 @@ func (p *reviewRun) result() engine.Result {
 	}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), engine.FindingsType
+		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), event.ErrorFindings
 	}
 	return r
 }

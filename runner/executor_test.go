@@ -48,7 +48,7 @@ func TestEveryReviewerCounts(t *testing.T) {
 		}
 		r, err := s.executor().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
-		if err != nil || r.OK != all || (r.ErrorType == engine.FindingsType) == all || len(r.Opinions) != len(names) {
+		if err != nil || r.OK != all || (r.ErrorType == event.ErrorFindings) == all || len(r.Opinions) != len(names) {
 			t.Errorf("%v: ok %v, %q, %d opinions, %v", names, r.OK, r.ErrorType, len(r.Opinions), err)
 		}
 		for i, o := range r.Opinions {
@@ -130,7 +130,7 @@ func (s *world) given(step string, findings ...reviewer.Finding) {
 		Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail, Findings: findings},
 	}}}
 	if !r.OK {
-		r.ErrorType = engine.FindingsType
+		r.ErrorType = event.ErrorFindings
 	}
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, r)
 }
@@ -285,7 +285,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.workspace.tips = []string{"", "tip", "tip", "moved"}
 	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
-	if err != nil || r.OK || r.ErrorType != engine.PluginType || !strings.Contains(r.Error, "reviewer moved the branch") || s.workspace.putTip != "tip" {
+	if err != nil || r.OK || r.ErrorType != event.ErrorPlugin || !strings.Contains(r.Error, "reviewer moved the branch") || s.workspace.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.workspace.putTip)
 	}
 }

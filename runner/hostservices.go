@@ -10,8 +10,8 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/google/uuid"
 )
@@ -63,7 +63,7 @@ func (d *HostServices) close() error {
 
 // Ask runs a read-only agent and charges it to the leaf. It ends with ctx and with
 // the call of the plugin.
-func (d *HostServices) Ask(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -71,13 +71,13 @@ func (d *HostServices) Ask(ctx context.Context, ask services.Ask) (services.Answ
 	case d.asking <- struct{}{}:
 		defer func() { <-d.asking }()
 	case <-within.Done():
-		return services.Answer{}, context.Cause(within)
+		return hostservice.Answer{}, context.Cause(within)
 	}
 	if within.Err() != nil {
-		return services.Answer{}, context.Cause(within)
+		return hostservice.Answer{}, context.Cause(within)
 	}
 	if ask.Conversation != "" && !d.conversations[ask.Conversation] {
-		return services.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, fault.ErrInvalid)
+		return hostservice.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, pluginerr.ErrInvalid)
 	}
 	if ask.Model == "" {
 		ask.Model = d.model
@@ -92,14 +92,14 @@ func (d *HostServices) Ask(ctx context.Context, ask services.Ask) (services.Answ
 // maxLogged bounds what a plugin may log, in bytes.
 const maxLogged = 1 << 20
 
-// Log adds a line to the log of the leaf; it fails with fault.ErrTooLarge after
+// Log adds a line to the log of the leaf; it fails with pluginerr.ErrTooLarge after
 // 1 MiB.
 func (d *HostServices) Log(text string) error {
 	d.logging.Lock()
 	defer d.logging.Unlock()
 	line := d.reviewer + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
 	if d.logged += len(line); d.logged > maxLogged {
-		return fmt.Errorf("more than %d bytes for the log of a step: %w", maxLogged, fault.ErrTooLarge)
+		return fmt.Errorf("more than %d bytes for the log of a step: %w", maxLogged, pluginerr.ErrTooLarge)
 	}
 	if d.log == nil {
 		log, _, err := d.executor.Journal.OpenLog(d.leaf)
@@ -113,30 +113,30 @@ func (d *HostServices) Log(text string) error {
 }
 
 // answer runs an agent until it has answered, and waits for rate limits.
-func (d *HostServices) answer(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
 		start.Conversation = uuid.NewString()
 	}
 	for {
 		if wait := d.usage.reached(); wait != nil {
-			return services.Answer{}, wait
+			return hostservice.Answer{}, wait
 		}
 		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
 		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
 		if wait := d.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
-			return services.Answer{}, wait
+			return hostservice.Answer{}, wait
 		}
 		switch {
 		case err != nil:
-			return services.Answer{}, err
+			return hostservice.Answer{}, err
 		case report.Kind == agent.Limit:
 			start.Resumed = start.Resumed || report.Started
 		case report.Kind != agent.None:
-			return services.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
+			return hostservice.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
 		default:
 			d.conversations[start.Conversation] = true
-			return services.Answer{Text: report.Text, Conversation: start.Conversation}, nil
+			return hostservice.Answer{Text: report.Text, Conversation: start.Conversation}, nil
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -50,11 +50,11 @@ func TestHostServicesConversation(t *testing.T) {
 		{Kind: agent.Limit, Started: true, Conversation: named}, {Text: "first", Conversation: named}, {Text: "second", Conversation: named},
 	})
 	d := b.services(t)
-	first, err := d.Ask(t.Context(), services.Ask{Prompt: "look"})
+	first, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"})
 	if err != nil || first.Text != "first" || first.Conversation != named {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := d.Ask(t.Context(), services.Ask{Prompt: "again", Model: "haiku", Conversation: first.Conversation})
+	second, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "again", Model: "haiku", Conversation: first.Conversation})
 	if err != nil || second.Text != "second" || second.Conversation != named {
 		t.Fatalf("%+v, %v", second, err)
 	}
@@ -79,11 +79,11 @@ func TestHostServicesBudget(t *testing.T) {
 	b := newWorld()
 	b.agents.next = reports([]agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}})
 	d := b.services(t, engine.StepBudget{Name: "q", Max: budget.Amount{Turns: 2}})
-	if answer, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
+	if answer, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
 		t.Errorf("what it just reaches is an answer: %+v, %v", answer, err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := d.Ask(t.Context(), services.Ask{Prompt: "again"}); !errors.As(err, &wait) || wait.Reason != "budget" || wait.Detail != "the budget of step q is spent: 2 of 2 turns" {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "again"}); !errors.As(err, &wait) || wait.Reason != "budget" || wait.Detail != "the budget of step q is spent: 2 of 2 turns" {
 		t.Errorf("%v", err)
 	}
 	if err := d.close(); !errors.As(err, &wait) || len(b.agents.runs) != 1 {
@@ -93,7 +93,7 @@ func TestHostServicesBudget(t *testing.T) {
 	d = b.services(t)
 	d.executor.Budget = budget.New(budget.Amount{USD: 1})
 	d.executor.Budget.Use(budget.Amount{USD: 1})
-	if _, err := d.Ask(t.Context(), services.Ask{Prompt: "look"}); !errors.As(err, &wait) || len(b.agents.runs) != 0 {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"}); !errors.As(err, &wait) || len(b.agents.runs) != 0 {
 		t.Errorf("the shared budget is spent: %v after %d runs", err, len(b.agents.runs))
 	}
 }
@@ -103,10 +103,10 @@ func TestHostServicesFailures(t *testing.T) {
 	b := newWorld()
 	b.agents.next, b.agents.err = reports([]agent.Report{{Kind: agent.Timeout, Error: "no output for 10m"}}), errors.New("no such program")
 	d := b.services(t)
-	if _, err := d.Ask(t.Context(), services.Ask{}); err == nil || err.Error() != "the agent gave no answer (timeout): no output for 10m" {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{}); err == nil || err.Error() != "the agent gave no answer (timeout): no output for 10m" {
 		t.Errorf("%v", err)
 	}
-	if _, err := d.Ask(t.Context(), services.Ask{}); !errors.Is(err, b.agents.err) {
+	if _, err := d.Ask(t.Context(), hostservice.Ask{}); !errors.Is(err, b.agents.err) {
 		t.Errorf("%v", err)
 	}
 	if err := d.close(); err != nil {
@@ -125,7 +125,7 @@ func TestHostServicesLog(t *testing.T) {
 	for range 20 {
 		errs = append(errs, d.Log(strings.Repeat("x", 100<<10)))
 	}
-	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, fault.ErrTooLarge) }); n != 10 || b.logs["q[1]/review#1"].Len() > maxLogged {
+	if n := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, pluginerr.ErrTooLarge) }); n != 10 || b.logs["q[1]/review#1"].Len() > maxLogged {
 		t.Errorf("%d were taken, %d bytes", n, b.logs["q[1]/review#1"].Len())
 	}
 }

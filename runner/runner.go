@@ -20,6 +20,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
@@ -27,7 +28,7 @@ import (
 
 // ErrInterrupted is the cause with which a run's context ends when a person
 // interrupts it.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted = exit.Sentinel(exit.Interrupted, "", "interrupted")
 
 // ErrCancelled is the cause with which a run's context ends when a person cancels
 // the session. The command that cancels cleans up after it.
@@ -46,12 +47,12 @@ type Runner struct {
 
 // Outcome is how a run of a session ended.
 type Outcome struct {
-	Status  engine.Status
-	Reason  string    // of Waiting: review, limit, checkout
-	Detail  string    // one line for a person
-	Next    string    // the command that continues; empty: there is none
-	Until   time.Time // the earliest time to resume; zero: any time
-	More    string    // of Next: what it adds to a budget of the session
+	Status  event.Status
+	Reason  event.WaitReason // of Waiting
+	Detail  string           // one line for a person
+	Next    string           // the command that continues; empty: there is none
+	Until   time.Time        // the earliest time to resume; zero: any time
+	More    string           // of Next: what it adds to a budget of the session
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it

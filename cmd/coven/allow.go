@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -38,11 +40,11 @@ func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	if step == "" {
 		return nil
 	}
-	drives, err := d.engine.providers.drives(ctx, plan.Provider)
+	drives, err := d.runtime.providers.drives(ctx, plan.Provider)
 	if err != nil || drives.harmless {
 		return err
 	}
-	return usage("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
+	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
 }
 
 // writesWhenReviewing says that a provider's agents cannot review.
@@ -57,30 +59,30 @@ func (d *desk) allows(ctx context.Context, name string) error {
 	if d.house.config.AllowUngated {
 		return nil
 	}
-	drives, err := d.engine.providers.drives(ctx, name)
+	drives, err := d.runtime.providers.drives(ctx, name)
 	if err != nil || drives.gated {
 		return err
 	}
 	file := filepath.Join(d.house.env.userDir(), "config.yaml")
-	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
+	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
 		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 }
 
 // mayUse reports whether a grimoire's secrets are there, and may be taken from where they
 // are.
 func (d *desk) mayUse(g *grimoires.Grimoire) error {
-	if err := d.engine.has(g.Secrets()); err != nil {
+	if err := d.runtime.has(g.Secrets()); err != nil {
 		return err
 	}
-	return d.house.mayHave(d.house.secretWishes(g, d.engine.secrets))
+	return d.house.mayHave(d.house.secretWishes(g, d.runtime.secrets))
 }
 
 // has says whether all secrets of these names are there. From then on no record
 // shows them.
-func (e *engine) has(names []string) error {
+func (r *runtimeParts) has(names []string) error {
 	for _, name := range names {
-		if _, err := e.secrets.Value(name); err != nil {
-			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
+		if _, err := r.secrets.Value(name); err != nil {
+			return &exit.Error{Exit: exit.Usage, Err: err, Next: "echo '" + name + ": ...' >> " + secret.File}
 		}
 	}
 	return nil

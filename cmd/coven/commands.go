@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/runner"
-	runengine "github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // commands runs shell commands: runner's interface.
@@ -38,7 +38,7 @@ func (c commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, err
 	}
 	ran := runner.Ran{ExitCode: exit.Code, Output: c.site.secrets.Text(string(output)), Duration: time.Since(start)}
-	over := (*runengine.OverTimeError)(nil)
+	over := (*engine.OverTimeError)(nil)
 	switch {
 	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
 		ran.Stopped = exit.Cause.Error()

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
@@ -91,7 +92,7 @@ func (kind completion) takes(v session.View) bool {
 	case retried:
 		return v.Live() && v.Status != session.Running || v.Status == session.Failed
 	case waiting:
-		return v.Status == session.Waiting && v.Reason == "review"
+		return v.Status == session.Waiting && v.Reason == event.WaitReview
 	}
 	return true
 }

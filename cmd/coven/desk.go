@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
@@ -24,7 +25,7 @@ var errInterrupted = runner.ErrInterrupted
 // it at once. It prints nothing: the face that uses it observes.
 type desk struct {
 	house    *house
-	engine   *engine
+	runtime  *runtimeParts
 	observer observer
 	parking  func() (done func()) // marks work that is parked when it is interrupted; nil: nobody asks
 	approve  string               // who approves merge reviews without being asked; empty: a person is asked
@@ -56,8 +57,8 @@ type notice struct {
 
 // close ends what runs tasks.
 func (d *desk) close() {
-	if d.engine != nil {
-		d.engine.close()
+	if d.runtime != nil {
+		d.runtime.close()
 	}
 }
 
@@ -93,7 +94,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return runner.Outcome{}, usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
@@ -103,10 +104,10 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	s.Hide(d.engine.secrets)
+	s.Hide(d.runtime.secrets)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
+		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: d.house.env.version,
 		Attempt: prior.Info.Attempt + 1, Approve: d.approve, Holder: holderName(),
 		Actor: actorOf(s.ID),
 	}
@@ -160,7 +161,7 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
+		return exit.Personf("coven worktree remove "+shellword.Word(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err != nil || ref == "" {
@@ -208,7 +209,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 	if err := d.admits(ctx, plan); err != nil {
 		return runner.Outcome{}, err
 	}
-	s.Hide(d.engine.secrets)
+	s.Hide(d.runtime.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
 	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {
@@ -230,7 +231,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 	err := d.claimTask(ctx, j, actorIn(v))
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
-		return person("coven cancel "+shellWord(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
 	}
 	return err
 }
@@ -240,14 +241,14 @@ func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 func (d *desk) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(d.house.repo.Root, v.ID, d.house.env.now)
 	if errors.Is(err, session.ErrBusy) {
-		return nil, person("coven status", "%w", err)
+		return nil, exit.Personf("coven status", "%w", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
-		err = person("coven why "+shellWord(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
+		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -258,7 +259,7 @@ func (d *desk) take(v session.View) (*session.Session, error) {
 func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &site{
-		repo: d.house.repo, session: s, launcher: d.engine.launcher, environ: d.house.env.environ, secrets: d.engine.secrets,
+		repo: d.house.repo, session: s, launcher: d.runtime.launcher, environ: d.house.env.environ, secrets: d.runtime.secrets,
 		pass: d.house.config.Env.Pass, task: id, base: info.Base,
 		target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		holder: holderName(), attempt: info.Attempt,
@@ -271,19 +272,19 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	site := d.site(s, j.task.ID, info)
 	idle, mail := d.house.config.Timeouts.Idle, newMailbox(s)
 	workers := &agents{
-		providers: d.engine.providers, runner: d.engine.agents, site: site, session: s, provider: plan.Provider, idle: idle,
+		providers: d.runtime.providers, runner: d.runtime.agents, site: site, session: s, provider: plan.Provider, idle: idle,
 		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated, waits: &waits{}, mail: mail,
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Workspace: site,
 		Executor: &runner.Executor{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
-			Agents: workers, Reviewers: judges{d.engine.host, site, plan.Task}, Commands: commands{d.engine.launcher, site, idle}, Approve: cmp.Or(d.approve, info.Approve),
+			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}
 	if see := d.observer.event; see != nil {
-		for _, e := range sinceStart(s.Events()) {
+		for _, e := range s.Journal.Since(event.SessionStarted, event.SessionResumed) {
 			see(e)
 		}
 		s.Journal.Watch(see)
@@ -308,15 +309,5 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 // warm lets a provider start while the worktree is made. What is wrong with it is
 // said when an agent needs it.
 func (d *desk) warm(ctx context.Context, name string) {
-	go func() { _ = d.engine.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
-}
-
-// sinceStart are the events from the session's last start or resumption on.
-func sinceStart(events []event.Event) []event.Event {
-	for i, e := range slices.Backward(events) {
-		if e.Type == event.SessionStarted || e.Type == event.SessionResumed {
-			return events[i:]
-		}
-	}
-	return nil
+	go func() { _ = d.runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
 }

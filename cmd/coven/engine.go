@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// engine is what runs tasks: the launcher and the plugins. It is closed when
+// runtimeParts is what runs tasks: the launcher and the plugins. It is closed when
 // the command ends.
-type engine struct {
+type runtimeParts struct {
 	scratch   *tempdir.Dir
 	launcher  *process.Launcher
 	host      *plugins.Host
@@ -33,10 +33,10 @@ func (h *house) desk() (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &desk{house: h, engine: e}, nil
+	return &desk{house: h, runtime: e}, nil
 }
 
-func (h *house) start() (*engine, error) {
+func (h *house) start() (*runtimeParts, error) {
 	if err := h.mayHave(h.passed()); err != nil {
 		return nil, err
 	}
@@ -68,16 +68,16 @@ func (h *house) start() (*engine, error) {
 			return agent.Environment(h.env.environ(), append(slices.Clone(h.config.Env.Pass), providerVariables()...))
 		},
 	})
-	return &engine{
+	return &runtimeParts{
 		scratch: private, launcher: launcher, host: host, secrets: secrets, warning: warning,
 		providers: &providers{host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ},
 		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: version, Sockets: private.Path(),
+			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: h.env.version, Sockets: private.Path(),
 		},
 	}, nil
 }
 
-func (e *engine) close() {
-	e.host.Close()
-	_ = e.scratch.Close() // the next coven removes what could not be removed
+func (r *runtimeParts) close() {
+	r.host.Close()
+	_ = r.scratch.Close() // the next coven removes what could not be removed
 }

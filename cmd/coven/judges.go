@@ -14,9 +14,9 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -131,12 +131,12 @@ type errands struct {
 	desk   *runner.HostServices
 }
 
-// RunAgent implements services.Services.
-func (e *errands) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+// RunAgent implements hostservice.Services.
+func (e *errands) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	return e.desk.Ask(ctx, ask)
 }
 
-// Diff implements services.Services.
+// Diff implements hostservice.Services.
 func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 	diff, err := e.judges.site.diff(ctx)
 	if err != nil {
@@ -146,13 +146,13 @@ func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 	if len(paths) > 0 {
 		patch = diff.Of(paths...)
 	}
-	if len(patch) > services.MostBytes {
-		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), fault.ErrTooLarge)
+	if len(patch) > hostservice.MaxBytes {
+		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), pluginerr.ErrTooLarge)
 	}
 	return patch, nil
 }
 
-// ReadFile implements services.Services. No link leads out of the worktree.
+// ReadFile implements hostservice.Services. No link leads out of the worktree.
 func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
 	file, err := regularfile.OpenIn(e.judges.site.tree.Path, path)
 	switch {
@@ -164,18 +164,18 @@ func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
 	}
 	defer file.Close() //nolint:errcheck // read only
-	if info, err := file.Stat(); err == nil && info.Size() > services.MostBytes {
-		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), fault.ErrTooLarge)
+	if info, err := file.Stat(); err == nil && info.Size() > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), pluginerr.ErrTooLarge)
 	}
-	content, err := io.ReadAll(io.LimitReader(file, services.MostBytes+1))
+	content, err := io.ReadAll(io.LimitReader(file, hostservice.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	if len(content) > services.MostBytes {
-		return nil, fmt.Errorf("%s: %w", path, fault.ErrTooLarge)
+	if len(content) > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s: %w", path, pluginerr.ErrTooLarge)
 	}
 	return content, nil
 }
 
-// Log implements services.Services.
+// Log implements hostservice.Services.
 func (e *errands) Log(_ context.Context, text string) error { return e.desk.Log(text) }

@@ -1,27 +1,28 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/runner"
-	runengine "github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // exitOf is the exit code of an ending.
 func exitOf(e runner.Outcome) int {
 	switch e.Status {
-	case runengine.Completed:
-		return exitOK
-	case runengine.Interrupted:
-		return exitInterrupted
-	case runengine.Waiting:
+	case engine.Completed:
+		return exit.OK
+	case engine.Interrupted:
+		return exit.Interrupted
+	case engine.Waiting:
 		switch e.Reason {
 		case "limit":
-			return exitLimit
+			return exit.Limit
 		case "budget":
-			return exitBudget
+			return exit.Budget
 		}
-		return exitPerson
-	case runengine.Blocked:
-		return exitPerson
+		return exit.Person
+	case engine.Blocked:
+		return exit.Person
 	}
-	return exitFailed
+	return exit.Failed
 }

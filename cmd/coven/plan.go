@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // plan makes the frozen plan of a new session: after this nothing is read from
@@ -69,7 +70,7 @@ func attemptText(v session.View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Status: %s\n", v.Status)
 	reason := v.Detail
-	if why := oneLine(v.FailedWhy); why != "" && why != oneLine(v.Detail) { // and then a person dismissed it
+	if why := terminal.OneLine(v.FailedWhy); why != "" && why != terminal.OneLine(v.Detail) { // and then a person dismissed it
 		reason = why + "; " + v.Detail
 	}
 	for _, part := range []struct{ name, text string }{
@@ -79,7 +80,7 @@ func attemptText(v session.View) string {
 		{"Landed as", v.Commit},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(&b, "%s: %s\n", part.name, oneLine(part.text))
+			fmt.Fprintf(&b, "%s: %s\n", part.name, terminal.OneLine(part.text))
 		}
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -180,11 +181,11 @@ func (p *readyPool) goesOn(v session.View) bool {
 		return !tried
 	case !p.watch || v.Status != session.Waiting:
 		return false
-	case v.Reason == "checkout":
+	case v.Reason == event.WaitCheckout:
 		return time.Since(at) >= pollEvery
 	}
 	now := p.house.env.now()
-	return v.Reason == "limit" && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
+	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
 func (p *readyPool) begun(j job) { p.tried[j.task.ID] = time.Now() }

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -126,7 +127,7 @@ func (s *site) Enter(ctx context.Context) error {
 func (s *site) again(ctx context.Context) error {
 	tree, from, err := s.repo.Recreate(ctx, s.task, s.session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellWord(s.task))
+		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellword.Word(s.task))
 	}
 	if err != nil {
 		return err
@@ -142,12 +143,7 @@ func (s *site) again(ctx context.Context) error {
 // begun says whether a step of the session has begun: then its worktree exists,
 // or somebody removed it.
 func (s *site) begun() bool {
-	for _, e := range s.session.Events() {
-		if e.Type == event.StepStarted {
-			return true
-		}
-	}
-	return false
+	return s.session.Journal.Has(event.StepStarted)
 }
 
 // Leave removes the worktree; what is in it and nowhere else is stored first.
@@ -162,7 +158,7 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.session.ID, Landed: landed})
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellWord(s.task))
+		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.task))
 		return "", s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {
@@ -391,9 +387,9 @@ func waitFor(err error) *runner.Wait {
 	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {
 	case errors.As(err, &checkout):
-		return &runner.Wait{Reason: "checkout", Detail: checkout.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: checkout.Error(), Next: "resume"}
 	case errors.As(err, &busy):
-		return &runner.Wait{Reason: "checkout", Detail: busy.Error(), Next: "resume"}
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: busy.Error(), Next: "resume"}
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func readLine(in io.Reader) (string, error) {
 
 // clip makes a text one printable line of at most n characters.
 func clip(text string, n int) string {
-	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
+	runes := []rune(terminal.Printable(strings.Join(strings.Fields(text), " ")))
 	if len(runes) > n {
 		return string(runes[:n-1]) + "…"
 	}
@@ -117,7 +117,7 @@ func clip(text string, n int) string {
 
 // colon is a text after a colon, or nothing.
 func colon(text string) string {
-	if text = oneLine(text); text != "" {
+	if text = terminal.OneLine(text); text != "" {
 		return ": " + text
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newTask(a *app) *cobra.Command {
@@ -174,9 +175,9 @@ func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
 
 func taskText(t task.Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", printable(t.ID), t.Priority, t.Type, t.Status, printable(t.Title))
+	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", terminal.Printable(t.ID), t.Priority, t.Type, t.Status, terminal.Printable(t.Title))
 	if len(t.Labels) > 0 {
-		fmt.Fprintf(&b, "labels: %s\n", printable(strings.Join(t.Labels, ", ")))
+		fmt.Fprintf(&b, "labels: %s\n", terminal.Printable(strings.Join(t.Labels, ", ")))
 	}
 	for _, part := range []struct{ head, text string }{
 		{"Description", t.Description},
@@ -186,7 +187,7 @@ func taskText(t task.Task) string {
 		{"Closed", t.CloseReason},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, printableLines(part.text))
+			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, terminal.PrintableLines(part.text))
 		}
 	}
 	return b.String()

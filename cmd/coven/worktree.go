@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -65,7 +67,7 @@ func newWorktreeRemove(a *app) *cobra.Command {
 			}
 			tree, err := h.repo.Leftover(cmd.Context(), args[0])
 			if errors.Is(err, worktree.ErrNoWorktree) {
-				return missing("coven worktree list", "task %s has no worktree", args[0])
+				return exit.Failedf("coven worktree list", "task %s has no worktree", args[0])
 			}
 			if err != nil {
 				return err
@@ -91,7 +93,7 @@ func idle(h *house, id string) error {
 	case err != nil:
 		return err
 	case v.Live():
-		return person("coven reject "+shellWord(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
+		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func stored(ref string) string {
 // tooBig adds what to do to an error about ignored files.
 func tooBig(err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+		return exit.Personf("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
 )
 
@@ -48,7 +49,7 @@ func (r *run) decided(exit process.Exit, owed bool) {
 	}
 }
 
-func (r *run) fail(kind Kind, format string, args ...any) {
+func (r *run) fail(kind event.ErrorType, format string, args ...any) {
 	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
 }
 

@@ -43,12 +43,12 @@ type Resumed struct {
 
 // Waiting is the data of SessionWaiting.
 type Waiting struct {
-	Reason string `json:"reason"`         // review, limit, checkout, ...: design, States
-	Detail string `json:"detail"`         // one line for a person
-	Next   string `json:"next"`           // the one command that goes on
-	Step   string `json:"step,omitempty"` // path of the step that waits
-	More   string `json:"more,omitempty"` // what a person adds to a budget of the session's own: usd=+5
-	// Until is when going on is of use: the end of a limit. Zero: at any time.
+	Reason WaitReason `json:"reason"`
+	Detail string     `json:"detail"`         // one line for a person
+	Next   string     `json:"next"`           // the next command
+	Step   string     `json:"step,omitempty"` // path of the step that waits
+	More   string     `json:"more,omitempty"` // what a person adds to a budget of the session: usd=+5
+	// Until is the end of a limit: resuming before is useless. Zero: there is none.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -60,6 +60,9 @@ type Ended struct {
 	Next    string `json:"next,omitempty"`
 	Step    string `json:"step,omitempty"` // path of the step that ended it
 	Rescue  string `json:"rescue,omitempty"`
+	// Rejected reports whether a person rejected the change. Older sessions have
+	// only a Reason that begins with "rejected: ".
+	Rejected bool `json:"rejected,omitempty"`
 }
 
 // StepStart is the data of StepStarted.

@@ -16,9 +16,6 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// ErrorType is the error type of a review that found something.
-const ErrorType = "findings"
-
 // Log folds the events of a session. The zero value is an empty log.
 type Log struct {
 	reviews map[string]bool // paths of the review leaves that started
@@ -56,7 +53,7 @@ func (l *Log) Take(e event.Event) error {
 		if !l.reviews[e.Path] {
 			return nil
 		}
-		var r review
+		var r event.Result
 		err := e.Decode(&r)
 		l.reviewed(stepOf(e.Path), r)
 		return err
@@ -71,17 +68,10 @@ func (l *Log) Take(e event.Event) error {
 	return nil
 }
 
-// review is the result of a review, as far as it matters here.
-type review struct {
-	OK        bool            `json:"ok"`
-	ErrorType string          `json:"error_type"`
-	Opinions  []event.Opinion `json:"opinions"`
-}
-
 // reviewed replaces what a step found before. A review that broke off closes
 // nothing: a reviewer that passed may have judged another worktree, or not all of it.
-func (l *Log) reviewed(step string, r review) {
-	ended := r.OK || r.ErrorType == ErrorType
+func (l *Log) reviewed(step string, r event.Result) {
+	ended := r.OK || r.ErrorType == event.ErrorFindings
 	if ended {
 		l.drop(func(f event.Finding) bool { return f.Step == step })
 	}

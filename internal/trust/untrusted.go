@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Territory is the directories of a repository: its checkouts and its git
+// UntrustedPaths is the directories of a repository: its checkouts and its git
 // directory. Whatever is there, or is reached through there, is the word of those
 // who write the repository.
-type Territory struct{ dirs []os.FileInfo }
+type UntrustedPaths struct{ dirs []os.FileInfo }
 
-// NewTerritory returns the territory that consists of directories. One that does
+// NewUntrustedPaths returns the territory that consists of directories. One that does
 // not exist holds nothing.
-func NewTerritory(dirs ...string) Territory {
-	var t Territory
+func NewUntrustedPaths(dirs ...string) UntrustedPaths {
+	var t UntrustedPaths
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err == nil {
 			t.dirs = append(t.dirs, info)
@@ -25,14 +25,14 @@ func NewTerritory(dirs ...string) Territory {
 	return t
 }
 
-// mostLinks is how many links a path may lead through, as the kernel has it.
-const mostLinks = 40
+// maxLinks is how many links a path may lead through, as the kernel has it.
+const maxLinks = 40
 
-// Holds reports whether a path is in the territory, or leads through it: each link
+// Contains reports whether a path is in the territory, or leads through it: each link
 // on the way counts, wherever it leads in the end. Directories are compared by
 // what they are, not by their names. What does not exist yet is where it would
 // be made; what cannot be followed counts as inside.
-func (t Territory) Holds(path string) bool {
+func (t UntrustedPaths) Contains(path string) bool {
 	if !filepath.IsAbs(path) {
 		return true
 	}
@@ -58,7 +58,7 @@ func (t Territory) Holds(path string) bool {
 			continue
 		}
 		target, err := os.Readlink(next)
-		if links++; err != nil || links > mostLinks {
+		if links++; err != nil || links > maxLinks {
 			return true
 		}
 		if filepath.IsAbs(target) {
@@ -80,7 +80,7 @@ func elements(path string) []string {
 	return names
 }
 
-func (t Territory) is(info os.FileInfo) bool {
+func (t UntrustedPaths) is(info os.FileInfo) bool {
 	for _, dir := range t.dirs {
 		if os.SameFile(dir, info) {
 			return true

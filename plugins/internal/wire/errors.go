@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// pairs are the sentinels and their codes.
-func pairs() map[codes.Code]error {
+// sentinels are the sentinels and their codes.
+func sentinels() map[codes.Code]error {
 	return map[codes.Code]error{
-		codes.Unimplemented:     fault.ErrUnsupported,
-		codes.InvalidArgument:   fault.ErrInvalid,
-		codes.ResourceExhausted: fault.ErrTooLarge,
-		codes.Unavailable:       fault.ErrGone,
+		codes.Unimplemented:     pluginerr.ErrUnsupported,
+		codes.InvalidArgument:   pluginerr.ErrInvalid,
+		codes.ResourceExhausted: pluginerr.ErrTooLarge,
+		codes.Unavailable:       pluginerr.ErrGone,
 		codes.DeadlineExceeded:  context.DeadlineExceeded,
 		codes.Canceled:          context.Canceled,
 		codes.NotFound:          fs.ErrNotExist,
@@ -33,7 +33,7 @@ func toWire(err error) error {
 	if err == nil {
 		return nil
 	}
-	for code, sentinel := range pairs() {
+	for code, sentinel := range sentinels() {
 		if errors.Is(err, sentinel) {
 			return status.Error(code, err.Error())
 		}
@@ -41,17 +41,17 @@ func toWire(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// remote is an error of the other side: its words and what it is.
-type remote struct {
+// remoteError is an error of the other side: its words and what it is.
+type remoteError struct {
 	text     string
 	sentinel error
 }
 
-func (e *remote) Error() string { return e.text }
-func (e *remote) Unwrap() error { return e.sentinel }
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.sentinel }
 
-// mostWords bounds, in bytes, what the other side's error may say.
-const mostWords = 4 << 10
+// maxErrorText bounds, in bytes, what the other side's error may say.
+const maxErrorText = 4 << 10
 
 // fromWire is what a client returns for err of a call in ctx. When ctx is done,
 // its cause is why.
@@ -59,7 +59,7 @@ func fromWire(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if cause := over(ctx, status.Code(err)); cause != nil {
+	if cause := contextCause(ctx, status.Code(err)); cause != nil {
 		return cause
 	}
 	s, ok := status.FromError(err)
@@ -67,27 +67,27 @@ func fromWire(ctx context.Context, err error) error {
 		return err
 	}
 	text := s.Message()
-	if len(text) > mostWords {
-		text = text[:mostWords] + "..."
+	if len(text) > maxErrorText {
+		text = text[:maxErrorText] + "..."
 	}
-	sentinel, known := pairs()[s.Code()]
+	sentinel, known := sentinels()[s.Code()]
 	switch {
 	case !known:
 		return errors.New(text)
 	case s.Code() == codes.Unavailable: // the words are those of gRPC: sockets and connections
 		return fmt.Errorf("%w (%s)", sentinel, text)
 	}
-	return &remote{text: text, sentinel: sentinel}
+	return &remoteError{text: text, sentinel: sentinel}
 }
 
-// nearly is how long before its end a context counts as over for the other side,
+// clockSkew is how long before its end a context counts as over for the other side,
 // which has a clock of its own and may be the first to end the call.
-const nearly = time.Second
+const clockSkew = time.Second
 
-// over is the cause of a context that is done, or was for the other side.
-func over(ctx context.Context, code codes.Code) error {
+// contextCause is the cause of a context that is done, or was for the other side.
+func contextCause(ctx context.Context, code codes.Code) error {
 	if code == codes.Canceled || code == codes.DeadlineExceeded {
-		if end, ok := ctx.Deadline(); ok && time.Until(end) < nearly {
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < clockSkew {
 			<-ctx.Done()
 		}
 	}

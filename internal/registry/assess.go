@@ -18,8 +18,8 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// judge says what a plugin is fit for that no other hides.
-func (r *Registry) judge(p *Plugin, lock Lock) {
+// assess says what a plugin is fit for that no other hides.
+func (r *Registry) assess(p *Plugin, lock Lock) {
 	if p.State == BuiltIn {
 		if lock.Names(p.ID()) {
 			p.Detail = LockFile + " names a file of this name, and there is none"

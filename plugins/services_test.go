@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-func newDesk(t *testing.T) *desk {
+func newFakeServices(t *testing.T) *fakeServices {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o600))
@@ -19,7 +19,7 @@ func newDesk(t *testing.T) *desk {
 	root, err := os.OpenRoot(dir)
 	must(t, err)
 	t.Cleanup(func() { _ = root.Close() })
-	return &desk{root: root}
+	return &fakeServices{root: root}
 }
 
 // A token is worth something for the one call that it was made for.
@@ -27,13 +27,13 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
 	defer c.accompany(t)()
-	got, err := c.ask(t, "thief", titled(""), newDesk(t))
+	got, err := c.ask(t, "thief", titled(""), newFakeServices(t))
 	must(t, err)
 	if n := strings.Count(got.Summary, "no call of this plugin has that token, or it is answered"); n != 2 {
 		t.Errorf("the thief was told %q", got.Summary)
 	}
 	for _, want := range []string{"nothing yet", "no call of this plugin has that token, or it is answered"} {
-		got, err := c.ask(t, "hoarder", titled(""), newDesk(t))
+		got, err := c.ask(t, "hoarder", titled(""), newFakeServices(t))
 		if err != nil || !strings.Contains(got.Summary, want) {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -48,7 +48,7 @@ func TestBurglar(t *testing.T) {
 	for _, path := range []string{"file", "../../etc/passwd", "/etc/passwd", "link", "missing"} {
 		change.Files = append(change.Files, reviewer.File{Path: path, Status: "M"})
 	}
-	got, err := c.ask(t, "burglar", change, newDesk(t))
+	got, err := c.ask(t, "burglar", change, newFakeServices(t))
 	must(t, err)
 	want := "file: read content\n../../etc/passwd: forbidden\n/etc/passwd: forbidden\nlink: forbidden\nmissing: not there"
 	if got.Summary != want {
@@ -59,7 +59,7 @@ func TestBurglar(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
-	d := newDesk(t)
+	d := newFakeServices(t)
 	change := titled("crowd")
 	change.Files = []reviewer.File{{Path: "file", Status: "M"}}
 	_, err := c.ask(t, "crowd", change, d)
@@ -86,7 +86,7 @@ func TestNoServices(t *testing.T) {
 func TestServicesEnd(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
-	d := newDesk(t)
+	d := newFakeServices(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
 	d.wait = begun
 	d.run = func(ctx context.Context) error {

@@ -37,7 +37,7 @@ func TestTerritoryHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	where := NewTerritory(at("repo"), at("side"), at("not there"))
+	where := NewUntrustedPaths(at("repo"), at("side"), at("not there"))
 	for path, want := range map[string]bool{
 		at("repo"):              true,
 		at("repo/bin/x"):        true,
@@ -62,14 +62,14 @@ func TestTerritoryHolds(t *testing.T) {
 		"repo/x":                true,
 		"":                      true,
 	} {
-		if got := where.Holds(path); got != want {
+		if got := where.Contains(path); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	if !NewTerritory("/").Holds(at("else/x")) {
+	if !NewUntrustedPaths("/").Contains(at("else/x")) {
 		t.Error("/ does not hold what is below it")
 	}
-	if NewTerritory().Holds(at("else/x")) {
+	if NewUntrustedPaths().Contains(at("else/x")) {
 		t.Error("no directory holds something")
 	}
 }
