@@ -189,6 +189,42 @@ func TestEngineIsPure(t *testing.T) {
 // pureTime lists what of package time is only values.
 var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
+// What the runner needs of the world is small: eight interfaces, of at most six
+// methods each, nine for the workspace.
+func TestSeamsOfTheRunner(t *testing.T) {
+	var names []string
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "runner" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if i, ok := spec.Type.(*ast.InterfaceType); ok {
+				names = append(names, spec.Name.Name)
+				limit := 6
+				if spec.Name.Name == "workspace" {
+					limit = 9
+				}
+				if n := i.Methods.NumFields(); n > limit {
+					t.Errorf("%s has %d methods", spec.Name.Name, n)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(names)
+	if want := "agents claims commands journal landing reviewers tracker workspace"; strings.Join(names, " ") != want {
+		t.Errorf("the interfaces are %s", names)
+	}
+}
+
 func TestPackageComments(t *testing.T) {
 	comments := map[string]int{}
 	for _, file := range goFiles(t) {

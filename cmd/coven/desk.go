@@ -276,10 +276,10 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated, waits: &waits{}, mail: mail,
 	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Ground: site,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Workspace: site,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
+			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}

@@ -278,17 +278,13 @@ func (s *site) shortPath() string {
 }
 
 // Integrate brings the target's tip into the task branch and its worktree.
-func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
+func (s *site) Integrate(ctx context.Context) (event.Landing, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
-		return runner.Candidate{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.target.Branch}
+		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.target.Branch}
 	}
 	if err != nil {
-		return runner.Candidate{}, err
-	}
-	from, err := s.tree.Tree(ctx)
-	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
 	c, err := s.tree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
@@ -299,37 +295,36 @@ func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
 		}
 	}
 	if refused := refusal(err); refused != nil {
-		return runner.Candidate{}, refused
+		return event.Landing{}, refused
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
-		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
+		return event.Landing{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
 	}
 	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
 	diff, err := s.tree.Diff(ctx, c.TargetTip)
 	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
-	return runner.Candidate{
-		Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, From: from, Tree: c.Tree, Patch: diff.PatchID, Empty: len(diff.Files) == 0,
-	}, nil
+	return event.Landing{Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID}, nil
 }
 
 // Land moves the target to the candidate.
-func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOptions) (event.Landing, error) {
-	if err := s.presentable(ctx, c, o.Strategy); err != nil {
+func (s *site) Land(ctx context.Context, c event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+	if err := s.presentable(ctx, c); err != nil {
 		return event.Landing{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	landed, err := s.tree.Land(ctx, worktree.LandRequest{
 		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
-		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.held.Oid,
+		Strategy:  worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
-		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i worktree.Intent) error {
-			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy, Tip: c.Tip})
+			c.New = i.New
+			return intent(c)
 		}),
 	})
 	switch wait := waitFor(err); {
@@ -342,7 +337,8 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 	case err != nil:
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy, Tip: c.Tip}, nil
+	c.New, c.Tree = landed.Commit, landed.Tree
+	return c, nil
 }
 
 // refusal is why a change cannot land as it is; nil for other errors.
@@ -365,8 +361,8 @@ func refusal(err error) error {
 }
 
 // presentable refuses to land commits as they are that tell a secret in their messages.
-func (s *site) presentable(ctx context.Context, c runner.Candidate, strategy string) error {
-	if worktree.Strategy(strategy) != worktree.Merge {
+func (s *site) presentable(ctx context.Context, c event.Landing) error {
+	if worktree.Strategy(c.Strategy) != worktree.Merge {
 		return nil // coven writes the messages
 	}
 	telling, err := s.tree.Unredacted(ctx, c.Old)
