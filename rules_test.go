@@ -3,6 +3,7 @@
 package coven_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -22,19 +23,22 @@ var imports = map[string][]string{
 	"cmd/coven": {
 		"grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event", "internal/findings",
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
-		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
+		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "worktree",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "runner/engine", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger",
-		"internal/tmpl", "plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine",
+	},
+	"runner/engine": {
+		"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/provider", "plugins/reviewer",
 	},
 	"runner/workflowtest": {
-		"grimoires", "internal/event", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner",
+		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/failpoint", "internal/regularfile", "worktree/checkout", "worktree/internal/git"},
-	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "worktree/internal/git"},
+	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git"},
+	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git"},
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/regularfile", "internal/schema", "internal/tmpl", "internal/didyoumean", "internal/yamldoc"},
 
@@ -69,12 +73,12 @@ var imports = map[string][]string{
 	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/didyoumean"},
 	"internal/failpoint":   {},
 	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/reviewer"},
-	"internal/fakeapi":     {},
+	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
-	"internal/fakeclaude":  {},
-	"internal/findings":    {"internal/event", "plugins/reviewer"},
+	"internal/fakeclaude":  {"internal/shellword"},
+	"internal/findings":    {"internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
-	"internal/ledger":      {"internal/budget", "internal/event"},
+	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate"},
 	"internal/permission":  {},
 	"internal/regularfile": {},
@@ -82,16 +86,17 @@ var imports = map[string][]string{
 	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins"},
 	"internal/schema":      {},
 	"internal/tempdir":     {},
-	"internal/terminal":    {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger", "internal/regularfile", "plugins/provider"},
+	"internal/terminal":    {"internal/event", "internal/findings", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "runner/engine"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
-	"internal/task":        {"internal/failpoint", "internal/regularfile"},
-	"internal/tmpl":        {"internal/didyoumean"},
+	"internal/task":        {"internal/failpoint", "internal/regularfile", "internal/shellword"},
+	"internal/shellword":   {},
+	"internal/tmpl":        {"internal/didyoumean", "internal/shellword"},
 	"internal/trust":       {"internal/regularfile"},
 	"internal/yamldoc":     {"internal/didyoumean"},
 
-	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude"},
+	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
 	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice"},
 	// Modules of their own, which see of coven what everybody sees.
 	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
@@ -142,6 +147,46 @@ func TestOnlyWorktreeRunsGit(t *testing.T) {
 		}
 	}
 }
+
+// The step tree is pure: package engine has no access to files, processes, the
+// network, randomness or the time.
+func TestEngineIsPure(t *testing.T) {
+	forbidden := []string{"os", "os/", "io/fs", "net", "net/", "syscall", "math/rand", "math/rand/", "crypto/rand", "runtime", "unsafe", "golang.org/x/sys/", "path/filepath"}
+	checked := 0
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "runner/engine" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		checked++
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if slices.ContainsFunc(forbidden, func(f string) bool { return name == f || strings.HasSuffix(f, "/") && strings.HasPrefix(name, f) }) {
+				t.Errorf("%s imports %s", file, name)
+			}
+			if name == "time" && spec.Name != nil {
+				t.Errorf("%s imports time as %s", file, spec.Name)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && !slices.Contains(pureTime, sel.Sel.Name) {
+					t.Errorf("%s uses time.%s", file, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	if checked == 0 {
+		t.Error("runner/engine has no files")
+	}
+}
+
+// pureTime lists what of package time is only values.
+var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
 func TestPackageComments(t *testing.T) {
 	comments := map[string]int{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -53,7 +54,7 @@ func (r *Repo) bareRoot() (string, error) {
 		return r.firstRoot(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read which checkout coven works in: %w; to have it work in the present one: rm %s", err, quote(path))
+		return "", fmt.Errorf("read which checkout coven works in: %w; to have it work in the present one: rm %s", err, shellword.Quote(path))
 	}
 	known, admin, _ := strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
 	if slices.Contains(tops, known) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -28,7 +29,7 @@ func (e *BusyError) reason() string {
 }
 
 func (e *BusyError) next() string {
-	return "end that git, or if none runs: rm " + quote(e.File)
+	return "end that git, or if none runs: rm " + shellword.Quote(e.File)
 }
 
 const (

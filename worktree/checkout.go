@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -150,7 +151,7 @@ func (c userCheckout) ready(ctx context.Context) error {
 		if _, err := os.Lstat(filepath.Join(c.git.Dir, op.file)); err == nil {
 			return &CheckoutError{
 				Path: c.path, Reason: op.name + " is in progress",
-				Next: "git -C " + quote(c.path) + " " + op.next,
+				Next: "git -C " + shellword.Quote(c.path) + " " + op.next,
 			}
 		}
 	}

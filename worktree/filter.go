@@ -3,8 +3,8 @@ package worktree
 import (
 	"context"
 	"slices"
-	"strings"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -17,14 +17,14 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 		return nil, err
 	}
 	r.filterCommands = slices.DeleteFunc(found, func(s git.Setting) bool { return s.Value == "" })
-	return within(r.filterCommands, "cd "+quote(r.Root)+" && "), nil
+	return within(r.filterCommands, "cd "+shellword.Quote(r.Root)+" && "), nil
 }
 
 // filtersFor makes the filters run in a checkout, whose new files git writes
 // elsewhere.
 func (r *Repo) filtersFor(top string) []git.Setting {
 	return within(r.filterCommands,
-		"unset GIT_INDEX_FILE; export GIT_WORK_TREE="+quote(top)+"; cd "+quote(top)+" && ")
+		"unset GIT_INDEX_FILE; export GIT_WORK_TREE="+shellword.Quote(top)+"; cd "+shellword.Quote(top)+" && ")
 }
 
 func within(commands []git.Setting, before string) []git.Setting {
@@ -33,9 +33,4 @@ func within(commands []git.Setting, before string) []git.Setting {
 		settings = append(settings, git.Setting{Key: s.Key, Value: before + s.Value})
 	}
 	return settings
-}
-
-// quote makes one shell word.
-func quote(word string) string {
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -69,7 +70,7 @@ func moved(changes []git.Change, link git.Change) bool {
 // checkout's submodule, on a branch there; empty when the main checkout has none.
 func (w *Worktree) keepGitlink(ctx context.Context, c Candidate, change git.Change) (string, error) {
 	main := filepath.Join(w.repo.Root, change.Path)
-	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", quote(main), quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
+	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
 	if _, ok := w.repo.ownSubmodule(change.Path); ok {
 		return fetch, nil
 	}
@@ -77,7 +78,7 @@ func (w *Worktree) keepGitlink(ctx context.Context, c Candidate, change git.Chan
 	if err != nil || len(before) != 1 || before[0].Mode != git.ModeSubmodule {
 		return "", err
 	}
-	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", quote(w.repo.Root), quote(change.Path), fetch), nil
+	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", shellword.Quote(w.repo.Root), shellword.Quote(change.Path), fetch), nil
 }
 
 func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, error) {

@@ -7,57 +7,34 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/coven-run/coven/internal/clock"
-	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/terminal"
 )
 
 // app is what every command is given. What costs something is a func.
 type app struct {
+	*env
+
 	in       io.Reader
 	out, err io.Writer
 
-	getenv  func(string) string
-	environ func() []string
-	workdir func() (string, error)
-	now     func() time.Time
-	self    func() (string, error) // path of this binary
-
 	// Work that parks what it has begun when it is interrupted; see parking.
-	parks atomic.Int32
-	// stopped is closed at the first interrupt; nil when nobody interrupts.
-	stopped <-chan struct{}
-
-	// hide takes secrets out of what is printed; nil: no process was handed any.
-	hide func(text string) string
+	parks   atomic.Int32
+	shown   *display // nil: no task is at work
+	project *house   // that the command has opened; its secrets are not printed
 
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
 	size        func() (width, height int)
 }
 
-// screen is where tasks at work are shown: as JSON lines, or as draw says.
-func (a *app) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
-	switch {
-	case asJSON:
-		return terminal.New(a.out, terminal.JSONLine, nil)
-	case a.interactive:
-		return terminal.New(a.out, draw, terminal.NewLive(a.out, a.size, a.now))
-	}
-	return terminal.New(a.out, draw, nil)
-}
-
 func newApp() *app {
 	return &app{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: clock.Now, self: os.Executable,
+		env: newEnv(),
+		in:  os.Stdin, out: os.Stdout, err: os.Stderr,
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		size: func() (int, int) {
 			width, height, err := term.GetSize(int(os.Stdout.Fd()))
@@ -67,18 +44,6 @@ func newApp() *app {
 			return width, height
 		},
 	}
-}
-
-// absolute is the path of a file that was named in the user's directory.
-func (a *app) absolute(file string) (string, error) {
-	if filepath.IsAbs(file) {
-		return file, nil
-	}
-	dir, err := a.workdir()
-	if err != nil {
-		return "", fmt.Errorf("find the current directory: %w", err)
-	}
-	return filepath.Join(dir, file), nil
 }
 
 // run is coven: it runs one command line and returns the exit code.
@@ -99,12 +64,19 @@ func run(a *app, args []string) int {
 	return codeOf(err)
 }
 
+// open opens the repository that the user stands in.
+func (a *app) open(ctx context.Context) (*house, error) {
+	h, err := open(ctx, a.env)
+	a.project = h
+	return h, err
+}
+
 // hidden is a text without secrets.
 func (a *app) hidden(text string) string {
-	if a.hide == nil {
+	if a.project == nil {
 		return text
 	}
-	return a.hide(text)
+	return a.project.hidden(text)
 }
 
 // interruptedBy is the error of a command that failed after an interrupt. What failed

@@ -14,7 +14,7 @@ import (
 // consent says whether the run may begin: its plugins may run, and nobody who is
 // asked is against it.
 func (o *runOptions) consent(ctx context.Context, h *house, todo []job, limit budget.Amount) (bool, error) {
-	admit := h.admitPlugins
+	admit := func(ctx context.Context, needs []plugins.Need) error { return o.app.admitPlugins(ctx, h, needs) }
 	if o.json {
 		admit = func(_ context.Context, needs []plugins.Need) error { return h.mayRun(needs) }
 	}

@@ -15,6 +15,23 @@ import (
 // rejectedBecause begins the reason of a session that a person rejected.
 const rejectedBecause = "rejected: "
 
+// reject ends a session that waits for somebody, because a person does not want
+// what it made.
+func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
+	return d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
+}
+
+// cancel ends a session for good, also while another coven works on it.
+func (d *desk) cancel(ctx context.Context, v session.View, req worktree.RemoveRequest) (event.Ended, error) {
+	if v.Status == session.Running {
+		var err error
+		if v, err = d.stop(ctx, v); err != nil {
+			return event.Ended{}, err
+		}
+	}
+	return d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.house.env.user(), req)
+}
+
 // dismiss ends a session without landing what it made: that is stored, and the
 // task is free. It goes on with a dismissal that was cut off. A landing that was
 // cut off is finished or undone first: what has landed cannot be dismissed.
@@ -39,7 +56,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 		return ended, hasLanded(v, landing)
 	}
 	if end == event.SessionFailed && v.Review != nil {
-		answer := event.Review{Patch: v.Review.Patch, By: d.app().user(), Reason: why}
+		answer := event.MergeDecision{Patch: v.Review.Patch, By: d.house.env.user(), Reason: why}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
 			return ended, err
 		}
@@ -82,16 +99,6 @@ func dismissible(v session.View) bool {
 	return false
 }
 
-// halfDismissed says whether a session was rejected or cancelled, and still has
-// the task: coven was killed in the middle.
-func (h *house) halfDismissed(ctx context.Context, v session.View) bool {
-	if v.Status != session.Cancelled && (v.Status != session.Failed || !strings.HasPrefix(v.Detail, rejectedBecause)) {
-		return false
-	}
-	held, err := h.repo.ClaimOf(ctx, v.Task)
-	return err == nil && held.Session == v.ID
-}
-
 // hasLanded refuses what cannot be done to a session whose change is on its
 // target.
 func hasLanded(v session.View, l event.Landing) error {
@@ -127,7 +134,7 @@ func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) 
 // finishDismissal frees a task whose dismissal was cut off. What cannot be done
 // now is tried again by the next coven.
 func (d *desk) finishDismissal(ctx context.Context, v session.View) {
-	s, err := session.Open(d.house.repo.Root, v.ID, d.app().now)
+	s, err := session.Open(d.house.repo.Root, v.ID, d.house.env.now)
 	if err != nil {
 		return // somebody is at it
 	}
@@ -159,13 +166,13 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 		ref, err = tree.Remove(ctx, req)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		d.say("the worktree stays: %s\n  next: coven worktree remove --drop-ignored %s\n", printable(big.Error()), printable(shellWord(v.Task)))
+		d.notify(notice{text: "the worktree stays: " + big.Error(), next: "coven worktree remove --drop-ignored " + shellWord(v.Task)})
 		err = nil
 	}
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := givenBack(ctx, j.told(actorIn(v), d.app().hidden), v); err != nil {
+	if err := givenBack(ctx, j.told(actorIn(v), d.house.hidden), v); err != nil {
 		return "", err
 	}
 	return ref, d.house.repo.Unclaim(ctx, v.Task, held.Oid)

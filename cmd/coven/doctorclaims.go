@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/coven-run/coven/internal/session"
@@ -71,57 +66,6 @@ func (v *visit) assigned(ctx context.Context, named map[string]bool) []finding {
 	return found
 }
 
-// dead says why nobody will work on a task under this claim; empty when somebody
-// may. at says of a session that is gone what may still work for it.
-func (h *house) dead(ctx context.Context, held worktree.Held) (why, at string) {
-	root, id := h.repo.Root, held.Session
-	switch {
-	case id == "" || !session.Exists(root, id):
-		if at := h.atLarge(held); at != "" {
-			return "", at
-		}
-		return fmt.Sprintf("its session %q is gone", id), ""
-	case session.NeverBegan(root, id):
-		return fmt.Sprintf("its session %s never began", id), ""
-	case session.IsOver(root, id) && !h.retryable(ctx, held.Task):
-		return fmt.Sprintf("its session %s is over", id), ""
-	}
-	return "", ""
-}
-
-// retryable says whether a task's last session has failed and left its worktree
-// for coven retry.
-func (h *house) retryable(ctx context.Context, id string) bool {
-	v, err := session.OfTask(h.repo.Root, id)
-	if err != nil || v.Status != session.Failed {
-		return false
-	}
-	_, err = h.repo.Find(ctx, id)
-	return err == nil
-}
-
-// atLarge says what may still work under a claim whose session is gone: the
-// coven that made it, or one on another machine.
-func (h *house) atLarge(held worktree.Held) string {
-	host, pid := hostOf(held.Holder), pidOf(held.Holder)
-	if host != machine() {
-		if h.app.now().Before(held.Expires) {
-			return fmt.Sprintf("%s may still work on it until %s", cmp.Or(host, "another machine"), held.Expires.Local().Format(time.DateTime))
-		}
-		return ""
-	}
-	n, err := strconv.Atoi(pid)
-	if err != nil || n <= 0 || errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
-		return ""
-	}
-	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
-	program, _, _ := bytes.Cut(line, []byte{0})
-	if err == nil && filepath.Base(string(program)) != "coven" {
-		return "" // the number belongs to another program now
-	}
-	return "its coven (pid " + pid + ") still runs"
-}
-
 // giveBack takes a task in the tracker from a session that is over, if it still
 // has it: one that has landed is closed, any other is free again.
 func (v *visit) giveBack(ctx context.Context, id, owner string) (string, error) {
@@ -168,7 +112,7 @@ func (k *keeper) begin() error {
 	if err := worktree.EnsureCovenDir(root); err != nil {
 		return err
 	}
-	s, err := session.Create(root, "", "doctor", k.house.app.now)
+	s, err := session.Create(root, "", "doctor", k.house.env.now)
 	k.session = s
 	return err
 }
@@ -197,7 +141,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		}
 	}
 	mine, err := repo.Claim(ctx, worktree.Claim{
-		Task: id, Holder: holderName(), Session: k.session.ID, Expires: k.house.app.now().Add(holdTime),
+		Task: id, Holder: holderName(), Session: k.session.ID, Expires: k.house.env.now().Add(holdTime),
 	}, held.Oid)
 	if err != nil {
 		return "", err

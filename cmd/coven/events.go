@@ -49,14 +49,6 @@ until the session stops, or without an argument until you stop it.`,
 	return cmd
 }
 
-// sessionOf finds a session by its own id or by that of its task.
-func (h *house) sessionOf(name string) (session.View, error) {
-	if filepath.Base(name) == name && session.Exists(h.repo.Root, name) {
-		return session.Load(filepath.Join(h.repo.Root, session.Dir, name))
-	}
-	return h.find(name)
-}
-
 // watcher prints the events of one session or of all.
 type watcher struct {
 	app   *app

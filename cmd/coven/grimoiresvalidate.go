@@ -62,7 +62,7 @@ there where the workflow runs.`,
 func (a *app) openFor(ctx context.Context, args []string) (*house, error) {
 	h, err := a.open(ctx)
 	if errors.Is(err, worktree.ErrNotRepository) && len(args) > 0 && !slices.ContainsFunc(args, isName) {
-		return &house{app: a, library: grimoires.NewLibrary("", a.userDir())}, nil
+		return outside(a.env), nil
 	}
 	return h, err
 }
@@ -98,7 +98,7 @@ func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
 		found, err := h.library.ValidateName(arg)
 		return found, unknownGrimoire(err)
 	}
-	file, err := h.app.absolute(arg)
+	file, err := h.env.absolute(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (h *house) lookForPlugins(all []grimoires.Checked) error {
 
 // completeValidate offers names; the shell offers files.
 func (a *app) completeValidate(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	found, _ := a.completeWords((*visit).grimoireNames)(cmd, args, typed)
+	found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
 	return found, cobra.ShellCompDirectiveDefault
 }
 

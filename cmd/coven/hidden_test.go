@@ -32,12 +32,16 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 		}
 	}
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
-	a := &app{out: out, err: errs, hide: hide, environ: os.Environ}
-	d := &desk{house: &house{app: a, config: config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}}}
-	d.screen = terminal.New(out, terminal.Lines, nil)
-	d.say("d %s\n", value)
+	h := &house{env: &env{environ: os.Environ}, hide: hide}
+	h.config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}
+	a := &app{env: h.env, out: out, err: errs, project: h}
+	d := &desk{house: h}
+	stop := a.watch(d, false, terminal.Lines)
+	if err := a.tell("d %s\n", value); err != nil {
+		t.Fatal(err)
+	}
 	d.tellOthers(t.Context(), news{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
-	d.screen.Close()
+	stop()
 	if err := a.say("a %s\n", value); err != nil {
 		t.Fatal(err)
 	}

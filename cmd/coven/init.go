@@ -27,16 +27,16 @@ a change lands is written down and not detected anew each time.`,
 			if err != nil {
 				return err
 			}
-			return h.init()
+			return a.init(h)
 		},
 	}
 }
 
-func (h *house) init() error {
+func (a *app) init(h *house) error {
 	file := filepath.Join(h.repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {
-		return h.app.say("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
+		return a.say("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("init: %w", err)
@@ -56,7 +56,7 @@ func (h *house) init() error {
 	if len(found) > 0 {
 		said = "checks found: " + strings.Join(found, ", ")
 	}
-	return h.app.say("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
+	return a.say("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
 }
 
 func configText(checks []string) (string, error) {

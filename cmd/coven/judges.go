@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -22,7 +23,8 @@ import (
 
 // judges asks plugins to judge what is in a site: runner's interface.
 type judges struct {
-	*crew
+	host *plugins.Host
+	site *site
 	task grimoires.Task
 }
 
@@ -32,7 +34,7 @@ const mostDiff = 400 << 10
 
 // Change implements runner's judges.
 func (j judges) Change(ctx context.Context) (reviewer.Change, string, error) {
-	diff, err := j.diff(ctx)
+	diff, err := j.site.diff(ctx)
 	if err != nil {
 		return reviewer.Change{}, "", err
 	}
@@ -51,15 +53,6 @@ func (j judges) asked() reviewer.Task {
 	data := grimoires.TaskData(j.task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.task.ID, Title: j.task.Title, Description: j.task.Description, Acceptance: criteria}
-}
-
-// diff is what the worktree changes now.
-func (j judges) diff(ctx context.Context) (worktree.Diff, error) {
-	target, err := j.site.repo.Target(ctx, j.site.target.Branch)
-	if err != nil {
-		return worktree.Diff{}, err
-	}
-	return j.site.tree.Diff(ctx, target.Tip)
 }
 
 // shortened is the patch of a diff without the files for which there is no room,
@@ -114,8 +107,8 @@ func sentence(texts []string) string {
 }
 
 // Review implements runner's judges.
-func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.Desk) (reviewer.Review, error) {
-	r, err := j.engine.host.Reviewer(ctx, plugin)
+func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.HostServices) (reviewer.Review, error) {
+	r, err := j.host.Reviewer(ctx, plugin)
 	if err != nil {
 		return reviewer.Review{}, err
 	}
@@ -123,8 +116,8 @@ func (j judges) Review(ctx context.Context, plugin string, change reviewer.Chang
 }
 
 // Decide implements runner's judges.
-func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.Desk) (arbiter.Decision, error) {
-	a, err := j.engine.host.Arbiter(ctx, plugin)
+func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.HostServices) (arbiter.Decision, error) {
+	a, err := j.host.Arbiter(ctx, plugin)
 	if err != nil {
 		return arbiter.Decision{}, err
 	}
@@ -135,7 +128,7 @@ func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Ques
 // errands are the services for one call of a plugin.
 type errands struct {
 	judges judges
-	desk   *runner.Desk
+	desk   *runner.HostServices
 }
 
 // RunAgent implements hostservice.Services.
@@ -145,7 +138,7 @@ func (e *errands) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservic
 
 // Diff implements hostservice.Services.
 func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
-	diff, err := e.judges.diff(ctx)
+	diff, err := e.judges.site.diff(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -40,9 +40,9 @@ func (n news) environment() []string {
 // noticeTime bounds how long a notice may take.
 const noticeTime = 30 * time.Second
 
-// notify runs the user's commands that want to know how a session ended. The
+// announce runs the user's commands that want to know how a session ended. The
 // run may be over because a person stopped it: that is told too.
-func (d *desk) notify(ctx context.Context, j job, s *session.Session, e runner.Ending) {
+func (d *desk) announce(ctx context.Context, j job, s *session.Session, e runner.Outcome) {
 	n := news{
 		Task: j.task.ID, Title: j.task.Title, State: string(e.Status), Reason: e.Reason, Detail: oneLine(e.Detail),
 		Next: e.Next, Session: s.ID, Commit: e.Commit,
@@ -51,13 +51,13 @@ func (d *desk) notify(ctx context.Context, j job, s *session.Session, e runner.E
 }
 
 func (d *desk) tellOthers(ctx context.Context, n news) {
-	n.Title, n.Detail, n.Next = d.app().hidden(n.Title), d.app().hidden(n.Detail), d.app().hidden(n.Next)
-	for _, notice := range d.house.config.Notify {
-		if !wants(notice, n.State) {
+	n.Title, n.Detail, n.Next = d.house.hidden(n.Title), d.house.hidden(n.Detail), d.house.hidden(n.Next)
+	for _, hook := range d.house.config.Notify {
+		if !wants(hook, n.State) {
 			continue
 		}
-		if err := d.app().notice(context.WithoutCancel(ctx), notice.Command, n); err != nil {
-			d.say("%s  warning: notify: %s\n", printable(n.Task), printable(oneLine(err.Error())))
+		if err := d.house.env.runNotice(context.WithoutCancel(ctx), hook.Command, n); err != nil {
+			d.notify(notice{task: n.Task, text: "warning: notify: " + oneLine(err.Error())})
 		}
 	}
 }
@@ -69,9 +69,9 @@ func wants(n config.Notice, state string) bool {
 	return slices.Contains(n.On, state)
 }
 
-// notice runs one command. It is the user's own, outside every fence; what it
+// runNotice runs one command. It is the user's own, outside every fence; what it
 // leaves running is ended with its group.
-func (a *app) notice(ctx context.Context, command string, n news) error {
+func (e *env) runNotice(ctx context.Context, command string, n news) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTime)
 	defer cancel()
 	input, err := json.Marshal(n)
@@ -80,7 +80,7 @@ func (a *app) notice(ctx context.Context, command string, n news) error {
 	}
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Env, cmd.Stdin = append(a.environ(), n.environment()...), bytes.NewReader(append(input, '\n'))
+	cmd.Env, cmd.Stdin = append(e.environ(), n.environment()...), bytes.NewReader(append(input, '\n'))
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

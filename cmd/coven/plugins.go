@@ -60,7 +60,7 @@ func newPluginsList(a *app) *cobra.Command {
 			if asJSON {
 				return a.sayJSON(pluginsJSON(all))
 			}
-			return h.sayPlugins(all)
+			return a.sayPlugins(h, all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -81,8 +81,8 @@ func (a *app) allPlugins(ctx context.Context, list func(*registry.Registry) ([]r
 	return h, all, err
 }
 
-func (h *house) sayPlugins(all []registry.Plugin) error {
-	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+func (a *app) sayPlugins(h *house, all []registry.Plugin) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, p := range all {
 		kind, name := p.Kind, p.Name
 		if kind == "" {
@@ -116,7 +116,7 @@ func newPluginsInfo(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).pluginNames),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, all, err := a.allPlugins(cmd.Context(), onlyCalled(args[0]))
 			if err != nil {
@@ -176,19 +176,6 @@ func (h *house) pluginInfo(p registry.Plugin) string {
 	return b.String()
 }
 
-// nextPlugin is the one command that helps with a plugin; empty when it may run.
-func nextPlugin(p registry.Plugin) string {
-	switch {
-	case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch && p.Project:
-		return "coven trust " + shellWord(p.ID())
-	case p.State == registry.Mismatch:
-		return editorAt(registry.LockFile, 0)
-	case p.State == registry.Broken, p.State == registry.Misnamed:
-		return "ls -lL " + shellWord(p.File)
-	}
-	return ""
-}
-
 func newPluginsVerify(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -204,7 +191,7 @@ func newPluginsVerify(a *app) *cobra.Command {
 			if asJSON {
 				err = a.sayJSON(pluginsJSON(all))
 			} else {
-				err = h.sayVerified(all)
+				err = a.sayVerified(h, all)
 			}
 			if err == nil && slices.ContainsFunc(all, unfit) {
 				err = status(exitFailed)
@@ -220,7 +207,7 @@ func newPluginsVerify(a *app) *cobra.Command {
 func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
 // sayVerified prints a line for each plugin that is not hidden.
-func (h *house) sayVerified(all []registry.Plugin) error {
+func (a *app) sayVerified(h *house, all []registry.Plugin) error {
 	count, wrong := 0, 0
 	for _, p := range all {
 		if p.State == registry.Hidden {
@@ -234,19 +221,19 @@ func (h *house) sayVerified(all []registry.Plugin) error {
 		if next := nextPlugin(p); next != "" {
 			text += "      next: " + printable(next) + "\n"
 		}
-		if err := h.app.say("%s", text); err != nil {
+		if err := a.say("%s", text); err != nil {
 			return err
 		}
 	}
-	return h.app.say("%d plugins, %d may not run\n", count, wrong)
+	return a.say("%d plugins, %d may not run\n", count, wrong)
 }
 
 // pluginNames are for the one argument that names a plugin.
-func (v *visit) pluginNames(_ context.Context, args []string) []string {
-	if v.house == nil || len(args) > 0 {
+func pluginNames(_ context.Context, h *house, args []string) []string {
+	if len(args) > 0 {
 		return nil
 	}
-	r, err := v.house.registry()
+	r, err := h.registry()
 	if err != nil {
 		return nil
 	}
@@ -257,47 +244,4 @@ func (v *visit) pluginNames(_ context.Context, args []string) []string {
 		}
 	}
 	return names
-}
-
-// providerNames are the providers that there are.
-func (v *visit) providerNames(context.Context, []string) []string {
-	if v.house == nil {
-		return nil
-	}
-	r, err := v.house.registry()
-	if err != nil {
-		return nil
-	}
-	return r.Names(plugins.KindProvider)
-}
-
-// plugins is the doctor's look at plugins.
-func (v *visit) plugins(context.Context) []finding {
-	r, err := v.house.registry()
-	if err != nil {
-		return bad(remedy(err), "%v", err)
-	}
-	all, err := r.List()
-	if err != nil {
-		return bad(remedy(err), "%v", err)
-	}
-	var asked, wrong []string
-	count := 0
-	for _, p := range all {
-		switch {
-		case p.State == registry.Untrusted, p.State == registry.Changed:
-			asked = append(asked, p.ID()+" ("+string(p.State)+")")
-		case unfit(p):
-			wrong = append(wrong, p.ID()+" ("+string(p.State)+")")
-		case p.Runs():
-			count++
-		}
-	}
-	switch {
-	case len(wrong) > 0:
-		return bad("coven plugins verify", "may not run: %s", strings.Join(append(wrong, asked...), ", "))
-	case len(asked) > 0:
-		return odd("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
-	}
-	return good("%d, all may run", count)
 }

@@ -183,7 +183,7 @@ func (p *readyPool) goesOn(v session.View) bool {
 	case v.Reason == "checkout":
 		return time.Since(at) >= pollEvery
 	}
-	now := p.house.app.now()
+	now := p.house.env.now()
 	return v.Reason == "limit" && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -27,11 +26,11 @@ run of the task is told what was tried and why it was rejected.`,
 				return usage("", "--reason is needed: the next attempt is told")
 			}
 			return a.atDesk(cmd.Context(), func(d *desk) error {
-				v, err := d.find(args[0])
+				v, err := d.house.find(args[0])
 				if err != nil {
 					return err
 				}
-				return d.reject(cmd.Context(), v, reason, req)
+				return a.reject(cmd.Context(), d, v, reason, req)
 			})
 		},
 	}
@@ -40,20 +39,11 @@ run of the task is told what was tried and why it was rejected.`,
 	return cmd
 }
 
-// reject ends a session that waits for somebody, because a person does not want
-// what it made.
-func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) error {
-	ended, err := d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
+// reject rejects a change and tells what became of it.
+func (a *app) reject(ctx context.Context, d *desk, v session.View, reason string, req worktree.RemoveRequest) error {
+	ended, err := d.reject(ctx, v, reason, req)
 	if err != nil {
 		return err
 	}
-	d.say("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
-	return nil
-}
-
-func keptAs(ref string) string {
-	if ref == "" {
-		return "nothing had to be stored"
-	}
-	return "everything it made is stored as " + ref
+	return a.tell("%s", rejectedText(v, ended))
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/runner"
 )
 
 func newResume(a *app) *cobra.Command {
@@ -34,9 +33,9 @@ and wall (a duration), several with commas between them.`,
 			}
 			return a.atDesk(cmd.Context(), func(d *desk) error {
 				if len(args) == 0 {
-					return resumeAll(cmd.Context(), d, amount)
+					return a.resumeAll(cmd.Context(), d, amount)
 				}
-				v, err := d.find(args[0])
+				v, err := d.house.find(args[0])
 				if err != nil {
 					return err
 				}
@@ -61,9 +60,9 @@ func moreBudget(text string) (budget.Amount, error) {
 }
 
 // resumeAll goes on with every session that only needs somebody to start it.
-func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
+func (a *app) resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	views, broken := session.List(d.house.repo.Root)
-	d.app().explain(broken)
+	a.explain(broken)
 	code, count, poor := exitOK, 0, 0
 	for _, v := range views {
 		if !resumable(v, more) {
@@ -73,68 +72,18 @@ func resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 			continue
 		}
 		err := outcome(d.goOn(ctx, v, more))
-		d.explain(err)
+		a.explainBetween(err)
 		code, count = worse(code, codeOf(err)), count+1
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if poor > 0 {
-		err := d.app().say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		err := a.say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
 		return errors.Join(err, status(code))
 	}
 	if count == 0 {
-		return d.app().say("nothing to resume\n  next: coven status\n")
+		return a.say("nothing to resume\n  next: coven status\n")
 	}
 	return status(code)
-}
-
-// resumable says whether a session goes on when a person starts it again. One
-// whose own budget is spent goes on with more only.
-func resumable(v session.View, more budget.Amount) bool {
-	switch {
-	case v.Status == session.Interrupted:
-		return true
-	case v.Status != session.Waiting || v.Reason == "review":
-		return false
-	}
-	return !isPoor(v) || more != (budget.Amount{})
-}
-
-// isPoor says whether a session waits for a budget of its own: not that of a coven
-// run with several tasks, which is over.
-func isPoor(v session.View) bool { return v.Reason == "budget" && v.More != "" }
-
-// goOn resumes one session, where that is what its state asks for.
-func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
-	task := shellWord(v.Task)
-	switch {
-	case v.Damage != "" && v.Status != session.Running:
-		return runner.Ending{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
-	case v.Status == session.Waiting && v.Reason == "review":
-		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
-	case v.Status == session.Running:
-		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
-	case v.Status == session.Completed:
-		return runner.Ending{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
-	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
-	}
-	if err := d.admitSession(ctx, v); err != nil {
-		return runner.Ending{}, err
-	}
-	return d.resume(ctx, v, more)
-}
-
-// admitSession says whether the plugins of a session may run; on a terminal it
-// asks.
-func (d *desk) admitSession(ctx context.Context, v session.View) (err error) {
-	needs, err := needsOfSession(v.Dir)
-	if err != nil {
-		return err
-	}
-	if gaveUp := d.screen.Alone(ctx, func() { err = d.house.admitPlugins(ctx, needs) }); gaveUp != nil {
-		return gaveUp
-	}
-	return err
 }

@@ -3,20 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -71,7 +67,7 @@ Ctrl-C twice: stop at once.`,
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
-	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(providers(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(builtinProviders(), ", ")+" or a plugin (default claude)")
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
@@ -81,6 +77,11 @@ Ctrl-C twice: stop at once.`,
 	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
+	completeFlag(cmd, "grimoire", a.completeWords(grimoireNames))
+	completeFlag(cmd, "model", completeList("sonnet", "haiku", "opus"))
+	completeFlag(cmd, "provider", a.completeWords(providerNames))
+	completeFlag(cmd, "onto", a.completeWords(branches))
+	completeFlag(cmd, "base", a.completeWords(branches))
 	return cmd
 }
 
@@ -122,12 +123,12 @@ func (o *runOptions) run(ctx context.Context) error {
 	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
-	e, err := h.start()
+	d, err := h.desk()
 	if err != nil {
 		return err
 	}
-	defer e.close()
-	d := &desk{house: h, engine: e, json: o.json, approve: o.approver(), purse: runner.NewPurse(limit)}
+	defer d.close()
+	d.approve, d.purse = o.approver(), budget.New(limit)
 	return o.work(ctx, d, from, len(todo), target)
 }
 
@@ -152,15 +153,17 @@ func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, ta
 	if _, named := from.(*namedPool); count == 1 && (named || o.max == 1) {
 		draw = terminal.Lines // there will not be another task
 	}
-	d.screen = o.app.screen(o.json, draw)
-	defer d.screen.Close()
-	if err := d.preface(ctx, target); err != nil {
+	defer o.app.watch(d, o.json, draw)()
+	if err := o.app.preface(ctx, d, target); err != nil {
 		return err
 	}
 	s := &shift{
 		desk: d, pool: from, width: cmp.Or(o.width, d.house.config.Run.MaxTasks), max: o.max, watch: o.watch,
-		ask: o.app.interactive && !o.json, onto: target.Branch,
+		onto: target.Branch, observer: o.app.shiftObserver(),
 		choices: choices{grimoire: o.grimoire, provider: o.provider, model: o.model, base: o.base},
+	}
+	if o.app.interactive && !o.json {
+		s.ask = func(ctx context.Context, v session.View) (decision, error) { return o.app.question(ctx, d, v) }
 	}
 	return status(s.run(ctx))
 }
@@ -212,100 +215,35 @@ func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	return h.named(ctx, o.tasks)
 }
 
-// ownWords makes a task of the user's own words.
-func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
-	if strings.TrimSpace(o.prompt) == "" {
-		return nil, usage("", "the prompt is empty")
+// shiftObserver tells how a shift goes.
+func (a *app) shiftObserver() shiftObserver {
+	tell := func(format string, args ...any) { _ = a.tell(format, args...) } // there is nobody else to tell
+	return shiftObserver{
+		idle: func() { tell("waiting for tasks (Ctrl-C ends it)\n") },
+		stopping: func() {
+			tell("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+		},
+		spent: func(text string) {
+			tell("the budget of this coven run is spent: %s: no task is started any more\n", text)
+		},
+		failed:   a.explainBetween,
+		rejected: func(v session.View, ended event.Ended) { tell("%s", rejectedText(v, ended)) },
+		over: func(s summary) {
+			switch {
+			case s.total() > 1:
+				tell("%d tasks: %s\n", s.total(), s.text())
+			case s.total() == 0 && !s.interrupted:
+				tell("nothing was left to do: other covens have the tasks\n  next: coven status\n")
+			}
+			if s.left > 0 {
+				tell("%d more not started\n", s.left)
+			}
+		},
 	}
-	if len(o.prompt) > task.MaxText {
-		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
-	}
-	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
-	slug := "p-" + session.Slug(title)
-	id := slug
-	for n := 2; ; n++ {
-		_, err := session.OfTask(h.repo.Root, id)
-		_, claimed := h.repo.ClaimOf(ctx, id)
-		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
-			break
-		}
-		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
-			return nil, err
-		}
-		id = fmt.Sprintf("%s-%d", slug, n)
-	}
-	t := task.Task{ID: id, Title: title, Description: o.prompt}
-	if t.Description == title {
-		t.Description = ""
-	}
-	return []job{{task: t}}, nil
-}
-
-// named looks up the tasks that the user named: in the tracker, or among those
-// of the user's own words.
-func (h *house) named(ctx context.Context, ids []string) ([]job, error) {
-	var jobs []job
-	for _, id := range ids {
-		j, err := h.wordsOf(id)
-		if errors.Is(err, session.ErrNone) {
-			j, err = h.tracked(ctx, id)
-		}
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, j)
-	}
-	return jobs, nil
-}
-
-func (h *house) tracked(ctx context.Context, id string) (job, error) {
-	tracker, err := h.tasks()
-	if err != nil {
-		return job{}, err
-	}
-	t, err := tracker.Get(ctx, id)
-	if err == nil {
-		err = t.Usable()
-	}
-	return job{task: t, tracker: tracker}, err
-}
-
-// wordsOf finds a task of the user's own words by its session: ErrNone when the
-// id is not one of those.
-func (h *house) wordsOf(id string) (job, error) {
-	v, err := session.OfTask(h.repo.Root, id)
-	if err != nil {
-		return job{}, err
-	}
-	if v.Info.Tracker != untrackedName {
-		return job{}, session.ErrNone
-	}
-	plan, err := planOf(v.Dir)
-	if err != nil {
-		return job{}, err
-	}
-	t := task.Task{
-		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
-		Labels: []string{grimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
-	}
-	return job{task: t}, nil
-}
-
-// planOf is what a session froze when it began.
-func planOf(dir string) (*grimoires.Plan, error) {
-	frozen, err := session.Plan(dir)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := grimoires.ReadPlan(frozen)
-	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
-		return nil, usage("coven version", "session %s: %w", filepath.Base(dir), err)
-	}
-	return plan, err
 }
 
 // preface says what the user should know before agents work.
-func (d *desk) preface(ctx context.Context, target worktree.Target) error {
+func (a *app) preface(ctx context.Context, d *desk, target worktree.Target) error {
 	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
 	uncommitted, err := d.house.repo.Uncommitted(ctx)
 	if err != nil {
@@ -314,8 +252,8 @@ func (d *desk) preface(ctx context.Context, target worktree.Target) error {
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	if d.engine.warning != "" {
-		lines = append(lines, d.engine.warning)
+	if d.runtime.warning != "" {
+		lines = append(lines, d.runtime.warning)
 	}
 	checks, found := d.house.checks()
 	switch {
@@ -326,18 +264,11 @@ func (d *desk) preface(ctx context.Context, target worktree.Target) error {
 	}
 	lines = append(lines, "landing on "+target.Branch)
 	for _, line := range lines {
-		d.say("%s\n", printable(line))
+		if err := a.tell("%s\n", printable(line)); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// checks are the configured checks, or those that coven finds; found says
-// where it found them.
-func (h *house) checks() (checks, found []string) {
-	if h.config.Checks != nil {
-		return h.config.Checks, nil
-	}
-	return config.DetectChecks(h.repo.Root)
 }
 
 // nameSome names the first few of a list.

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -19,14 +21,16 @@ import (
 // goroutine (run) decides what starts; each task has one of its own; questions
 // to a person are asked one at a time while the others go on.
 type shift struct {
-	desk    *desk
-	pool    pool
-	width   int  // tasks at once
-	max     int  // tasks in all; 0: no limit
-	watch   bool // wait for more tasks instead of ending
-	ask     bool // ask a person about changes that are ready
-	onto    string
-	choices choices
+	desk  *desk
+	pool  pool
+	width int  // tasks at once
+	max   int  // tasks in all; 0: no limit
+	watch bool // wait for more tasks instead of ending
+	// ask asks a person about a change that is ready; nil: nobody is asked.
+	ask      func(context.Context, session.View) (decision, error)
+	observer shiftObserver
+	onto     string
+	choices  choices
 
 	running map[string]bool
 	started int
@@ -38,6 +42,41 @@ type shift struct {
 	counts  map[string]int
 	ended   chan ended
 	answers chan answered
+}
+
+// shiftObserver is told how a shift goes. All funcs are there.
+type shiftObserver struct {
+	idle     func()            // nothing is at work, and more tasks may come
+	stopping func()            // no task is started any more: a person stops the shift
+	spent    func(text string) // no task is started any more: the budget of all is spent
+	failed   func(error)       // a task, or the question which tasks there are
+	rejected func(session.View, event.Ended)
+	over     func(summary)
+}
+
+// summary is how a shift went.
+type summary struct {
+	counts      map[string]int // tasks by how they ended
+	left        int            // known, and not started
+	interrupted bool
+}
+
+func (s summary) total() int {
+	total := 0
+	for _, n := range s.counts {
+		total += n
+	}
+	return total
+}
+
+// text is the counts in words.
+func (s summary) text() string {
+	var parts []string
+	for word, n := range s.counts {
+		parts = append(parts, fmt.Sprintf("%d %s", n, word))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 // pool is where a shift's tasks come from.
@@ -55,7 +94,7 @@ type pool interface {
 // ended is how the run of one task ended.
 type ended struct {
 	job      job
-	ending   runner.Ending
+	ending   runner.Outcome
 	err      error
 	approved bool // it went on because a person approved it
 }
@@ -86,7 +125,7 @@ func (s *shift) run(ctx context.Context) int {
 			return s.over(ctx)
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
-			s.desk.say("waiting for tasks (Ctrl-C ends it)\n")
+			s.observer.idle()
 		}
 		s.idle = len(s.running) == 0
 		select {
@@ -96,7 +135,7 @@ func (s *shift) run(ctx context.Context) int {
 			s.answered(ctx, a)
 		case <-ticker.C:
 		case <-s.interrupted(ctx):
-			s.desk.say("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+			s.observer.stopping()
 		}
 	}
 }
@@ -142,7 +181,7 @@ func (s *shift) fill(ctx context.Context) {
 // stopPoor starts no further task: each would be claimed only to wait.
 func (s *shift) stopPoor(text string) {
 	if !s.poor {
-		s.desk.say("the budget of this coven run is spent: %s: no task is started any more\n", text)
+		s.observer.spent(text)
 	}
 	s.poor, s.code = true, worse(s.code, exitBudget)
 }
@@ -156,21 +195,21 @@ func (s *shift) start(ctx context.Context, j job) {
 }
 
 // one goes on with the task's session, or begins a new one.
-func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
+func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 	d := s.desk
 	prior, err := d.house.finder.OfTask(j.task.ID)
 	switch {
 	case errors.Is(err, session.ErrNone):
 	case err != nil:
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	case prior.Status == session.Running:
-		return runner.Ending{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
+		return runner.Outcome{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.resume(ctx, prior, budget.Amount{})
 	}
 	target, err := d.house.repo.Target(ctx, s.onto) // the task before may have moved it
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	c := s.choices
 	c.target = target
@@ -197,8 +236,8 @@ func (s *shift) finish(e ended) {
 	case e.ending.Reason != "":
 		word += " (" + e.ending.Reason + ")"
 	}
-	if s.ask && e.ending.Status == runner.Waiting && e.ending.Reason == "review" {
-		if v, err := s.desk.find(e.job.task.ID); err == nil {
+	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == "review" {
+		if v, err := s.desk.house.find(e.job.task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
@@ -219,7 +258,7 @@ func (s *shift) lost(e ended) bool {
 // fail shows an error between the lines of the tasks at work.
 func (s *shift) fail(err error) {
 	s.code = worse(s.code, codeOf(err))
-	s.desk.explain(err)
+	s.observer.failed(err)
 }
 
 // question asks the person at the terminal about the next change that is ready.
@@ -230,7 +269,7 @@ func (s *shift) question(ctx context.Context) {
 	v := s.asking[0]
 	s.asking, s.open = s.asking[1:], true
 	go func() {
-		d, err := s.desk.question(ctx, v)
+		d, err := s.ask(ctx, v)
 		s.answers <- answered{v, d, err}
 	}()
 }
@@ -256,10 +295,12 @@ func (s *shift) answered(ctx context.Context, a answered) {
 	case a.decision.verdict == elsewhere:
 		s.counts["answered elsewhere"]++
 	case a.decision.verdict == rejected:
-		if err := s.desk.reject(ctx, a.view, a.decision.reason, worktree.RemoveRequest{}); err != nil {
+		ended, err := s.desk.reject(ctx, a.view, a.decision.reason, worktree.RemoveRequest{})
+		if err != nil {
 			s.fail(err)
 			return
 		}
+		s.observer.rejected(a.view, ended)
 		s.count("rejected", exitFailed)
 	default:
 		s.count("waiting (review)", exitPerson)
@@ -280,20 +321,6 @@ func (s *shift) over(ctx context.Context) int {
 	for ; left > 0; left-- {
 		s.count("waiting (review)", exitPerson)
 	}
-	total, parts := 0, []string{}
-	for word, n := range s.counts {
-		total += n
-		parts = append(parts, fmt.Sprintf("%d %s", n, word))
-	}
-	slices.Sort(parts)
-	switch {
-	case total > 1:
-		s.desk.say("%d tasks: %s\n", total, strings.Join(parts, ", "))
-	case total == 0 && ctx.Err() == nil:
-		s.desk.say("nothing was left to do: other covens have the tasks\n  next: coven status\n")
-	}
-	if n := s.pool.left(); n > 0 {
-		s.desk.say("%d more not started\n", n)
-	}
+	s.observer.over(summary{counts: s.counts, left: s.pool.left(), interrupted: ctx.Err() != nil})
 	return s.code
 }

@@ -20,6 +20,25 @@ func (a *app) say(format string, args ...any) error {
 	return written(err)
 }
 
+// tell prints to standard output, between the lines of the tasks at work. Where events
+// are printed it prints nothing.
+func (a *app) tell(format string, args ...any) error {
+	switch {
+	case a.shown == nil:
+		return a.say(format, args...)
+	case !a.shown.json:
+		a.shown.Say(a.hidden(fmt.Sprintf(format, args...)))
+	}
+	return nil
+}
+
+// explainBetween tells an error between the lines of the tasks at work.
+func (a *app) explainBetween(err error) {
+	if err != nil {
+		a.shown.Later(func() { a.explain(err) })
+	}
+}
+
 // written is the error of writing output. A reader that has seen enough is none.
 func written(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
@@ -85,4 +104,21 @@ func readLine(in io.Reader) (string, error) {
 			return string(line), err
 		}
 	}
+}
+
+// clip makes a text one printable line of at most n characters.
+func clip(text string, n int) string {
+	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
+	if len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return string(runes)
+}
+
+// colon is a text after a colon, or nothing.
+func colon(text string) string {
+	if text = oneLine(text); text != "" {
+		return ": " + text
+	}
+	return ""
 }

@@ -49,6 +49,9 @@ func newTaskAdd(a *app) *cobra.Command {
 	f.StringArrayVar(&n.Labels, "label", nil, "a label (repeatable)")
 	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task that must be done first (repeatable)")
 	f.StringVar(&n.Type, "type", "task", "task, bug, feature, chore or epic")
+	completeFlag(cmd, "type", completeList("task", "bug", "feature", "chore", "epic"))
+	completeFlag(cmd, "priority", completeList("0", "1", "2", "3", "4"))
+	completeFlag(cmd, "after", a.completeTaskFlag(tracked))
 	return cmd
 }
 
@@ -65,7 +68,7 @@ func newTaskList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printTasks(open(tasks, all), asJSON)
+			return a.printTasks(openTasks(tasks, all), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -73,8 +76,8 @@ func newTaskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// open leaves out what is closed, unless all is wanted.
-func open(tasks []task.Task, all bool) []task.Task {
+// openTasks leaves out what is closed, unless all is wanted.
+func openTasks(tasks []task.Task, all bool) []task.Task {
 	kept := []task.Task{}
 	for _, t := range tasks {
 		if all || t.Status != "closed" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/worktree"
 )
 
 func newTrust(a *app) *cobra.Command {
@@ -40,7 +38,7 @@ everything is trusted that matches the lock, for that one command.`,
   coven trust coven-reviewer-style
   coven trust --list
   coven trust --revoke coven-reviewer-style`,
-		ValidArgsFunction: a.completeWords((*visit).trustNames),
+		ValidArgsFunction: a.completeWords(trustNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case list && (revoke || yes || len(args) > 0):
@@ -56,11 +54,11 @@ everything is trusted that matches the lock, for that one command.`,
 			}
 			switch {
 			case list:
-				return h.listTrusted(asJSON)
+				return a.listTrusted(h, asJSON)
 			case revoke:
-				return h.revoke(args)
+				return a.revoke(h, args)
 			}
-			return h.trust(cmd.Context(), args, yes)
+			return a.trust(cmd.Context(), h, args, yes)
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +70,7 @@ everything is trusted that matches the lock, for that one command.`,
 }
 
 // trust shows the plugins that a person could trust, and asks.
-func (h *house) trust(ctx context.Context, names []string, yes bool) error {
+func (a *app) trust(ctx context.Context, h *house, names []string, yes bool) error {
 	wanted, rest, err := h.wanted(names)
 	if err != nil {
 		return err
@@ -83,15 +81,15 @@ func (h *house) trust(ctx context.Context, names []string, yes bool) error {
 	}
 	open, lost := toTrust(all, yes && len(names) == 0)
 	if len(open) == 0 && len(lost) == 0 && len(wanted) == 0 {
-		return h.app.say("nothing to trust: coven plugins list shows all plugins\n")
+		return a.say("nothing to trust: coven plugins list shows all plugins\n")
 	}
 	for _, p := range lost {
-		h.app.explain(lostError(p))
+		a.explain(lostError(p))
 	}
 	if len(open) == 0 && len(wanted) == 0 {
 		return status(exitUsage)
 	}
-	trusted, err := h.askTrust(ctx, open, wanted, yes)
+	trusted, err := a.askTrust(ctx, h, open, wanted, yes)
 	if err == nil && (!trusted || len(lost) > 0) {
 		err = status(exitUsage)
 	}
@@ -167,81 +165,6 @@ func lostError(p registry.Plugin) error {
 // own.
 func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
 
-// askTrust shows plugins and asks whether they are trusted. Where nobody can be
-// asked the answer is no, unless it was given before.
-func (h *house) askTrust(ctx context.Context, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
-	if err := h.app.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
-		return false, err
-	}
-	switch {
-	case yes:
-	case !h.app.interactive:
-		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
-	default:
-		answer, err := h.app.ask(ctx, "trust these? [y/N] ")
-		if err != nil {
-			return false, err
-		}
-		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			return false, h.app.say("nothing was trusted\n")
-		}
-	}
-	if err := h.trustVariables(wanted); err != nil || len(open) == 0 {
-		return err == nil, err
-	}
-	return true, h.trustNow(open)
-}
-
-// trustVariables trusts the uses of variables as they were shown.
-func (h *house) trustVariables(shown []wish) error {
-	if len(shown) == 0 {
-		return nil
-	}
-	store, err := h.trustStore()
-	if err != nil {
-		return err
-	}
-	var items []trust.Item
-	var names []string
-	for _, w := range shown {
-		items, names = append(items, w.item(h.app.now().UTC().Truncate(time.Second))), append(names, w.name)
-	}
-	if err := store.Add(items...); err != nil {
-		return err
-	}
-	return h.app.say("trusted: %s\n", printable(strings.Join(names, " ")))
-}
-
-// trustNow trusts plugins as they were shown, and pins them in the lock.
-func (h *house) trustNow(shown []registry.Plugin) error {
-	store, err := h.trustStore()
-	if err != nil {
-		return err
-	}
-	var items []trust.Item
-	var names []string
-	for _, p := range shown {
-		items = append(items, trust.Item{
-			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.app.now().UTC().Truncate(time.Second),
-		})
-		names = append(names, p.ID())
-	}
-	if err := store.Add(items...); err != nil {
-		return err
-	}
-	if err := h.app.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
-		return err
-	}
-	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
-		return err
-	}
-	wrote, err := registry.Pin(h.repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
-	if err != nil || !wrote {
-		return err
-	}
-	return h.app.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
-}
-
 // trustedJSON is what is trusted, as trust --list --json has it.
 type trustedJSON struct {
 	Kind   string    `json:"kind"`
@@ -251,7 +174,7 @@ type trustedJSON struct {
 	Since  time.Time `json:"since"`
 }
 
-func (h *house) listTrusted(asJSON bool) error {
+func (a *app) listTrusted(h *house, asJSON bool) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
@@ -265,12 +188,12 @@ func (h *house) listTrusted(asJSON bool) error {
 		for _, it := range items {
 			all = append(all, trustedJSON(it))
 		}
-		return h.app.sayJSON(all)
+		return a.sayJSON(all)
 	}
 	if len(items) == 0 {
-		return h.app.say("nothing of this repository is trusted\n")
+		return a.say("nothing of this repository is trusted\n")
 	}
-	w := tabwriter.NewWriter(h.app.out, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, it := range items {
 		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), printable(it.What)) //nolint:errcheck // Flush reports it
 	}
@@ -278,7 +201,7 @@ func (h *house) listTrusted(asJSON bool) error {
 }
 
 // revoke ends the trust in plugins, or in all of this repository.
-func (h *house) revoke(names []string) error {
+func (a *app) revoke(h *house, names []string) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
@@ -301,10 +224,10 @@ func (h *house) revoke(names []string) error {
 		}
 	}
 	if len(removed) == 0 && len(unknown) == 0 {
-		return h.app.say("nothing of this repository is trusted\n")
+		return a.say("nothing of this repository is trusted\n")
 	}
 	for _, it := range removed {
-		if err := h.app.say("trusted no more: %s\n", printable(it.Name)); err != nil {
+		if err := a.say("trusted no more: %s\n", printable(it.Name)); err != nil {
 			return err
 		}
 	}
@@ -312,17 +235,14 @@ func (h *house) revoke(names []string) error {
 }
 
 // trustNames are what coven trust can name.
-func (v *visit) trustNames(context.Context, []string) []string {
-	if v.house == nil {
-		return nil
-	}
+func trustNames(_ context.Context, h *house, _ []string) []string {
 	var names []string
-	if all, err := v.house.wishes(); err == nil {
+	if all, err := h.wishes(); err == nil {
 		for _, w := range all {
 			names = append(names, w.name)
 		}
 	}
-	if r, err := v.house.registry(); err == nil {
+	if r, err := h.registry(); err == nil {
 		all, _ := r.List()
 		for _, p := range all {
 			if p.Project && p.State != registry.Hidden && p.Kind != "" {

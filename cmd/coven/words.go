@@ -1,12 +1,12 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 )
 
 // shellWord writes a word as a shell takes it.
-func shellWord(word string) string { return runner.ShellWord(word) }
+func shellWord(word string) string { return shellword.Word(word) }
 
 // printable makes a text safe for a terminal.
 func printable(text string) string { return terminal.Printable(text) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 //go:embed scenario.yaml
@@ -224,10 +225,7 @@ func (d *demo) find(name string) (string, error) {
 func quoted(args []string) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
-		out[i] = a
-		if strings.ContainsAny(a, " %") {
-			out[i] = "'" + a + "'"
-		}
+		out[i] = shellword.Word(a)
 	}
 	return out
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
+
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 // customInput is the key of a call's input when that is a text: see callItem.
@@ -57,11 +58,9 @@ func (t Tool) command() string {
 	case "Bash":
 		return text("command")
 	case "Read":
-		return "cat " + shellQuote(file)
+		return "cat " + shellword.Quote(file)
 	case "Write":
-		return fmt.Sprintf("mkdir -p %s && printf %%s %s > %s", shellQuote(path.Dir(file)), shellQuote(text("content")), shellQuote(file))
+		return fmt.Sprintf("mkdir -p %s && printf %%s %s > %s", shellword.Quote(path.Dir(file)), shellword.Quote(text("content")), shellword.Quote(file))
 	}
 	return ""
 }
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

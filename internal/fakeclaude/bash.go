@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 // bash runs a command as the real CLI does: without input, in a session of its
@@ -51,7 +53,7 @@ func (f *files) bash(ctx context.Context, c call, input object) outcome {
 }
 
 func (f *files) command(ctx context.Context, text string, log *os.File) *exec.Cmd {
-	command := exec.CommandContext(ctx, "bash", "-c", "eval "+quoted(text)+" < /dev/null") //nolint:gosec // running commands is the point
+	command := exec.CommandContext(ctx, "bash", "-c", "eval "+shellword.Quote(text)+" < /dev/null") //nolint:gosec // running commands is the point
 	command.Dir = f.cwd
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), "CLAUDECODE=1")
@@ -59,9 +61,6 @@ func (f *files) command(ctx context.Context, text string, log *os.File) *exec.Cm
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
-
-// quoted is the text as one word of the shell.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // exitCode is 128 plus the signal for a command that was killed.
 func exitCode(err error) int {

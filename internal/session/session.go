@@ -10,6 +10,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +20,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/renameio/v2"
+	"github.com/gosimple/slug"
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/event"
@@ -351,23 +352,12 @@ func held(dir string) bool {
 // maxSlug is the length of a slug, in bytes.
 const maxSlug = 50
 
-// Slug makes a name of a text: lower case letters, digits and dashes.
+// Slug returns a name for a text: lower case ASCII letters, digits, dashes and
+// underscores, safe in paths and in refs. Other scripts are transliterated.
 func Slug(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(text) {
-		switch {
-		case r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9'):
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-		if b.Len() >= maxSlug {
-			break
-		}
+	name := slug.Make(text)
+	if len(name) > maxSlug {
+		name = name[:maxSlug]
 	}
-	slug := strings.Trim(b.String(), "-")
-	if slug == "" {
-		return "session"
-	}
-	return slug
+	return cmp.Or(strings.Trim(name, "-_"), "session")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,12 @@ func TestSlug(t *testing.T) {
 		"Add a --version flag":         "add-a-version-flag",
 		"../../x":                      "x",
 		"🦉":                            "session",
+		"修复登录":                         "xiu-fu-deng-lu",
+		"L'été à Zürich":               "lete-a-zurich",
+		"Исправь ошибку":               "isprav-oshibku",
+		"_a_b_.lock":                   "a_b_-lock",
+		"R&D @ home":                   "randd-at-home",
+		strings.Repeat("修", 99):        strings.Trim(strings.Repeat("xiu-", 13)[:50], "-"),
 		"":                             "session",
 		"a  b":                         "a-b",
 		strings.Repeat("x", 99):        strings.Repeat("x", 50),
@@ -32,6 +39,19 @@ func TestSlug(t *testing.T) {
 			t.Errorf("Slug(%q) = %q, want %q", text, got, want)
 		}
 	}
+}
+
+// Every name is safe as a directory and as part of a ref.
+func FuzzSlug(f *testing.F) {
+	for _, text := range []string{"Add a flag", "../..", "a.lock", "_", "-x", "@{", "été", "修复", "a\x00b", "\xff", "ﷺ"} {
+		f.Add(text)
+	}
+	safe := regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := session.Slug(text); len(got) > 50 || !safe.MatchString(got) {
+			t.Errorf("Slug(%q) = %q", text, got)
+		}
+	})
 }
 
 // Many sessions of one title at once: each has a directory of its own.

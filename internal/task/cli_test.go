@@ -218,7 +218,7 @@ func TestNextSteps(t *testing.T) {
 	} {
 		e := &ProgramError{Program: BD, Args: []string{"close", "--reason=it's " + strings.Repeat("long ", 100), "--", "a-1"}, ExitCode: 1, Message: message}
 		text := e.Error()
-		if !strings.Contains(text, next) || !strings.HasPrefix(text, `bd close '--reason=it'\''s long`) || len(text) > 400 || strings.Contains(text, ";") != (next != "") {
+		if !strings.Contains(text, next) || !strings.HasPrefix(text, `bd close "--reason=it's long`) || len(text) > 400 || strings.Contains(text, ";") != (next != "") {
 			t.Errorf("%q: %s", message, text)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 var (
@@ -116,10 +118,5 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s; nothing was written. Repair the line, or take it from an earlier version (git log -p -- %s), then run the command again",
-		e.File, e.Line, e.Column, e.Reason, quoted(e.File))
-}
-
-// quoted is a word for a POSIX shell.
-func quoted(word string) string {
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		e.File, e.Line, e.Column, e.Reason, shellword.Quote(e.File))
 }

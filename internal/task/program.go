@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 const (
@@ -152,10 +153,7 @@ func (e *ProgramError) command() string {
 		if r := []rune(arg); len(r) > 60 {
 			arg = string(r[:60]) + "..."
 		}
-		if strings.ContainsAny(arg, " \t\n'\"\\$`*?[]{}()<>|&;#~") || arg == "" {
-			arg = quoted(arg)
-		}
-		words = append(words, arg)
+		words = append(words, shellword.Word(arg))
 	}
 	return strings.ReplaceAll(strings.Join(words, " "), "\n", " ")
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Live are the last lines of a terminal: one for each task at work, with
@@ -197,7 +197,7 @@ func (t *liveTask) take(e event.Event) {
 	case event.CheckStarted:
 		t.doing = Decoded[event.Check](e).Text
 	case event.StepCompleted:
-		t.spent = t.spent.Add(Decoded[runner.Result](e).Usage)
+		t.spent = t.spent.Add(Decoded[engine.Result](e).Usage)
 		t.step, t.doing, t.spending = "", "", provider.Usage{}
 	}
 }

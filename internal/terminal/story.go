@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // JSONLine is an event as --json prints it.
@@ -76,7 +78,7 @@ func agentStory(e event.Event) string {
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
-		if text := runner.WithoutClaim(Decoded[event.Text](e).Text); text != "" {
+		if text := runner.WithoutAgentResult(Decoded[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:
@@ -120,7 +122,7 @@ func opinion(o event.Opinion) string {
 	if o.Verdict != reviewer.Pass {
 		sign = "✗"
 	}
-	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 	if o.Flagged {
 		text += " (it said pass beside an error)"
 	}
@@ -160,9 +162,9 @@ func Receipt(r event.Receipt) string {
 }
 
 func stepEnd(e event.Event) string {
-	r := Decoded[runner.Result](e)
+	r := Decoded[engine.Result](e)
 	switch {
-	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == runner.FindingsType):
+	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == engine.FindingsType):
 		return reviewEnd(StepName(e.Path), r)
 	case r.Decided:
 		return StepName(e.Path) + ": " + Decision(r.Continue, r.Output)
@@ -180,7 +182,7 @@ func stepEnd(e event.Event) string {
 	text := StepName(e.Path) + ": failed: " + r.Error
 	switch {
 	case e.Path == "" || r.Output == "" || r.Output == r.Error:
-	case r.ErrorType == runner.PluginType:
+	case r.ErrorType == engine.PluginType:
 		text = indent(firstLines(r.Output), "    | ") + "\n" + text
 	case len(r.Receipts) > 0:
 		text = indent(LastLines(r.Output), "    | ") + "\n" + text
@@ -189,7 +191,7 @@ func stepEnd(e event.Event) string {
 }
 
 // reviewEnd says what a review came to, the gravest findings first.
-func reviewEnd(step string, r runner.Result) string {
+func reviewEnd(step string, r engine.Result) string {
 	text := step + ": done"
 	if !r.OK {
 		text = step + ": " + r.Error

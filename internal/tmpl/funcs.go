@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 // functionNames are the functions that templates may call. Those of
@@ -59,11 +61,8 @@ func (p *program) put(v any) (string, error) {
 	if _, ok := v.(verbatim); ok || p.form == variable {
 		return s, nil
 	}
-	return shellWord(s), nil
+	return shellword.Quote(s), nil
 }
-
-// shellWord quotes a text so that a shell reads it as one word.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // quote puts a text into double quotes. In a command it changes nothing: the
 // text is quoted for the shell anyway.

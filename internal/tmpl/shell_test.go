@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
 	"pgregory.net/rapid"
 )
 
@@ -172,6 +173,51 @@ func TestNoValueBreaksOut(t *testing.T) {
 		t.Error("no command was accepted")
 	}
 	sweep(t, dir)
+}
+
+// Where the scanner accepts a value, the parser of mvdan.cc/sh finds one quoted
+// word, or part of one, in every shell that may be behind /bin/sh.
+func TestParserAgrees(t *testing.T) {
+	const value = "VALUE"
+	parsed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		around := rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 7)
+		text := strings.Join(around.Draw(rt, "before"), "") + "{{.v}}" + strings.Join(around.Draw(rt, "after"), "")
+		command, err := Command("f", text, map[string]any{"v": value, "t": rapid.Bool().Draw(rt, "t"), "l": []int{1, 2}})
+		if err != nil {
+			return
+		}
+		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
+			file, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(command), "")
+			if err != nil {
+				continue // the shell refuses it, too
+			}
+			parsed++
+			if got, want := quotedWords(file, value), strings.Count(command, "'"+value+"'"); got != want {
+				rt.Fatalf("%v: %q\nhas %d values, of which %d are words:\n%s", lang, text, want, got, command)
+			}
+		}
+	})
+	if parsed == 0 {
+		t.Error("no command was parsed")
+	}
+}
+
+// quotedWords counts the values in single quotes that are parts of words.
+func quotedWords(file *syntax.File, value string) int {
+	n := 0
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.ParamExp, *syntax.ArithmExp, *syntax.ArithmCmd:
+			return false
+		case *syntax.SglQuoted:
+			if node.Value == value && !node.Dollar {
+				n++
+			}
+		}
+		return true
+	})
+	return n
 }
 
 // sweep removes what commands made.

@@ -68,7 +68,9 @@ func TestRepoChange(t *testing.T) {
 func TestServices(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	patch := "diff --git a/a b/a\n+1\ndiff --git a/b b/b\n+2\n"
+	a := "diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1,2 @@\n+1\n+diff --git a/b b/b\n"
+	b := "diff --git \"a/\\303\\251\" \"b/\\303\\251\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\303\\251\"\n@@ -0,0 +1,2 @@\n+2\n+3\n"
+	patch := a + b
 	s := &Services{Answers: []hostservice.Answer{{Text: "first"}, {Text: "last"}}, Files: map[string][]byte{"a": []byte("A")}, Patch: patch}
 	for _, want := range []string{"first", "last", "last"} {
 		if got, err := s.RunAgent(ctx, hostservice.Ask{Prompt: want}); err != nil || got.Text != want {
@@ -78,7 +80,7 @@ func TestServices(t *testing.T) {
 	if asks := s.Asks(); len(asks) != 3 || asks[1].Prompt != "last" {
 		t.Errorf("%+v", asks)
 	}
-	for paths, want := range map[string]string{"": patch, "b": "diff --git a/b b/b\n+2\n", "c": ""} {
+	for paths, want := range map[string]string{"": patch, "a": a, "é": b, "b": ""} {
 		if got, err := s.Diff(ctx, strings.Fields(paths)...); err != nil || got != want {
 			t.Errorf("%q: %q %v", paths, got, err)
 		}

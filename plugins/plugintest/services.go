@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
@@ -75,25 +77,17 @@ func (s *Services) Diff(ctx context.Context, paths ...string) (string, error) {
 	if err := s.before(ctx, "diff"); err != nil || len(paths) == 0 {
 		return s.Patch, err
 	}
+	files, _, err := gitdiff.Parse(strings.NewReader(s.Patch))
+	if err != nil {
+		return "", fmt.Errorf("parse the patch: %w", err)
+	}
 	var b strings.Builder
-	for _, part := range parts(s.Patch) {
-		head, _, _ := strings.Cut(part, "\n")
-		if slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(head, " b/"+p) }) {
-			b.WriteString(part)
+	for _, f := range files {
+		if slices.Contains(paths, cmp.Or(f.NewName, f.OldName)) {
+			b.WriteString(f.String())
 		}
 	}
 	return b.String(), nil
-}
-
-// parts are the parts of a diff, one per file.
-func parts(diff string) []string {
-	var all []string
-	for i, part := range strings.Split("\n"+diff, "\ndiff --git ") {
-		if i > 0 {
-			all = append(all, strings.TrimSuffix("diff --git "+part, "\n")+"\n")
-		}
-	}
-	return all
 }
 
 // ReadFile implements hostservice.Services.

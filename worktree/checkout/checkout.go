@@ -88,7 +88,3 @@ type Checkout struct {
 }
 
 func (c *Checkout) top() string { return c.Git.WorkTree }
-
-func quote(word string) string {
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

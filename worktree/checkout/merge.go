@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -188,7 +189,7 @@ func (m *Move) refused(ctx context.Context, from string, before *index, changes 
 	if isFull(m.c.State) || git.ExitCode(cause) < 0 {
 		return cause
 	}
-	return &Error{Path: m.c.top(), Reason: cause.Error(), Next: "git -C " + quote(m.c.top()) + " status", Cause: cause}
+	return &Error{Path: m.c.top(), Reason: cause.Error(), Next: "git -C " + shellword.Quote(m.c.top()) + " status", Cause: cause}
 }
 
 func (m *Move) deletedByBoth(change git.Change) bool {
@@ -294,7 +295,7 @@ func (m *Move) compare(before *index, changes []git.Change) error {
 		if !ours[path] {
 			return &Error{
 				Path: m.c.top(), Reason: "its sparse checkout is not up to date", Files: []string{path},
-				Next: "git -C " + quote(m.c.top()) + " sparse-checkout reapply",
+				Next: "git -C " + shellword.Quote(m.c.top()) + " sparse-checkout reapply",
 			}
 		}
 		m.rec.Changes = append(m.rec.Changes, change{

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"golang.org/x/sys/unix"
 )
@@ -41,7 +42,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 	if errors.Is(err, unix.EXDEV) {
 		err = &Error{
 			Path: c.top(), Reason: "a directory of it is on another file system", Cause: err,
-			Next: "git -C " + quote(c.top()) + " switch --detach, and resume",
+			Next: "git -C " + shellword.Quote(c.top()) + " switch --detach, and resume",
 		}
 	}
 	return m, err
@@ -108,7 +109,7 @@ func (c *Checkout) onBranch() error {
 	}
 	head, err := os.ReadFile(file)
 	if err == nil && strings.TrimSpace(string(head)) != "ref: "+c.Ref {
-		return &Error{Path: c.top(), Reason: "it has just been switched to something else", Next: "git -C " + quote(c.top()) + " status"}
+		return &Error{Path: c.top(), Reason: "it has just been switched to something else", Next: "git -C " + shellword.Quote(c.top()) + " status"}
 	}
 	return err
 }
@@ -211,7 +212,7 @@ func (m *Move) replace(i int, s step) error {
 func (c *Checkout) unable(why, path string) *Error {
 	return &Error{
 		Path: c.top(), Reason: errNoExchange.Error() + ", and " + why, Files: []string{path},
-		Next: "git -C " + quote(c.top()) + " switch --detach, and resume",
+		Next: "git -C " + shellword.Quote(c.top()) + " switch --detach, and resume",
 	}
 }
 

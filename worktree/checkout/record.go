@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/google/renameio/v2"
 )
 
@@ -96,7 +97,7 @@ func (c *Checkout) Left() (*Move, *Left, error) {
 		err = json.Unmarshal(raw, &m.rec)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("checkout %s: the record of a landing cannot be read: %w; next: rm %s", c.top(), err, quote(c.recordPath()))
+		return nil, nil, fmt.Errorf("checkout %s: the record of a landing cannot be read: %w; next: rm %s", c.top(), err, shellword.Quote(c.recordPath()))
 	}
 	return m, &Left{Ref: m.rec.Ref, Task: m.rec.Task, From: m.rec.From, To: m.rec.To, ByGit: m.rec.Token == ""}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"golang.org/x/sys/unix"
 )
@@ -60,7 +61,7 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	if err := g.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
 		err = fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
 		if git.ExitCode(err) > 0 && !isFull(m.c.State) && !isFull(m.fresh()) { // a filter that fails
-			return &Error{Path: m.c.top(), Reason: err.Error(), Next: "git -C " + quote(m.c.top()) + " status", Cause: err}
+			return &Error{Path: m.c.top(), Reason: err.Error(), Next: "git -C " + shellword.Quote(m.c.top()) + " status", Cause: err}
 		}
 		return err
 	}

@@ -1,0 +1,24 @@
+// Package shellword writes texts as words of a POSIX shell.
+package shellword
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Quote returns s in single quotes. The shell reads the result as one word, or
+// as part of one, whatever stands beside it.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// Word returns s as one word for people to read and to copy: with quotes only
+// where a shell needs them. An interactive shell expands ! even in double
+// quotes, and a POSIX shell has no escapes for unprintable characters: words
+// with those are in single quotes.
+func Word(s string) string {
+	word, err := syntax.Quote(s, syntax.LangPOSIX)
+	if err != nil || strings.Contains(s, "!") {
+		return Quote(s)
+	}
+	return word
+}

@@ -1,0 +1,16 @@
+package runner
+
+import "time"
+
+// Wait is the error of a leaf that cannot continue now although nothing is wrong: it
+// waits for a person, a limit or the checkout. The leaf has no recorded result and is
+// called again on resume.
+type Wait struct {
+	Reason string // review, limit, budget, checkout: design, States
+	Detail string
+	Next   string    // the coven command that continues: approve, resume
+	More   string    // what is added to a budget: usd=+5
+	Until  time.Time // the earliest time to resume; zero: any time
+}
+
+func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }
