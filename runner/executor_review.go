@@ -194,7 +194,7 @@ func briefly(err error) []string {
 		return all
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return []string{strings.TrimSuffix(first, "; it printed last:")}
+	return []string{strings.TrimSuffix(first, "; last output:")}
 }
 
 // given returns the opinions received so far.
