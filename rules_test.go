@@ -3,6 +3,7 @@
 package coven_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -24,40 +25,45 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
 		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/fault", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/services", "runner", "worktree",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "runner/engine", "worktree",
 	},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger",
-		"internal/shellword", "internal/tmpl", "plugins/arbiter", "plugins/fault", "plugins/provider", "plugins/reviewer", "plugins/services",
+		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine",
+	},
+	"runner/engine": {
+		"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/provider", "plugins/reviewer",
 	},
 	"runner/workflowtest": {
-		"grimoires", "internal/event", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner",
+		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
 	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git"},
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git"},
 	"worktree/internal/git": {},
 	"grimoires":             {"internal/budget", "internal/regularfile", "internal/schema", "internal/tmpl", "internal/didyoumean", "internal/yamldoc"},
 
-	"plugins":          {"plugins/arbiter", "plugins/fault", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
-	"plugins/arbiter":  {"plugins/reviewer", "plugins/services"},
-	"plugins/fault":    {},
-	"plugins/model":    {"plugins/provider"},
-	"plugins/provider": {"plugins/fault"},
+	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins/arbiter":   {"plugins/reviewer", "plugins/hostservice"},
+	"plugins/fault":     {"plugins/pluginerr"}, // the former names, for one release
+	"plugins/services":  {"plugins/hostservice"},
+	"plugins/pluginerr": {},
+	"plugins/model":     {"plugins/provider"},
+	"plugins/provider":  {"plugins/pluginerr"},
 	"plugins/plugintest": {
-		"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services",
+		"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
 	},
-	"plugins/reviewer": {"plugins/fault", "plugins/services"},
-	"plugins/services": {},
+	"plugins/reviewer":    {"plugins/pluginerr", "plugins/hostservice"},
+	"plugins/hostservice": {},
 	"plugins/internal/wire": {
-		"plugins/arbiter", "plugins/fault", "plugins/internal/proto/coven/plugin/v1", "plugins/model", "plugins/provider",
-		"plugins/reviewer", "plugins/services",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/internal/proto/coven/plugin/v1", "plugins/model", "plugins/provider",
+		"plugins/reviewer", "plugins/hostservice",
 	},
-	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
-	"plugins/builtin/command":                {"plugins/fault", "plugins/reviewer", "plugins/services"},
-	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/services"},
+	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
+	"plugins/builtin/command":                {"plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
+	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
-	"plugins/builtin/codex":                  {"plugins/fault", "plugins/provider"},
-	"plugins/builtin/qwen":                   {"plugins/fault", "plugins/provider"},
+	"plugins/builtin/codex":                  {"plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":       {"internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
@@ -70,9 +76,9 @@ var imports = map[string][]string{
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
 	"internal/fakeclaude":  {"internal/shellword"},
-	"internal/findings":    {"internal/event", "plugins/reviewer"},
+	"internal/findings":    {"internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
-	"internal/ledger":      {"internal/budget", "internal/event"},
+	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate"},
 	"internal/permission":  {},
 	"internal/regularfile": {},
@@ -80,22 +86,22 @@ var imports = map[string][]string{
 	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins"},
 	"internal/schema":      {},
 	"internal/tempdir":     {},
-	"internal/terminal":    {"internal/event", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/ledger", "internal/regularfile", "plugins/provider"},
-	"internal/shellword":   {},
+	"internal/terminal":    {"internal/event", "internal/findings", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "runner/engine"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
 	"internal/task":        {"internal/failpoint", "internal/regularfile", "internal/shellword"},
+	"internal/shellword":   {},
 	"internal/tmpl":        {"internal/didyoumean", "internal/shellword"},
 	"internal/trust":       {"internal/regularfile"},
 	"internal/yamldoc":     {"internal/didyoumean"},
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
-	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice"},
 	// Modules of their own, which see of coven what everybody sees.
-	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/fault", "plugins/reviewer", "plugins/services"},
-	"examples/plugins/provider-runbook": {"plugins", "plugins/fault", "plugins/provider"},
-	"examples/plugins/reviewer-govet":   {"plugins", "plugins/fault", "plugins/reviewer", "plugins/services"},
+	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
+	"examples/plugins/provider-runbook": {"plugins", "plugins/pluginerr", "plugins/provider"},
+	"examples/plugins/reviewer-govet":   {"plugins", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
 }
 
 // vague are names that say nothing of what is inside.
@@ -141,6 +147,46 @@ func TestOnlyWorktreeRunsGit(t *testing.T) {
 		}
 	}
 }
+
+// The step tree is pure: package engine has no access to files, processes, the
+// network, randomness or the time.
+func TestEngineIsPure(t *testing.T) {
+	forbidden := []string{"os", "os/", "io/fs", "net", "net/", "syscall", "math/rand", "math/rand/", "crypto/rand", "runtime", "unsafe", "golang.org/x/sys/", "path/filepath"}
+	checked := 0
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "runner/engine" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		checked++
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if slices.ContainsFunc(forbidden, func(f string) bool { return name == f || strings.HasSuffix(f, "/") && strings.HasPrefix(name, f) }) {
+				t.Errorf("%s imports %s", file, name)
+			}
+			if name == "time" && spec.Name != nil {
+				t.Errorf("%s imports time as %s", file, spec.Name)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && !slices.Contains(pureTime, sel.Sel.Name) {
+					t.Errorf("%s uses time.%s", file, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	if checked == 0 {
+		t.Error("runner/engine has no files")
+	}
+}
+
+// pureTime lists what of package time is only values.
+var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
 func TestPackageComments(t *testing.T) {
 	comments := map[string]int{}

@@ -13,146 +13,147 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// A member is the connection that package wire speaks through: each call goes to
-// the process that lives then, and what gRPC says of a broken one becomes what
-// happened to the plugin.
+// A plugin implements grpc.ClientConnInterface for package wire. Each call goes to the
+// process that runs at that time, and a broken connection is reported as what happened
+// to the process.
 //
-// A call whose ctx ends returns at once, or when what coven does for it has ended.
-// The plugin is told, and may go on all the same; that is left to it, since gRPC
-// has no word for "I have stopped", others use the same process, and nothing of
-// what it does is heard any more: the token of the call is void.
+// When its context is done, a call returns as soon as coven's services for it have
+// returned. The plugin is notified but may keep working: gRPC cannot confirm that a
+// handler has stopped, and killing the process would break other calls. Whatever it
+// still does has no effect, because the token of the call is no longer valid.
 
 // Invoke implements grpc.ClientConnInterface.
-func (m *member) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	w, err := m.get(ctx)
+func (p *plugin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	i, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
-	w.link.offer()
-	w.calls.Add(1)
-	defer w.calls.Add(-1)
-	if err := w.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
-		return m.explain(ctx, w, err)
+	i.link.serveServices()
+	i.calls.Add(1)
+	defer i.calls.Add(-1)
+	if err := i.conn.Invoke(ctx, method, args, reply, opts...); err != nil {
+		return p.explain(ctx, i, err)
 	}
-	w.answered.Store(true)
+	i.answered.Store(true)
 	return nil
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (m *member) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	w, err := m.get(ctx)
+func (p *plugin) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	i, err := p.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := w.conn.NewStream(ctx, desc, method, opts...)
+	stream, err := i.conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {
-		return nil, m.explain(ctx, w, err)
+		return nil, p.explain(ctx, i, err)
 	}
-	w.calls.Add(1)
-	context.AfterFunc(stream.Context(), func() { w.calls.Add(-1) })
-	return &explained{stream, ctx, m, w}, nil
+	i.calls.Add(1)
+	context.AfterFunc(stream.Context(), func() { i.calls.Add(-1) })
+	return &explainedStream{stream, ctx, p, i}, nil
 }
 
-// explained is a stream whose errors say what happened to the plugin.
-type explained struct {
+// explainedStream is a stream whose errors describe what happened to the plugin.
+type explainedStream struct {
 	grpc.ClientStream
-	call   context.Context // of the caller: the stream's own ends with the stream
-	member *member
-	worker *worker
+	call     context.Context // context of the caller; the stream's own context ends with the stream
+	plugin   *plugin
+	instance *instance
 }
 
 // SendMsg implements grpc.ClientStream.
-func (s *explained) SendMsg(message any) error {
-	return s.member.explain(s.call, s.worker, s.ClientStream.SendMsg(message))
+func (s *explainedStream) SendMsg(message any) error {
+	return s.plugin.explain(s.call, s.instance, s.ClientStream.SendMsg(message))
 }
 
 // RecvMsg implements grpc.ClientStream.
-func (s *explained) RecvMsg(message any) error {
+func (s *explainedStream) RecvMsg(message any) error {
 	err := s.ClientStream.RecvMsg(message)
 	if errors.Is(err, io.EOF) {
-		s.worker.answered.Store(true)
+		s.instance.answered.Store(true)
 	}
-	return s.member.explain(s.call, s.worker, err)
+	return s.plugin.explain(s.call, s.instance, err)
 }
 
-// explain says what err of a call means; an error that is the plugin's own, or
-// that of ctx, is left as it is.
-func (m *member) explain(ctx context.Context, w *worker, err error) error {
+// explain translates a gRPC error of a call. It returns errors of the plugin itself and
+// of ctx unchanged.
+func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	means := error(nil)
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Canceled:
-		means = w.fate(ctx)
+		means = i.exitOf(ctx)
 	case codes.Unimplemented:
-		means = w.unserved(err)
+		means = i.missingMethod(err)
 	case codes.ResourceExhausted:
 		means = tooLarge(err)
 	}
 	if means == nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", m, means)
+	return fmt.Errorf("%s: %w", p, means)
 }
 
-// unserved says that the plugin lacks a method of its contract, in the words of
-// gRPC in Go or in any other language; nil: it has it, and says err itself.
-func (w *worker) unserved(err error) error {
+// missingMethod returns an error if err, a gRPC status, shows that the plugin lacks a
+// method or the whole contract. It knows the texts of gRPC in Go and in other
+// languages.
+func (i *instance) missingMethod(err error) error {
 	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
-		return w.misfit(err)
+		return i.wrongKind(err)
 	}
-	return fmt.Errorf("it does not serve all of %s (is it a plugin of another kind?): %w", w.service, fault.ErrUnsupported)
+	return fmt.Errorf("does not serve all of %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
-// checkTime is how long a plugin may take to show, after a call was cut off, that
-// it lives, and how long to end when it cannot be reached.
+// checkTime limits, after a call was cut off, how long the plugin may take to answer a
+// ping, and how long an unreachable process may take to exit.
 const checkTime = 5 * time.Second
 
-// fate says what became of the process after a call was cut off; nil: it lives,
-// and that is its own answer.
-func (w *worker) fate(ctx context.Context) error {
-	if !w.process.gone() && w.reached(ctx) {
+// exitOf returns how the process exited after a call was cut off, or nil if it is alive
+// and the error is its own answer.
+func (i *instance) exitOf(ctx context.Context) error {
+	if !i.process.gone() && i.reachable(ctx) {
 		return nil
 	}
 	select {
-	case <-w.process.done:
+	case <-i.process.done:
 	case <-time.After(checkTime):
-		w.process.kill(errCut)
+		i.process.kill(errUnreachable)
 	case <-ctx.Done():
 	}
 	select {
-	case <-w.process.done:
-		return w.process.obituary()
+	case <-i.process.done:
+		return i.process.exitError()
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// reached says whether the process still takes calls, be it that it does not
-// answer them at once.
-func (w *worker) reached(ctx context.Context) bool {
+// reachable reports whether the process still accepts calls, even if it answers slowly.
+func (i *instance) reachable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	code := status.Code(w.greet(ctx))
-	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: the connection is closed
+	code := status.Code(i.ping(ctx))
+	return code != codes.Unavailable && (code != codes.Canceled || ctx.Err() != nil) // Canceled: closed connection
 }
 
-// sizes are the words of gRPC about a message that this side does not send or take.
-var sizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
+// messageSizes matches gRPC's error for a message that exceeds the limit of this side.
+var messageSizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
 
-// tooLarge says which message err found too large; nil: one of the plugin's.
+// tooLarge describes which message was too large, or returns nil if the limit was the
+// plugin's own.
 func tooLarge(err error) error {
-	found := sizes.FindStringSubmatch(status.Convert(err).Message())
+	found := messageSizes.FindStringSubmatch(status.Convert(err).Message())
 	if found == nil {
 		return nil
 	}
-	what := "its answer"
+	what := "the answer"
 	if found[1] != "received" {
-		what = "what it is asked"
+		what = "the request"
 	}
-	return fmt.Errorf("%s has %s bytes, at most %s are taken: %w", what, found[2], found[3], fault.ErrTooLarge)
+	return fmt.Errorf("%s has %s bytes, the limit is %s: %w", what, found[2], found[3], pluginerr.ErrTooLarge)
 }

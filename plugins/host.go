@@ -14,135 +14,135 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// What a Host's errors are, beside those of package fault: a plugin that died,
-// hung or never became ready is a fault.ErrGone.
+// Errors of a Host, in addition to those of package pluginerr. A plugin that crashed,
+// hung or never became ready is a pluginerr.ErrGone.
 var (
-	// ErrUnknown says that no plugin of that name exists.
+	// ErrUnknown means that no plugin has the name.
 	ErrUnknown = errors.New("unknown plugin")
-	// ErrChecksum says that a plugin's program is not the one that was trusted.
-	ErrChecksum = errors.New("not the program that was trusted")
-	// ErrCrashed says that a plugin has crashed, hung or failed to start twice, and
-	// answered no call in between: it is not started again by this Host.
+	// ErrChecksum means that a plugin's program differs from the trusted one.
+	ErrChecksum = errors.New("program differs from the trusted one")
+	// ErrCrashed means that a plugin crashed, hung or failed to start twice without
+	// answering a call in between. The Host does not start it again.
 	ErrCrashed = errors.New("crashed twice")
-	// ErrClosed says that the Host is closed.
-	ErrClosed = errors.New("the plugins of this run have been ended")
+	// ErrClosed means that the Host is closed.
+	ErrClosed = errors.New("plugins of this run are shut down")
 )
 
-// Starter makes the command that runs a plugin: contained, so that killing it
-// kills everything it started, and gone with that when coven ends. release is
-// called after the end, or in place of the start, and returns when nothing of it
-// is alive.
+// Starter returns the command that runs a plugin. Killing the command must kill
+// everything that it started, and so must the end of coven. The host calls release
+// after the command has exited, or instead of starting it; release returns when no
+// process is left.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
 // Binary is the program of a plugin.
 type Binary struct {
 	Argv    []string
-	SHA256  []byte // of Argv[0], which must have it; empty: anything is run
+	SHA256  []byte // expected hash of Argv[0]; empty: not checked
 	BuiltIn bool   // it is coven itself
 }
 
-// HostOptions is what a Host needs to know.
+// HostOptions configures a Host.
 type HostOptions struct {
-	// Start starts a plugin's command line.
+	// Start returns the command for a plugin's command line.
 	Start Starter
-	// Env is the environment of a plugin, KEY=VALUE, beside what go-plugin says in
-	// it: nothing is inherited from coven. Nil: no more than that.
+	// Env returns the environment of a plugin, as KEY=VALUE. Nothing else is inherited;
+	// go-plugin adds its own variables. Nil means an empty environment.
 	Env func() []string
-	// Resolve finds the program of a plugin; ErrUnknown when there is none. What
-	// may not be run is an error, too.
+	// Resolve finds the program of a plugin. It returns ErrUnknown if there is none,
+	// and another error if the plugin must not run.
 	Resolve func(kind Kind, name string) (Binary, error)
-	// Dir is where plugins start: a private directory, so that no name in them that is
-	// relative is one of the repository. Empty: coven's own.
+	// Dir is the working directory of plugins: a private directory, so that relative
+	// names never refer to the repository. Empty means coven's own directory.
 	Dir string
-	// Sockets is the directory of the plugins' sockets: a short path.
+	// Sockets is the directory for the plugins' sockets. The path must be short.
 	Sockets string
 }
 
-// Need names a plugin.
+// Need identifies a plugin.
 type Need struct {
 	Kind Kind
 	Name string
 }
 
-// Host runs plugins: one process per plugin, started when it is first needed
-// and shared by all tasks of the run. It is safe for concurrent use.
+// Host runs plugins. Each has one process, started on first use and shared by all tasks
+// of the run. A Host is safe for concurrent use.
 //
-// A plugin that dies fails the calls under way with a fault.ErrGone that says how
-// it ended and what it printed last. The next call starts it again, once: after a
-// second failure every use is an ErrCrashed, unless it answered a call since the first.
-// Calls of other plugins do not wait for any of that.
+// If a plugin crashes, its pending calls fail with a pluginerr.ErrGone that describes
+// the exit and quotes the last output. The next call restarts the plugin once. After a
+// second failure without an answered call in between, every use fails with ErrCrashed.
+// Calls to other plugins are not delayed.
 type Host struct {
 	options HostOptions
-	pace    pace
-	speaks  []int // versions of the contracts
+	timing  timing
+	speaks  []int // supported versions of the contracts
 
-	ended   context.Context // done when Close begins
-	end     context.CancelFunc
-	working sync.WaitGroup // starts and watches over processes
+	closing      context.Context // done when Close begins
+	startClosing context.CancelFunc
+	working      sync.WaitGroup // starts and supervises processes
 
 	mu      sync.Mutex
 	closed  bool
-	members map[Need]*member
+	plugins map[Need]*plugin
 }
 
-// pace is how long a Host waits for what.
-type pace struct {
-	start    time.Duration // for a plugin to become ready
-	beat     time.Duration // between two questions whether a plugin is well
-	patience time.Duration // for the answer
-	farewell time.Duration // for a plugin to end that was asked to
+// timing holds the time limits of a Host.
+type timing struct {
+	start         time.Duration // until a plugin must be ready
+	interval      time.Duration // between two health checks
+	timeout       time.Duration // for the answer to a health check
+	shutdownGrace time.Duration // between a request to exit and the kill
 }
 
-// NewHost returns a host. It starts nothing.
+// NewHost returns a host without starting any plugin.
 func NewHost(o HostOptions) *Host {
 	h := &Host{
-		options: o, speaks: []int{protocolVersion}, members: map[Need]*member{},
-		pace: pace{start: 30 * time.Second, beat: 5 * time.Second, patience: 10 * time.Second, farewell: time.Second},
+		options: o, speaks: []int{protocolVersion}, plugins: map[Need]*plugin{},
+		timing: timing{start: 30 * time.Second, interval: 5 * time.Second, timeout: 10 * time.Second, shutdownGrace: time.Second},
 	}
-	h.ended, h.end = context.WithCancel(context.Background())
+	h.closing, h.startClosing = context.WithCancel(context.Background())
 	return h
 }
 
-// Provider returns the provider plugin of that name, started if need be. An
-// unknown name is ErrUnknown.
+// Provider returns the named provider plugin and starts it if necessary. For an unknown
+// name the error is ErrUnknown.
 func (h *Host) Provider(ctx context.Context, name string) (provider.Provider, error) {
-	m, err := h.ready(ctx, Need{KindProvider, name})
+	p, err := h.ready(ctx, Need{KindProvider, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Provider(m), nil
+	return wire.Provider(p), nil
 }
 
-// Model returns the model plugin of that name, as Provider does.
+// Model is like Provider for model plugins.
 func (h *Host) Model(ctx context.Context, name string) (model.Model, error) {
-	m, err := h.ready(ctx, Need{KindModel, name})
+	p, err := h.ready(ctx, Need{KindModel, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Model(m), nil
+	return wire.Model(p), nil
 }
 
-// Reviewer returns the reviewer plugin of that name, as Provider does.
+// Reviewer is like Provider for reviewer plugins.
 func (h *Host) Reviewer(ctx context.Context, name string) (reviewer.Reviewer, error) {
-	m, err := h.ready(ctx, Need{KindReviewer, name})
+	p, err := h.ready(ctx, Need{KindReviewer, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Reviewer(m, m.desk), nil
+	return wire.Reviewer(p, p.services), nil
 }
 
-// Arbiter returns the arbiter plugin of that name, as Provider does.
+// Arbiter is like Provider for arbiter plugins.
 func (h *Host) Arbiter(ctx context.Context, name string) (arbiter.Arbiter, error) {
-	m, err := h.ready(ctx, Need{KindArbiter, name})
+	p, err := h.ready(ctx, Need{KindArbiter, name})
 	if err != nil {
 		return nil, err
 	}
-	return wire.Arbiter(m, m.desk), nil
+	return wire.Arbiter(p, p.services), nil
 }
 
-// Warm starts plugins, all at the same time, and returns when each is ready or
-// has failed: the errors of all that failed. When ctx is done it returns, and
-// what was begun goes on.
+// Warm starts plugins concurrently and waits until each is ready or has failed. It
+// returns the joined errors. When ctx is done, Warm returns and the plugins continue to
+// start.
 func (h *Host) Warm(ctx context.Context, needs ...Need) error {
 	errs := make([]error, len(needs))
 	var all sync.WaitGroup
@@ -153,21 +153,21 @@ func (h *Host) Warm(ctx context.Context, needs ...Need) error {
 	return errors.Join(errs...)
 }
 
-// ready returns a plugin when it can be asked.
-func (h *Host) ready(ctx context.Context, need Need) (*member, error) {
+// ready returns a plugin once it accepts calls.
+func (h *Host) ready(ctx context.Context, need Need) (*plugin, error) {
 	h.mu.Lock()
-	m, known := h.members[need]
+	p, known := h.plugins[need]
 	if !known {
-		m = newMember(h, need)
-		h.members[need] = m
+		p = newPlugin(h, need)
+		h.plugins[need] = p
 	}
 	h.mu.Unlock()
-	_, err := m.get(ctx)
-	return m, err
+	_, err := p.get(ctx)
+	return p, err
 }
 
-// begin counts a piece of work that Close waits for; false: Close has begun.
-func (h *Host) begin() bool {
+// addWork registers work that Close waits for. It reports false once Close was called.
+func (h *Host) addWork() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
@@ -176,14 +176,13 @@ func (h *Host) begin() bool {
 	return !h.closed
 }
 
-// Close ends all plugin processes, all at the same time, and returns when
-// nothing of them is left: each is asked to end and after a second made to. Calls
-// under way fail. It may be called again, and what is asked of the plugins
-// afterwards is ErrClosed.
+// Close shuts down all plugin processes concurrently and returns when none is left.
+// Each is asked to exit and killed after a second. Pending calls fail, and later calls
+// return ErrClosed. Close may be called more than once.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.end()
+	h.startClosing()
 	h.working.Wait()
 }

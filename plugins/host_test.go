@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 var errTime = errors.New("the time is up")
@@ -140,7 +140,7 @@ func TestGivenUp(t *testing.T) {
 		all.Go(func() {
 			for {
 				_, err := c.ask(t, "exits", titled(""), nil)
-				if !errors.Is(err, fault.ErrGone) {
+				if !errors.Is(err, pluginerr.ErrGone) {
 					t.Errorf("%v", err)
 				}
 				if err == nil || errors.Is(err, plugins.ErrCrashed) {
@@ -162,7 +162,7 @@ func TestWarm(t *testing.T) {
 	err := c.host.Warm(t.Context(),
 		plugins.Need{Kind: plugins.KindReviewer, Name: "exits"}, plugins.Need{Kind: plugins.KindReviewer, Name: "well"},
 		plugins.Need{Kind: plugins.KindArbiter, Name: "nobody"})
-	says(t, err, fault.ErrGone, "reviewer plugin exits", "arbiter plugin nobody")
+	says(t, err, pluginerr.ErrGone, "reviewer plugin exits", "arbiter plugin nobody")
 	says(t, err, plugins.ErrUnknown)
 }
 

@@ -11,67 +11,66 @@ import (
 	"github.com/coven-run/coven/plugins/internal/wire"
 )
 
-// link is coven's side of go-plugin, and offers coven's services to a process.
+// link is the host side of go-plugin. It offers coven's services to a process.
 type link struct {
 	goplugin.NetRPCUnsupportedPlugin
-	desk   *wire.Desk             // nil: of no kind that has services
-	config *goplugin.ClientConfig // its TLSConfig is whole when GRPCClient is called
+	services *wire.ServiceServer    // nil for kinds without services
+	config   *goplugin.ClientConfig // TLSConfig is complete when GRPCClient is called
 
 	once    sync.Once
-	running context.Context // ends with the process
+	running context.Context // done when the process exits
 	broker  *goplugin.GRPCBroker
 }
 
 // GRPCServer implements goplugin.GRPCPlugin.
 func (l *link) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("coven is no plugin of itself")
+	return errors.New("the host serves no plugin")
 }
 
-// GRPCClient implements goplugin.GRPCPlugin. ctx ends with the process.
+// GRPCClient implements goplugin.GRPCPlugin. ctx is done when the process exits.
 func (l *link) GRPCClient(ctx context.Context, broker *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	l.running, l.broker = ctx, broker
 	return conn, nil
 }
 
-// offer offers the services, once: when the process is called for the first time,
-// since an offer does not keep, and a connection for it takes as long as that for
-// the calls.
-func (l *link) offer() {
-	if l.desk != nil {
-		l.once.Do(func() { go l.desk.Serve(l.running, l.broker, l.config.TLSConfig) })
+// serveServices offers the services, once. It is called with the first call of the
+// process, because an offer expires after a few seconds.
+func (l *link) serveServices() {
+	if l.services != nil {
+		l.once.Do(func() { go l.services.Serve(l.running, l.broker, l.config.TLSConfig) })
 	}
 }
 
 const (
 	brokerStream = "/plugin.GRPCBroker/StartStream"
-	// mostOffers is how many services a plugin may offer on its broker, and
-	// mostOffer how many bytes an offer may have. coven asks for none of them.
-	mostOffers = 1000
-	mostOffer  = 64 << 10
+	// maxOffers limits how many services a plugin may offer on its broker, and
+	// maxOffer the size of an offer in bytes. coven uses none of them.
+	maxOffers = 1000
+	maxOffer  = 64 << 10
 )
 
-// boundBroker keeps what a plugin sends on its broker from go-plugin, which would
-// keep each for a while: a plugin could flood coven with them.
+// boundBroker hides the plugin's broker messages from go-plugin, which would store each
+// for a while. A plugin could otherwise flood coven.
 func boundBroker(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if method != brokerStream {
 		return open(ctx, desc, conn, method, opts...)
 	}
-	stream, err := open(ctx, desc, conn, method, append(opts, grpc.MaxCallRecvMsgSize(mostOffer))...)
+	stream, err := open(ctx, desc, conn, method, append(opts, grpc.MaxCallRecvMsgSize(maxOffer))...)
 	if err != nil {
 		return nil, err
 	}
-	return deaf{stream}, nil
+	return discardStream{stream}, nil
 }
 
-// deaf is a stream of which nothing is heard.
-type deaf struct{ grpc.ClientStream }
+// discardStream discards all received messages.
+type discardStream struct{ grpc.ClientStream }
 
-// RecvMsg implements grpc.ClientStream: it returns only an error.
-func (d deaf) RecvMsg(message any) error {
-	for range mostOffers {
+// RecvMsg implements grpc.ClientStream. It returns only errors.
+func (d discardStream) RecvMsg(message any) error {
+	for range maxOffers {
 		if err := d.ClientStream.RecvMsg(message); err != nil {
 			return err
 		}
 	}
-	return errors.New("the plugin floods its broker")
+	return errors.New("too many messages on the plugin's broker")
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/claude"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // TestMain makes the test binary the launcher command and a plugin that is built
@@ -162,7 +162,7 @@ func (c *cage) living() []string {
 }
 
 // ask has a beast review a change, with a good deal of time.
-func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -229,8 +229,8 @@ func (c *cage) accompany(t *testing.T) (stop func()) {
 	})
 }
 
-// desk is services of coven for a test.
-type desk struct {
+// fakeServices is services of coven for a test.
+type fakeServices struct {
 	root *os.Root
 	run  func(ctx context.Context) error
 	wait <-chan struct{} // Diff waits for it, when it is asked for paths
@@ -239,14 +239,14 @@ type desk struct {
 	log []string
 }
 
-func (d *desk) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+func (d *fakeServices) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	if d.run != nil {
-		return services.Answer{}, d.run(ctx)
+		return hostservice.Answer{}, d.run(ctx)
 	}
-	return services.Answer{Text: ask.Prompt}, nil
+	return hostservice.Answer{Text: ask.Prompt}, nil
 }
 
-func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {
+func (d *fakeServices) Diff(ctx context.Context, paths ...string) (string, error) {
 	if len(paths) > 0 {
 		select {
 		case <-d.wait:
@@ -257,7 +257,7 @@ func (d *desk) Diff(ctx context.Context, paths ...string) (string, error) {
 	return "diff", nil
 }
 
-func (d *desk) ReadFile(_ context.Context, path string) ([]byte, error) {
+func (d *fakeServices) ReadFile(_ context.Context, path string) ([]byte, error) {
 	content, err := d.root.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrPermission
@@ -265,7 +265,7 @@ func (d *desk) ReadFile(_ context.Context, path string) ([]byte, error) {
 	return content, err
 }
 
-func (d *desk) Log(_ context.Context, text string) error {
+func (d *fakeServices) Log(_ context.Context, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, text)

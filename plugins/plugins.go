@@ -1,22 +1,22 @@
-// Package plugins is both ends of coven's plugins: Serve, which is all that a
-// plugin's main calls, and Host, which starts plugin processes and speaks to
-// them.
+// Package plugins implements both sides of coven's plugin system: Serve, which the main
+// function of a plugin calls, and Host, which starts plugin processes and calls them.
 //
-// A plugin is a program of its own, so a crash, a leak or a hang in it cannot
-// take coven along. The contracts are in the packages beside this one, one per
-// kind; they travel as protobuf over gRPC (hashicorp/go-plugin).
+// A plugin is a separate program, so that a crash, a leak or a hang cannot affect
+// coven. The contracts are in subpackages, one per kind. They are transported as
+// protobuf over gRPC (hashicorp/go-plugin).
 //
-// Rules of the host, each of which examples/plugins/zoo tries to break:
-//   - A plugin is started through HostOptions.Start, which contains its tree, with
-//     no environment but HostOptions.Env and what go-plugin says, and nothing on
-//     its standard input. Both sides prove who they are (TLS), unless the plugin is
-//     coven itself; its sockets are in a directory of its own.
-//   - What it prints is read for ever, and its end is kept for the error that says
-//     why it died. What it answers has a bound.
-//   - Whatever it does, a call of it ends with the call's context, and other
-//     plugins are not held up. What it goes on doing after that is not seen.
-//   - One that dies, or hangs, is started again once; and once more when it has
-//     answered a call meanwhile. Close leaves nothing of it.
+// The host guarantees the following. The plugins in examples/plugins/zoo try to break
+// each guarantee:
+//   - HostOptions.Start starts a plugin and contains its process tree. The environment
+//     holds only HostOptions.Env and the variables of go-plugin; standard input is
+//     empty. Both sides authenticate with TLS, unless the plugin is built into coven.
+//     The sockets are in a private directory.
+//   - All output is read, and its end is kept to explain a crash. Answers have a size
+//     limit.
+//   - A call ends with its context, whatever the plugin does, and never delays other
+//     plugins. Later output of that call is ignored.
+//   - A plugin that crashes or hangs is restarted once, and again if it has answered a
+//     call since. Close leaves no process and no file behind.
 package plugins
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Kind is what a plugin does.
+// Kind is the kind of a plugin.
 type Kind string
 
 // The kinds, one contract each.
@@ -45,24 +45,24 @@ const (
 	KindArbiter  Kind = "arbiter"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter} }
 
-// protocolVersion is the version of the contracts that this code speaks. Both
-// sides offer all that they know, and speak the highest that both do.
+// protocolVersion is the version of the contracts that this code implements. Both sides
+// offer the versions they support and use the highest common one.
 const protocolVersion = 1
 
-// maxMessage is the largest message either side takes, in bytes: a line of an
-// agent's output holds a whole file when the agent wrote one.
+// maxMessage is the largest message that either side accepts, in bytes. A line of an
+// agent's output can hold a whole file.
 const maxMessage = 64 << 20
 
-// handshake tells a plugin that it was started by coven and not by hand.
-var handshake = goplugin.HandshakeConfig{
+// handshakeConfig tells a plugin that coven started it, not a user.
+var handshakeConfig = goplugin.HandshakeConfig{
 	MagicCookieKey:   "COVEN_PLUGIN",
 	MagicCookieValue: "coven.plugin.v1",
 }
 
-// Served is an implementation of one contract, ready for Serve.
+// Served is an implementation of a contract, for Serve.
 type Served struct {
 	kind     Kind
 	register func(s *grpc.Server, broker *goplugin.GRPCBroker)
@@ -92,10 +92,11 @@ func Arbiter(impl arbiter.Arbiter) Served {
 	}}
 }
 
-// Serve answers coven until coven hangs up. It is the body of a plugin's main.
+// Serve handles calls until the host closes the connection. A plugin's main function
+// consists of this call.
 func Serve(s Served) {
 	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig:  handshake,
+		HandshakeConfig:  handshakeConfig,
 		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {string(s.kind): &served{register: s.register}}},
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
@@ -118,5 +119,5 @@ func (p *served) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 
 // GRPCClient implements goplugin.GRPCPlugin.
 func (p *served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	panic("a plugin is no client of itself")
+	panic("a plugin does not call itself")
 }

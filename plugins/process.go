@@ -16,71 +16,70 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// process is one process of a plugin with all that it starts: go-plugin's
-// runner.Runner.
+// process is one process of a plugin and the processes it starts. It implements
+// runner.Runner of go-plugin.
 //
-// What the plugin prints is read for ever and at once, whatever it is: its first
-// line is its greeting, of the rest the end is kept. Of all this go-plugin is
-// given one line, which has been checked.
+// All output is read immediately. The first line is the handshake; of the rest only the
+// end is kept. go-plugin sees nothing but the validated handshake line.
 type process struct {
 	cmd     *exec.Cmd
 	release func()
-	speaks  []int  // versions of the contract
-	dir     string // where its sockets are
+	speaks  []int  // supported versions of the contract
+	dir     string // directory of its sockets
 	tail    *tail
 
-	greeting chan string   // its first line, at most mostGreeting bytes; closed after it
-	line     string        // the same, when it was right
-	done     chan struct{} // closed when nothing of its tree is alive and all is read
-	ended    string        // how it ended; set before done
+	firstLine chan string   // receives the first line, at most maxHandshake bytes, then closed
+	handshake string        // the first line, if valid
+	done      chan struct{} // closed when the whole process tree has exited and all output is read
+	exitText  string        // describes the exit; set before done is closed
 
-	mu      sync.Mutex
-	begun   bool  // Start was called
-	started bool  // and it runs, or did
-	cause   error // why coven ended it
+	mu          sync.Mutex
+	startCalled bool  // whether Start was called
+	started     bool  // whether the process was started
+	cause       error // why coven stopped it
 }
 
-// errGivenUp is the cause of a process that go-plugin did not want.
+// errGivenUp is why a process is killed on behalf of go-plugin.
 var errGivenUp = errors.New("go-plugin gave it up")
 
-// newProcess takes an unstarted command with its environment.
+// newProcess returns a process for an unstarted command.
 func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *process {
 	return &process{
 		cmd: cmd, release: release, speaks: speaks, tail: kept,
-		greeting: make(chan string, 1), done: make(chan struct{}),
+		firstLine: make(chan string, 1), done: make(chan struct{}),
 	}
 }
 
-// Start implements runner.Runner. It returns when the plugin has greeted: until
-// then go-plugin has nothing to do.
+// Start implements runner.Runner. It returns after the handshake line; go-plugin does
+// not need to know about the process earlier.
 func (p *process) Start(context.Context) error {
-	if err := p.begin(); err != nil {
+	if err := p.launch(); err != nil {
 		p.release()
 		close(p.done)
 		return err
 	}
-	line, greeted := <-p.greeting
+	line, greeted := <-p.firstLine
 	if !greeted {
-		p.end(errors.New("it closed its standard output without a greeting"))
-		return p.obituary()
+		p.awaitExit(errors.New("closed standard output without a handshake line"))
+		return p.exitError()
 	}
-	if err := checkGreeting(line, p.speaks, p.dir); err != nil {
+	if err := checkHandshake(line, p.speaks, p.dir); err != nil {
 		p.kill(err)
 		<-p.done
 		return fmt.Errorf("%w%s", err, p.tail.quote())
 	}
-	p.line = line
+	p.handshake = line
 	return nil
 }
 
-// begin starts the process and what reads from it.
-func (p *process) begin() error {
+// launch starts the process and the goroutines that read its output.
+func (p *process) launch() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun = true
+	p.startCalled = true
 	if p.cause != nil {
 		return p.cause
 	}
@@ -105,76 +104,77 @@ func (p *process) begin() error {
 	return nil
 }
 
-// readOutput reads the greeting and then all the rest.
+// readOutput reads the first line and then the rest.
 func (p *process) readOutput(out io.Reader) {
-	first := make([]byte, 0, mostGreeting)
+	first := make([]byte, 0, maxHandshake)
 	for {
 		n, err := out.Read(first[len(first):cap(first)])
 		first = first[:len(first)+n]
 		line, rest, whole := bytes.Cut(first, []byte("\n"))
 		switch {
 		case whole, len(first) == cap(first):
-			p.greeting <- string(line)
-			close(p.greeting)
+			p.firstLine <- string(line)
+			close(p.firstLine)
 			_, _ = p.tail.Write(rest)
 			_, _ = io.Copy(p.tail, out)
 			return
 		case err != nil:
 			_, _ = p.tail.Write(first)
-			close(p.greeting)
+			close(p.firstLine)
 			return
 		}
 	}
 }
 
-// lastRead is how long what a plugin printed is waited for when nothing of it
-// lives any more and somebody else still holds the pipe.
-const lastRead = time.Second
+// readGrace limits how long output is read after the process tree has exited, in case
+// another process still holds the pipe.
+const readGrace = time.Second
 
 func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
-	_ = p.cmd.Wait() // how it ended is in its state
+	_ = p.cmd.Wait() // the exit status is in ProcessState
 	p.release()
 	for _, pipe := range pipes {
-		_ = pipe.SetReadDeadline(time.Now().Add(lastRead))
+		_ = pipe.SetReadDeadline(time.Now().Add(readGrace))
 	}
 	readers.Wait()
 	for _, pipe := range pipes {
 		_ = pipe.Close()
 	}
-	p.ended = ending(p.cmd.ProcessState)
+	p.exitText = describeExit(p.cmd.ProcessState)
 	close(p.done)
 }
 
-// signalled is what the launcher adds to the signal that ended a program.
-const signalled = 128
+// signalBase is added by the launcher to the number of the signal that killed a
+// program.
+const signalBase = 128
 
-// ending says how a process ended; the launcher's exit code is the program's.
-func ending(state *os.ProcessState) string {
+// describeExit describes how a process exited. The launcher exits with the program's
+// exit code.
+func describeExit(state *os.ProcessState) string {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		code = signalled + int(status.Signal())
+		code = signalBase + int(status.Signal())
 	}
-	if code > signalled {
-		if name := unix.SignalName(syscall.Signal(code - signalled)); name != "" {
-			return "it was ended by " + name
+	if code > signalBase {
+		if name := unix.SignalName(syscall.Signal(code - signalBase)); name != "" {
+			return "killed by " + name
 		}
 	}
-	return "it ended with exit code " + strconv.Itoa(code)
+	return "exit code " + strconv.Itoa(code)
 }
 
-// kill ends the process and all of its tree, without waiting for it. The first
-// cause is the one that counts.
+// kill kills the process tree without waiting. Only the first cause is kept.
 func (p *process) kill(cause error) {
-	p.doom(cause)
+	p.markStopping(cause)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started {
-		_ = p.cmd.Process.Kill() // fails only when it is gone
+		_ = p.cmd.Process.Kill() // fails only if it has exited
 	}
 }
 
-// doom says why the process will be gone soon.
-func (p *process) doom(cause error) {
+// markStopping records why the process is about to exit.
+func (p *process) markStopping(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause == nil && !p.gone() {
@@ -182,39 +182,40 @@ func (p *process) doom(cause error) {
 	}
 }
 
-// lastWords is how long a process that can do nothing for coven any more may
-// take to end by itself, so that it says why.
-const lastWords = 3 * time.Second
+// exitGrace is how long a useless process may take to exit by itself, so that it can
+// print why.
+const exitGrace = 3 * time.Second
 
-// end waits for the end of such a process, and makes it.
-func (p *process) end(cause error) {
+// awaitExit waits for a process to exit by itself, and kills it after exitGrace.
+func (p *process) awaitExit(cause error) {
 	select {
 	case <-p.done:
-	case <-time.After(lastWords):
+	case <-time.After(exitGrace):
 		p.kill(cause)
 		<-p.done
 	}
 }
 
-// abandon lets go of a process that go-plugin never came to start.
+// abandon releases a process that go-plugin never started.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.begun {
-		p.begun = true
+	if !p.startCalled {
+		p.startCalled = true
 		p.release()
 		close(p.done)
 	}
 }
 
-// doomed says that its end was decided, whether it is gone by now or not.
-func (p *process) doomed() bool {
+// stopping reports whether coven decided to stop the process, even if it has not exited
+// yet.
+func (p *process) stopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cause != nil
 }
 
-// gone says that nothing of it lives.
+// gone reports whether the whole process tree has exited.
 func (p *process) gone() bool {
 	select {
 	case <-p.done:
@@ -224,57 +225,57 @@ func (p *process) gone() bool {
 	}
 }
 
-// obituary says how a process that is gone ended, and why: a fault.ErrGone.
-func (p *process) obituary() error {
+// exitError returns a pluginerr.ErrGone that describes how and why the process exited.
+func (p *process) exitError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case errors.Is(p.cause, ErrClosed):
-		return fmt.Errorf("%w (%w)", p.cause, fault.ErrGone)
+		return fmt.Errorf("%w (%w)", p.cause, pluginerr.ErrGone)
 	case p.cause != nil:
-		return fmt.Errorf("%w: %w%s", fault.ErrGone, p.cause, p.tail.quote())
+		return fmt.Errorf("%w: %w%s", pluginerr.ErrGone, p.cause, p.tail.quote())
 	}
-	return fmt.Errorf("%w: %s%s", fault.ErrGone, p.ended, p.tail.quote())
+	return fmt.Errorf("%w: %s%s", pluginerr.ErrGone, p.exitText, p.tail.quote())
 }
 
 // The rest of runner.Runner.
 
-// Stdout is the greeting and nothing else.
+// Stdout returns the handshake line only.
 func (p *process) Stdout() io.ReadCloser {
-	return io.NopCloser(strings.NewReader(p.line + "\n"))
+	return io.NopCloser(strings.NewReader(p.handshake + "\n"))
 }
 
-// Stderr is empty: what comes there is read already.
+// Stderr returns nothing: launch reads standard error.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Wait returns when nothing of the process lives.
+// Wait waits until the process tree has exited.
 func (p *process) Wait(context.Context) error {
 	<-p.done
 	return nil
 }
 
-// Kill ends the process and waits for that.
+// Kill kills the process tree and waits.
 func (p *process) Kill(context.Context) error {
 	p.kill(errGivenUp)
 	<-p.done
 	return nil
 }
 
-// ID names the process for nobody.
+// ID is not used.
 func (p *process) ID() string { return p.dir }
 
-// Name is the program's.
+// Name returns the path of the program.
 func (p *process) Name() string { return p.cmd.Path }
 
-// Diagnose has nothing to add.
+// Diagnose adds nothing.
 func (p *process) Diagnose(context.Context) string { return "" }
 
-// PluginToHost lets go-plugin reach no other address than a right one.
+// PluginToHost restricts go-plugin to valid addresses.
 func (p *process) PluginToHost(network, address string) (string, string, error) {
 	return network, address, checkAddress(network, address, p.dir)
 }
 
-// HostToPlugin changes nothing: both sides see the same files.
+// HostToPlugin changes nothing: both sides share the file system.
 func (p *process) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// mostTail is how much of what a plugin printed is kept, in bytes.
-const mostTail = 8 << 10
+// maxTail limits how much output of a plugin is kept, in bytes.
+const maxTail = 8 << 10
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of what is written.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -21,46 +21,46 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	size := len(p)
-	if size > mostTail {
-		p, t.cut = p[size-mostTail:], true
+	if size > maxTail {
+		p, t.cut = p[size-maxTail:], true
 	}
 	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*mostTail { // so that bytes move rarely
+	if len(t.kept) > 2*maxTail { // amortizes the copying
 		t.trim()
 	}
 	return size, nil
 }
 
 func (t *tail) trim() {
-	if extra := len(t.kept) - mostTail; extra > 0 {
+	if extra := len(t.kept) - maxTail; extra > 0 {
 		t.kept, t.cut = append(t.kept[:0], t.kept[extra:]...), true
 	}
 }
 
-// quote says in words what was printed last, for the end of an error: line by
-// line, so that a stack can be read, and nothing in it that a terminal obeys.
+// quote formats the last output for the end of an error message. It keeps the lines, so
+// that a stack trace is readable, and escapes control characters.
 func (t *tail) quote() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.trim()
 	text := strings.TrimSpace(string(t.kept))
 	if text == "" {
-		return "; it printed nothing"
+		return "; no output"
 	}
 	var b strings.Builder
-	b.WriteString("; it printed last:")
+	b.WriteString("; last output:")
 	for i, line := range strings.Split(text, "\n") {
 		b.WriteString("\n    ")
 		if i == 0 && t.cut {
 			b.WriteString("...")
 		}
-		b.WriteString(escaped(strings.TrimSuffix(line, "\r")))
+		b.WriteString(escapeLine(strings.TrimSuffix(line, "\r")))
 	}
 	return b.String()
 }
 
-// escaped is a line without anything that is not to be seen.
-func escaped(line string) string {
+// escapeLine escapes the control characters of a line.
+func escapeLine(line string) string {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	quoted := strconv.Quote(line)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/fault"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // beasts that cannot be started, and what is said then.
@@ -22,20 +22,20 @@ var unstartable = []struct {
 	words []string
 	hurry time.Duration // how long it may take to start; 0: as long as ever
 }{
-	{"exits", fault.ErrGone, []string{"it ended with exit code 3", `no licence found\x1b[31m`}, 0},
-	{"garbage", fault.ErrInvalid, []string{`it printed "\x00\xff\x1b]0;title\a hello" where its greeting must be`}, 0},
-	{"spout", fault.ErrInvalid, []string{`it printed "xxxx`, `xxxx"... where its greeting must be`}, 0},
-	{"closer", fault.ErrGone, []string{"it was not ready after 1s and was killed"}, time.Second},
-	{"mute", fault.ErrGone, []string{"it was not ready after 1s and was killed; it printed nothing"}, time.Second},
-	{"ajar", fault.ErrGone, []string{"it was not ready after 1s and was killed"}, time.Second},
-	{"plain", fault.ErrGone, []string{"it cannot be reached", "tls"}, 0},
-	{"core", fault.ErrUnsupported, []string{"version 2 of go-plugin's handshake", "coven speaks version 1", "build it with"}, 0},
-	{"newer", fault.ErrUnsupported, []string{"it speaks version 99 of its contract, this coven speaks 1", "update coven, or build the plugin for this coven"}, 0},
-	{"netrpc", fault.ErrUnsupported, []string{"it does not speak gRPC"}, 0},
-	{"tcp", fault.ErrInvalid, []string{`it names "tcp" address "127.0.0.1:`, "only a socket in its own directory"}, 0},
-	{"elsewhere", fault.ErrInvalid, []string{`it names "unix" address`, "only a socket in its own directory"}, 0},
-	{"linked", fault.ErrInvalid, []string{"is no socket"}, 0},
-	{"kindred", fault.ErrUnsupported, []string{"it does not serve coven.plugin.v1.Reviewer", "of another kind?"}, 0},
+	{"exits", pluginerr.ErrGone, []string{"exit code 3", `no licence found\x1b[31m`}, 0},
+	{"garbage", pluginerr.ErrInvalid, []string{`printed "\x00\xff\x1b]0;title\a hello" instead of a handshake line`}, 0},
+	{"spout", pluginerr.ErrInvalid, []string{`printed "xxxx`, `xxxx"... instead of a handshake line`}, 0},
+	{"closer", pluginerr.ErrGone, []string{"not ready after 1s, killed"}, time.Second},
+	{"mute", pluginerr.ErrGone, []string{"not ready after 1s, killed; no output"}, time.Second},
+	{"ajar", pluginerr.ErrGone, []string{"not ready after 1s, killed"}, time.Second},
+	{"plain", pluginerr.ErrGone, []string{"cannot connect", "tls"}, 0},
+	{"core", pluginerr.ErrUnsupported, []string{"version 2 of go-plugin's handshake", "coven uses version 1", "build the plugin with"}, 0},
+	{"newer", pluginerr.ErrUnsupported, []string{"uses version 99 of the contract, this coven supports 1", "update coven, or build the plugin for this coven"}, 0},
+	{"netrpc", pluginerr.ErrUnsupported, []string{"does not use gRPC"}, 0},
+	{"tcp", pluginerr.ErrInvalid, []string{`handshake names "tcp" address "127.0.0.1:`, "expected a socket in PLUGIN_UNIX_SOCKET_DIR"}, 0},
+	{"elsewhere", pluginerr.ErrInvalid, []string{`handshake names "unix" address`, "expected a socket in PLUGIN_UNIX_SOCKET_DIR"}, 0},
+	{"linked", pluginerr.ErrInvalid, []string{"is not a socket"}, 0},
+	{"kindred", pluginerr.ErrUnsupported, []string{"does not serve coven.plugin.v1.Reviewer", "of another kind?"}, 0},
 }
 
 func TestUnstartable(t *testing.T) {
@@ -49,7 +49,7 @@ func TestUnstartable(t *testing.T) {
 			}
 			for range 2 {
 				_, err := c.ask(t, test.beast, titled(""), nil)
-				says(t, err, test.class, append(test.words, "reviewer plugin "+test.beast+": start it: ")...)
+				says(t, err, test.class, append(test.words, "reviewer plugin "+test.beast+": start: ")...)
 			}
 			_, err := c.ask(t, test.beast, titled(""), nil)
 			says(t, err, plugins.ErrCrashed, test.words...)
@@ -67,11 +67,11 @@ func TestAnswers(t *testing.T) {
 		class error
 		words []string
 	}{
-		{"severity", fault.ErrInvalid, []string{`finding 1: severity "catastrophic"`}},
-		{"verdict", fault.ErrInvalid, []string{`verdict "maybe"`}},
-		{"absolute", fault.ErrInvalid, []string{`finding 1: file "/etc/passwd" is not a path inside the worktree`}},
-		{"dotdot", fault.ErrInvalid, []string{`finding 1: file "a/../../b" is not a path inside the worktree`}},
-		{"huge", fault.ErrTooLarge, []string{"reviewer plugin huge: its answer has 104857", "at most 8388608 are taken"}},
+		{"severity", pluginerr.ErrInvalid, []string{`finding 1: severity "catastrophic"`}},
+		{"verdict", pluginerr.ErrInvalid, []string{`verdict "maybe"`}},
+		{"absolute", pluginerr.ErrInvalid, []string{`finding 1: file "/etc/passwd" is not a path inside the worktree`}},
+		{"dotdot", pluginerr.ErrInvalid, []string{`finding 1: file "a/../../b" is not a path inside the worktree`}},
+		{"huge", pluginerr.ErrTooLarge, []string{"reviewer plugin huge: the answer has 104857", "the limit is 8388608"}},
 	} {
 		t.Run(test.beast, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestLargeChange(t *testing.T) {
 	change := titled("large")
 	change.Diff = strings.Repeat("+\n", 40<<20)
 	_, err := c.ask(t, "well", change, nil)
-	says(t, err, fault.ErrTooLarge, "reviewer plugin well: what it is asked has 838861", "at most 67108864 are taken")
+	says(t, err, pluginerr.ErrTooLarge, "reviewer plugin well: the request has 838861", "the limit is 67108864")
 	change.Diff = strings.Repeat("+\n", 25<<20)
 	_, err = c.ask(t, "well", change, nil)
 	must(t, err)
@@ -104,10 +104,10 @@ func TestDeaths(t *testing.T) {
 		beast, title string
 		words        []string
 	}{
-		{"quits", "quit", []string{"it ended with exit code 7", "I have had enough"}},
-		{"panics", "", []string{"it ended with exit code 2", "panic: the beast panics", "review.go"}},
-		{"hermit", "", []string{"it broke the connection and was killed"}},
-		{"frozen", "freeze", []string{"it hung: 3 times asked, it did not say within 1s that it is well, and was killed"}},
+		{"quits", "quit", []string{"exit code 7", "I have had enough"}},
+		{"panics", "", []string{"exit code 2", "panic: the beast panics", "review.go"}},
+		{"hermit", "", []string{"closed the connection, killed"}},
+		{"frozen", "freeze", []string{"hung: 3 health checks without an answer within 1s, killed"}},
 	} {
 		t.Run(test.beast, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func TestDeaths(t *testing.T) {
 			}
 			for range 2 { // after the first it is started again
 				_, err := c.ask(t, test.beast, titled(test.title), nil)
-				says(t, err, fault.ErrGone, append(test.words, "reviewer plugin "+test.beast+": ")...)
+				says(t, err, pluginerr.ErrGone, append(test.words, "reviewer plugin "+test.beast+": ")...)
 			}
 			_, err := c.ask(t, test.beast, titled("well"), nil)
 			says(t, err, plugins.ErrCrashed, test.words...)
@@ -135,7 +135,7 @@ func TestAgain(t *testing.T) {
 	r, err := c.host.Reviewer(ctx, "quits")
 	must(t, err)
 	_, err = r.Review(ctx, titled("quit"), nil)
-	says(t, err, fault.ErrGone)
+	says(t, err, pluginerr.ErrGone)
 	for _, title := range []string{"a", "b"} {
 		got, err := r.Review(ctx, titled(title), nil)
 		if err != nil || got.Summary != title {
@@ -153,18 +153,18 @@ func TestPardon(t *testing.T) {
 		return err
 	}
 	for range 3 {
-		says(t, ask("quit"), fault.ErrGone, "it ended with exit code 7")
+		says(t, ask("quit"), pluginerr.ErrGone, "exit code 7")
 		must(t, ask("well"))
 	}
-	says(t, ask("quit"), fault.ErrGone)
-	says(t, ask("quit"), fault.ErrGone)
+	says(t, ask("quit"), pluginerr.ErrGone)
+	says(t, ask("quit"), pluginerr.ErrGone)
 	says(t, ask("well"), plugins.ErrCrashed)
 	m, err := c.host.Model(t.Context(), "quits")
 	must(t, err)
 	for range 3 {
 		for _, name := range []string{"quit", "go on"} {
 			err := m.Turn(t.Context(), model.Request{Model: name}, func(model.Event) error { return nil })
-			if errors.Is(err, fault.ErrGone) != (name == "quit") || errors.Is(err, plugins.ErrCrashed) {
+			if errors.Is(err, pluginerr.ErrGone) != (name == "quit") || errors.Is(err, plugins.ErrCrashed) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -186,7 +186,7 @@ func TestDeathInStream(t *testing.T) {
 			return nil
 		})
 		if name == "quit" {
-			says(t, err, fault.ErrGone, "model plugin quits: ", "it ended with exit code 7")
+			says(t, err, pluginerr.ErrGone, "model plugin quits: ", "exit code 7")
 		} else if err != nil || said != "I was about to" {
 			t.Errorf("%q, %v", said, err)
 		}
@@ -201,12 +201,12 @@ func TestSick(t *testing.T) {
 	c.host.Hurry(limit, 100*time.Millisecond, time.Second)
 	var err error
 	eventually(t, "it is given up", func() bool {
-		if _, err = c.host.Reviewer(t.Context(), "sick"); err != nil && !errors.Is(err, fault.ErrGone) {
+		if _, err = c.host.Reviewer(t.Context(), "sick"); err != nil && !errors.Is(err, pluginerr.ErrGone) {
 			t.Error(err)
 		}
 		return errors.Is(err, plugins.ErrCrashed)
 	})
-	says(t, err, plugins.ErrCrashed, "it hung: 3 times asked")
+	says(t, err, plugins.ErrCrashed, "hung: 3 health checks")
 }
 
 // One that is busy is left alone, however often it does not answer.
@@ -300,7 +300,7 @@ func TestChecksum(t *testing.T) {
 	c.sum = make([]byte, 32)
 	for range 3 { // it is no crash: each time it is looked at again
 		_, err := c.ask(t, "well", titled(""), nil)
-		says(t, err, plugins.ErrChecksum, "reviewer plugin well", "has SHA-256 ", "trusted is "+strings.Repeat("0", 64))
+		says(t, err, plugins.ErrChecksum, "reviewer plugin well", "has SHA-256 ", "expected "+strings.Repeat("0", 64))
 	}
 	if c.lives("well") {
 		t.Error("it was run")
@@ -365,7 +365,7 @@ func TestNegotiation(t *testing.T) {
 	c := newCage(t)
 	c.host.Speak(2, 3)
 	_, err := c.ask(t, "old", titled(""), nil)
-	says(t, err, fault.ErrUnsupported, "it speaks version 1 of its contract, this coven speaks 2, 3: update the plugin")
+	says(t, err, pluginerr.ErrUnsupported, "uses version 1 of the contract, this coven supports 2, 3: update the plugin")
 }
 
 func TestUnknown(t *testing.T) {

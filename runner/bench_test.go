@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
+	"golang.org/x/sys/unix"
 )
 
 // steps is how many leaves a run of the tree has here, and with that how many
@@ -39,9 +39,9 @@ func BenchmarkStep(b *testing.B) {
 		must(b, err)
 		l := &lines{journal: j, file: f}
 		start := time.Now()
-		out, err := runner.Build(p).Run(b.Context(), runner.NewState(runner.Record(j, l), p))
+		out, err := runner.RunSteps(b.Context(), p, j, l, nil)
 		all += time.Since(start) - l.away
-		if err != nil || out.Verdict != runner.Passed || len(j.Events()) != steps {
+		if err != nil || out.Verdict != engine.Passed || len(j.Events()) != steps {
 			b.Fatalf("%+v, %v, %d events", out, err, len(j.Events()))
 		}
 		n, floor = n+steps, floor+l.took
@@ -60,24 +60,24 @@ type lines struct {
 	away    time.Duration // in all
 }
 
-func (l *lines) Do(context.Context, runner.Call) (runner.Result, error) {
+func (l *lines) Do(context.Context, engine.Call) (engine.Result, error) {
 	start := time.Now()
 	line := bytes.Repeat([]byte("x"), 350)
 	if events := l.journal.Events(); len(events) > 0 {
 		var err error
 		if line, err = json.Marshal(events[len(events)-1]); err != nil {
-			return runner.Result{}, err
+			return engine.Result{}, err
 		}
 	}
 	line = append(line, '\n')
 	begun := time.Now()
 	if _, err := l.file.Write(line); err != nil {
-		return runner.Result{}, err
+		return engine.Result{}, err
 	}
 	err := unix.Fdatasync(int(l.file.Fd()))
 	l.took += time.Since(begun)
 	l.away += time.Since(start)
-	return runner.Result{OK: true, Output: "some output"}, err
+	return engine.Result{OK: true, Output: "some output"}, err
 }
 
 func must(b *testing.B, err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	ourclock "github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // clock is the time at work that a step has left. It stands still while the step
@@ -105,4 +106,9 @@ func (c *clock) start() {
 	default:
 		c.timer = ourclock.AfterFunc(c.left, c.end)
 	}
+}
+
+// workClock is the clock of the tree: time at work, waits left out.
+func workClock() engine.Clock {
+	return engine.Clock{Limit: withClock, Measure: stopwatch, Charge: charge}
 }

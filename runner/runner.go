@@ -1,16 +1,12 @@
 // Package runner is the story of one task: claim it, give it a worktree, run the
 // steps of its grimoire there, land what they made, close it.
 //
-// Rules. A grimoire becomes a tree of steps (Build). The tree is pure: it reads
-// only results of leaves, and each result is in the session's journal before
-// anything depends on it. So a run that was cut off is resumed by running the
-// same tree again: leaves with a recorded result return it, the first without
-// one goes on. A failed step is an outcome; an error means that the machine
-// broke or the run has to wait. Every write after the steps (close, remove,
-// release) may be repeated without harm.
+// The steps themselves, and what resuming means, are package engine; an Executor does
+// the work of its leaves. Every write after the steps (close, remove, release) may
+// be repeated without harm.
 //
 // The package knows no plugin host, no worktree and no session directory: it
-// declares the small interfaces that it needs, and cmd/coven hands them in.
+// declares the small interfaces that it needs, and its caller provides them.
 package runner
 
 import (
@@ -25,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // ErrInterrupted is the cause for which a run's context ends when a person
@@ -43,7 +40,13 @@ type Runner struct {
 	Tracker  tracker
 	Claims   claims
 	Ground   ground
-	Workshop *Workshop
+	Executor *Executor
+}
+
+// journal is the record of a session.
+type journal interface {
+	Events() []event.Event
+	Append(e event.Event, data any) error
 }
 
 // tracker is where the task lives.
@@ -69,9 +72,9 @@ type ground interface {
 	Leave(ctx context.Context, landed string) (rescue string, err error)
 }
 
-// Ending is how a run of a session ended.
-type Ending struct {
-	Status  Status
+// Outcome is how a run of a session ended.
+type Outcome struct {
+	Status  engine.Status
 	Reason  event.WaitReason // of Waiting
 	Detail  string           // one line for a person
 	Next    string           // the one command that goes on; empty when there is none
@@ -83,48 +86,42 @@ type Ending struct {
 }
 
 // Run runs the session from wherever it is to its next end.
-func (r *Runner) Run(ctx context.Context) (Ending, error) {
+func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	claim, err := r.Claims.Claim(ctx)
 	if err != nil {
-		return Ending{}, r.broke(err)
+		return Outcome{}, r.stopped(err)
 	}
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
-		return Ending{}, err
+		return Outcome{}, err
 	}
-	if !r.settled() {
+	if !r.closed() {
 		if err := r.Ground.Enter(ctx); err != nil {
-			return Ending{}, r.broke(err)
+			return Outcome{}, r.stopped(err)
 		}
 	}
 	out, err := r.steps(ctx)
-	ending, err := r.judge(out, err)
+	ending, err := r.outcome(out, err)
 	if err != nil {
-		return Ending{}, r.broke(err)
+		return Outcome{}, r.stopped(err)
 	}
-	if err := r.settle(context.WithoutCancel(ctx), ending); err != nil {
-		return Ending{}, r.broke(err)
+	if err := r.end(context.WithoutCancel(ctx), ending); err != nil {
+		return Outcome{}, r.stopped(err)
 	}
 	return ending, nil
 }
 
 // steps runs the plan's tree, or what is left of it.
-func (r *Runner) steps(ctx context.Context) (Outcome, error) {
-	state := NewState(Record(r.Journal, r.Workshop), r.Plan)
-	state.Seen = r.saw
-	out, err := Build(r.Plan).Run(ctx, state)
-	if out.Result.Summary == "" {
-		out.Result.Summary = state.summary
-	}
-	return out, err
+func (r *Runner) steps(ctx context.Context) (engine.Outcome, error) {
+	return RunSteps(ctx, r.Plan, r.Journal, r.Executor, r.recordSkip)
 }
 
-// saw puts on record that a step was skipped, once: it has no result that could
+// recordSkip puts on record that a step was skipped, once: it has no result that could
 // say so.
-func (r *Runner) saw(_ string, way Way, path string) {
-	if way != WaySkipped {
+func (r *Runner) recordSkip(_ string, way engine.ExitReason, path string) {
+	if way != engine.ExitSkipped {
 		return
 	}
-	for _, e := range remembered(r.Journal.Events()) {
+	for _, e := range engine.Remembered(r.Journal.Events()) {
 		if e.Type == event.StepSkipped && e.Path == path {
 			return
 		}
@@ -132,46 +129,46 @@ func (r *Runner) saw(_ string, way Way, path string) {
 	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a journal that is broken says so at the next step
 }
 
-// broke puts on record why the machine broke: whoever asks later is told.
-func (r *Runner) broke(err error) error {
+// stopped puts on record why the machine broke: whoever asks later is told.
+func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
-// judge makes an ending of how the tree ended. What is no ending is an error.
-func (r *Runner) judge(out Outcome, err error) (Ending, error) {
-	ending := Ending{Summary: out.Result.Summary, Step: out.Path}
+// outcome makes an ending of how the tree ended. What is no ending is an error.
+func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
+	ending := Outcome{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		ending.Status, ending.Reason, ending.Detail = Waiting, wait.Reason, wait.Detail
+		ending.Status, ending.Reason, ending.Detail = engine.Waiting, wait.Reason, wait.Detail
 		ending.Next, ending.Until = r.command(wait.Next), wait.Until
 		if ending.More = wait.More; wait.More != "" {
 			ending.Next += " --budget " + wait.More
 		}
 	case errors.Is(err, ErrInterrupted):
-		ending.Status, ending.Detail, ending.Next = Interrupted, "stopped by a person", r.command("resume")
+		ending.Status, ending.Detail, ending.Next = engine.Interrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
-		ending.Status, ending.Detail, ending.Next = Cancelled, "being cancelled by a person", r.command("cancel")
+		ending.Status, ending.Detail, ending.Next = engine.Cancelled, "being cancelled by a person", r.command("cancel")
 	case err != nil:
-		return Ending{}, err
-	case out.Verdict == Stopped:
+		return Outcome{}, err
+	case out.Verdict == engine.Stopped:
 		ending.Status, ending.Detail = out.Status, out.Result.Error
 		ending.Next = r.command(cmp.Or(out.Result.Next, "resume"))
-		if out.Status == StatusFail {
+		if out.Status == engine.StatusFail {
 			ending.Next = r.command("retry")
 		}
-	case out.Verdict == Failed:
-		ending.Status, ending.Detail, ending.Next = Blocked, out.Result.Error, r.command("resume")
+	case out.Verdict == engine.Failed:
+		ending.Status, ending.Detail, ending.Next = engine.Blocked, out.Result.Error, r.command("resume")
 	default:
-		ending.Status, ending.Commit = Completed, r.landing().New
+		ending.Status, ending.Commit = engine.Completed, r.landing().New
 	}
 	return ending, nil
 }
 
-// settled says whether the steps are all on record and the task was told: the
+// closed reports whether the steps are all on record and the task was told: the
 // worktree may be gone already.
-func (r *Runner) settled() bool {
+func (r *Runner) closed() bool {
 	for _, e := range r.Journal.Events() {
 		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
 			return true
@@ -192,15 +189,15 @@ func (r *Runner) landing() event.Landing {
 	return last
 }
 
-// settle tells the tracker, clears up and records the ending, in this order:
+// end tells the tracker, clears up and records the ending, in this order:
 // whatever is cut off is done again by the next run of the session.
-func (r *Runner) settle(ctx context.Context, e Ending) error {
+func (r *Runner) end(ctx context.Context, e Outcome) error {
 	switch e.Status {
-	case Completed:
+	case engine.Completed:
 		return r.complete(ctx, e)
-	case Waiting:
+	case engine.Waiting:
 		return r.wait(ctx, e)
-	case Interrupted, Cancelled: // who cancels takes the session over
+	case engine.Interrupted, engine.Cancelled: // who cancels takes the session over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
@@ -209,7 +206,7 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 	if err := r.emit(event.TaskBlocked, event.Text{Text: e.Detail}); err != nil {
 		return err
 	}
-	if e.Status == StatusFail {
+	if e.Status == engine.StatusFail {
 		return r.emit(event.SessionFailed, r.ended(e))
 	}
 	return r.emit(event.SessionBlocked, r.ended(e))
@@ -217,7 +214,7 @@ func (r *Runner) settle(ctx context.Context, e Ending) error {
 
 // wait records that the session waits. That its budget is spent is said on the
 // task, too: whoever plans the work may not look at sessions.
-func (r *Runner) wait(ctx context.Context, e Ending) error {
+func (r *Runner) wait(ctx context.Context, e Outcome) error {
 	if e.Reason == budgetReason {
 		if err := r.Tracker.Note(ctx, fmt.Sprintf("coven: waiting (budget) at %s: %s; next: %s", e.Step, e.Detail, e.Next)); err != nil {
 			return err
@@ -228,7 +225,7 @@ func (r *Runner) wait(ctx context.Context, e Ending) error {
 
 // complete closes a task whose change has landed; one without a change goes
 // back to where it was.
-func (r *Runner) complete(ctx context.Context, e Ending) error {
+func (r *Runner) complete(ctx context.Context, e Outcome) error {
 	failpoint.Point("complete.begin")
 	if err := r.finish(ctx, e); err != nil {
 		return err
@@ -248,20 +245,20 @@ func (r *Runner) complete(ctx context.Context, e Ending) error {
 	return r.emit(event.SessionCompleted, ended)
 }
 
-func (r *Runner) finish(ctx context.Context, e Ending) error {
+func (r *Runner) finish(ctx context.Context, e Outcome) error {
 	if e.Commit == "" {
-		if err := r.Tracker.Release(ctx, ""); err != nil || r.settled() {
+		if err := r.Tracker.Release(ctx, ""); err != nil || r.closed() {
 			return err
 		}
 		return r.emit(event.TaskReleased, nil)
 	}
-	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.settled() {
+	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.closed() {
 		return err // it may be on record already
 	}
 	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})
 }
 
-func (r *Runner) ended(e Ending) event.Ended {
+func (r *Runner) ended(e Outcome) event.Ended {
 	return event.Ended{Summary: e.Summary, Commit: e.Commit, Reason: e.Detail, Next: e.Next, Step: e.Step}
 }
 

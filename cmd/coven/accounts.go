@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -36,6 +37,23 @@ type drives struct {
 	harmless bool     // agents that review can change nothing
 	pass     []string // variables of the user's that they get
 	env      []string // variables that the provider makes
+}
+
+// providers drives agents: it knows each provider's account, and what its agents may do.
+type providers struct {
+	host     *plugins.Host
+	accounts *accounts
+	secrets  *secret.Store
+	environ  func() []string
+}
+
+// driver returns a provider.
+func (p *providers) driver(ctx context.Context, name string) (provider.Provider, error) {
+	driver, err := p.host.Provider(ctx, name)
+	if errors.Is(err, plugins.ErrUnknown) {
+		return nil, usage("coven run --provider claude", "%w", err)
+	}
+	return driver, err
 }
 
 func newAccounts(root string) *accounts {
@@ -106,12 +124,12 @@ func (w *waits) renew() {
 
 // Await implements runner's agents. It waits in this process: the session's lock
 // and the claim are kept, its clocks stand still.
-func (c agents) Await(ctx context.Context, path, provider string) error {
+func (c *agents) Await(ctx context.Context, path, provider string) error {
 	name, err := c.account(ctx, provider)
 	if err != nil {
 		return err
 	}
-	limit, limited, err := c.engine.accounts.book.Limited(name)
+	limit, limited, err := c.providers.accounts.book.Limited(name)
 	if err != nil || !limited {
 		return err
 	}
@@ -121,7 +139,7 @@ func (c agents) Await(ctx context.Context, path, provider string) error {
 		if err := c.sitOut(ctx, path, name, limit); err != nil {
 			return err
 		}
-		if limit, limited, err = c.engine.accounts.book.Limited(name); err != nil {
+		if limit, limited, err = c.providers.accounts.book.Limited(name); err != nil {
 			return err
 		}
 	}
@@ -130,7 +148,7 @@ func (c agents) Await(ctx context.Context, path, provider string) error {
 
 // sitOut waits until a limit ends, and a little longer, or says that nobody waits
 // for it.
-func (c agents) sitOut(ctx context.Context, path, name string, limit account.Limit) error {
+func (c *agents) sitOut(ctx context.Context, path, name string, limit account.Limit) error {
 	now := clock.Now().Round(0)
 	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
 	if limit.Told {
@@ -179,39 +197,39 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 }
 
 // account is the account of a provider's agents; empty: the plan's provider.
-func (c *crew) account(ctx context.Context, provider string) (string, error) {
-	drives, err := c.engine.drives(ctx, cmp.Or(provider, c.provider))
+func (c *agents) account(ctx context.Context, provider string) (string, error) {
+	drives, err := c.providers.drives(ctx, cmp.Or(provider, c.provider))
 	return drives.account, err
 }
 
 // drives is what a provider's agents are like. For one that is built in, no plugin
 // is started.
-func (e *engine) drives(ctx context.Context, name string) (drives, error) {
+func (p *providers) drives(ctx context.Context, name string) (drives, error) {
 	driver, ok := drivers()[name]
 	if !ok {
 		var err error
-		if driver, err = e.driver(ctx, name); err != nil {
+		if driver, err = p.driver(ctx, name); err != nil {
 			return drives{}, err
 		}
 	}
-	known, err := e.accounts.of(ctx, name, driver)
+	known, err := p.accounts.of(ctx, name, driver)
 	if err == nil {
-		e.secrets.Handed(e.environ(), func(name string) bool { return agent.Names(known.pass, name) })
-		e.secrets.Handed(known.env, secret.IsTelling)
+		p.secrets.Handed(p.environ(), func(name string) bool { return agent.Names(known.pass, name) })
+		p.secrets.Handed(known.env, secret.IsTelling)
 	}
 	return known, err
 }
 
 // tab is what one run of an agent says of its account.
 type tab struct {
-	crew    *crew
+	agents  *agents
 	account string
 	broken  error // the account's limits could not be kept: nobody may try again
 }
 
 // limited takes a refusal of the API, and says whether the agent is to be stopped.
 func (t *tab) limited(l provider.Limit) bool {
-	stop, err := t.crew.engine.accounts.book.Met(t.account, l)
+	stop, err := t.agents.providers.accounts.book.Met(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }
@@ -219,7 +237,7 @@ func (t *tab) limited(l provider.Limit) bool {
 // heard takes what the agent said: an answer of the API, perhaps.
 func (t *tab) heard(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
-		t.crew.waits.renew()
-		t.broken = errors.Join(t.broken, t.crew.engine.accounts.book.Answered(t.account))
+		t.agents.waits.renew()
+		t.broken = errors.Join(t.broken, t.agents.providers.accounts.book.Answered(t.account))
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/terminal"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -32,17 +29,6 @@ type app struct {
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
 	size        func() (width, height int)
-}
-
-// screen is where tasks at work are shown: as JSON lines, or as draw says.
-func (a *app) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
-	switch {
-	case asJSON:
-		return terminal.New(a.out, terminal.JSONLine, nil)
-	case a.interactive:
-		return terminal.New(a.out, draw, terminal.NewLive(a.out, a.size, a.now))
-	}
-	return terminal.New(a.out, draw, nil)
 }
 
 func newApp() *app {

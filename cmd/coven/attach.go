@@ -37,7 +37,7 @@ Ctrl-C ends the watching, not the work.`,
 			if v.Status != session.Running {
 				return person("coven why "+shellWord(v.Task), "task %s: no agent is at work: it is %s", v.Task, stateText(v))
 			}
-			w := &visitor{app: a, root: h.repo.Root, view: v, sent: map[string]string{}}
+			w := &visitor{app: a, house: h, view: v, sent: map[string]string{}}
 			if cmd.Flags().Changed("message") {
 				return w.tell(cmd.Context(), message)
 			}
@@ -50,10 +50,10 @@ Ctrl-C ends the watching, not the work.`,
 
 // visitor watches a session that another process runs, and talks to its agent.
 type visitor struct {
-	app  *app
-	root string
-	view session.View
-	sent map[string]string // file of a message that was not taken yet -> its text
+	app   *app
+	house *house
+	view  session.View
+	sent  map[string]string // file of a message that was not taken yet -> its text
 }
 
 // tell sends one message and returns when the agent was told.
@@ -146,12 +146,7 @@ func (w *visitor) leave(now session.View) error {
 }
 
 func (w *visitor) send(text string) error {
-	if strings.TrimSpace(text) == "" {
-		return usage("", "the message is empty")
-	}
-	file, err := session.Ask(w.root, w.view.ID, session.Request{
-		Kind: session.KindMessage, Text: text, By: w.app.user(), Time: w.app.now(),
-	})
+	file, err := sendMessage(w.house, w.view, text)
 	w.sent[file] = text
 	return err
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/ledger"
 	"github.com/coven-run/coven/internal/session"
+	sessionusage "github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 // How long it takes to go on with a session of 10,000 events, from looking for
@@ -75,12 +76,12 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 		b.Fatalf("%+v, %+v", now, seen)
 	}
 	must(b, s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{}))
-	book := ledger.New(budget.DefaultPrices())
-	book.Read(s.Events())
-	if book.Within("").USD == 0 {
+	used := sessionusage.New(budget.DefaultPrices())
+	used.Read(s.Events())
+	if used.Within("").USD == 0 {
 		b.Fatal("nothing was used")
 	}
-	_, err = runner.Build(plan).Run(b.Context(), runner.NewState(runner.Record(s, stopped{}), plan))
+	_, err = runner.RunSteps(b.Context(), plan, s, stopped{}, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}
@@ -89,8 +90,8 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 // stopped is no leaf's work.
 type stopped struct{}
 
-func (stopped) Do(context.Context, runner.Call) (runner.Result, error) {
-	return runner.Result{}, runner.ErrInterrupted
+func (stopped) Do(context.Context, runengine.Call) (runengine.Result, error) {
+	return runengine.Result{}, runner.ErrInterrupted
 }
 
 // long makes the session.
@@ -104,7 +105,7 @@ func long(b *testing.B, root string) (id string, plan *grimoires.Plan) {
 	must(b, err)
 	w := &tale{id: s.ID}
 	must(b, w.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "A long one", Project: root}))
-	_, err = runner.Build(plan).Run(b.Context(), runner.NewState(runner.Record(w, w), plan))
+	_, err = runner.RunSteps(b.Context(), plan, w, w, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}
@@ -133,9 +134,9 @@ func (w *tale) Append(e event.Event, data any) error {
 }
 
 // Do implements runner's Leaves: an agent's step has many events.
-func (w *tale) Do(_ context.Context, c runner.Call) (runner.Result, error) {
+func (w *tale) Do(_ context.Context, c runengine.Call) (runengine.Result, error) {
 	if len(w.events) >= longSession-12 {
-		return runner.Result{}, runner.ErrInterrupted
+		return runengine.Result{}, runner.ErrInterrupted
 	}
 	oid := fmt.Sprintf("%040x", len(w.events))
 	type one struct {
@@ -143,7 +144,7 @@ func (w *tale) Do(_ context.Context, c runner.Call) (runner.Result, error) {
 		data any
 	}
 	all := []one{{event.StepStarted, event.StepStart{Kind: c.Kind(), Snapshot: oid, Tree: oid}}}
-	result := runner.Result{Output: "--- FAIL: TestIt\n    it_test.go:12: it is not", ExitCode: 1, Tree: oid, Error: "the command ended with exit code 1"}
+	result := runengine.Result{Output: "--- FAIL: TestIt\n    it_test.go:12: it is not", ExitCode: 1, Tree: oid, Error: "the command ended with exit code 1"}
 	if c.Agent == nil {
 		receipt := event.Receipt{Command: "make test", ExitCode: 1, Tree: oid, Duration: time.Second, Log: oid}
 		result.Receipts = []event.Receipt{receipt}
@@ -155,12 +156,12 @@ func (w *tale) Do(_ context.Context, c runner.Call) (runner.Result, error) {
 				one{event.AgentTool, event.Tool{ID: oid, Name: "Edit", Summary: "Edit it.go"}})
 		}
 		all = append(all, one{event.AgentUsage, event.Usage{Input: 1000, Output: 1000, Turns: 4, Model: "sonnet"}})
-		result = runner.Result{OK: true, Output: "I mended it.", Summary: "mended it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
+		result = runengine.Result{OK: true, Output: "I mended it.", Summary: "mended it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
 		result.Used = budget.Amount{USD: 0.02, Tokens: 2000, Turns: 4, Wall: time.Minute}
 	}
 	for _, o := range all {
 		if err := w.Append(event.Event{Type: o.what, Path: c.Path}, o.data); err != nil {
-			return runner.Result{}, err
+			return runengine.Result{}, err
 		}
 	}
 	return result, nil

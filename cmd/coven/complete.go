@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/spf13/cobra"
-
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/plugins"
+	"github.com/spf13/cobra"
 )
 
 // completion is which tasks a command takes.
@@ -49,8 +49,8 @@ func (a *app) completeTasks(kind completion) cobra.CompletionFunc {
 func (a *app) offerTasks(ctx context.Context, kind completion, given []string, typed string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	v := a.visit(ctx)
-	if v.house == nil {
+	h, _, err := openAnyway(ctx, a.env)
+	if err != nil {
 		return nil
 	}
 	o := &offer{typed: typed, seen: map[string]bool{}}
@@ -59,27 +59,25 @@ func (a *app) offerTasks(ctx context.Context, kind completion, given []string, t
 	}
 	switch kind {
 	case forRun:
-		o.tasks(v.readyTasks(ctx))
+		o.tasks(readyTasks(ctx, h))
 	case treed:
-		trees, _ := v.house.repo.Worktrees(ctx)
+		trees, _ := h.repo.Worktrees(ctx)
 		for _, t := range trees {
 			o.add(t.TaskID, t.Branch)
 		}
 		return o.found
 	case tracked:
-		open, _ := v.allTasks(ctx)
-		o.tasks(open)
+		o.tasks(allTasks(ctx, h))
 		return o.found
 	}
-	views, _ := v.sessionViews()
+	views, _ := session.List(h.repo.Root)
 	for _, s := range newest(views) {
 		if kind.takes(s) {
 			o.add(s.Task, stateText(s)+": "+s.Info.Query)
 		}
 	}
 	if kind == all {
-		open, _ := v.allTasks(ctx)
-		o.tasks(open)
+		o.tasks(allTasks(ctx, h))
 	}
 	return o.found
 }
@@ -99,24 +97,20 @@ func (kind completion) takes(v session.View) bool {
 	return true
 }
 
-func (v *visit) readyTasks(ctx context.Context) []task.Task {
-	if v.house.tracker == nil {
+func readyTasks(ctx context.Context, h *house) []task.Task {
+	if h.tracker == nil {
 		return nil
 	}
-	ready, _ := v.house.tracker.Ready(ctx)
+	ready, _ := h.tracker.Ready(ctx)
 	return ready
 }
 
-// newest leaves the newest session of each task. Views have the newest first.
-func newest(views []session.View) []session.View {
-	var kept []session.View
-	seen := map[string]bool{}
-	for _, v := range views {
-		if !seen[v.Task] {
-			seen[v.Task], kept = true, append(kept, v)
-		}
+func allTasks(ctx context.Context, h *house) []task.Task {
+	if h.tracker == nil {
+		return nil
 	}
-	return kept
+	all, _ := h.tracker.List(ctx)
+	return all
 }
 
 // offer collects what is offered.
@@ -144,123 +138,63 @@ func (o *offer) tasks(tasks []task.Task) {
 	}
 }
 
-// completeFlags says what the flags of commands take. root has all commands.
-func (a *app) completeFlags(root *cobra.Command) {
-	words := func(list ...string) func(*visit, context.Context, []string) []string {
-		return func(*visit, context.Context, []string) []string { return list }
+// completeFlag makes a shell complete the value of a flag of cmd.
+func completeFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err) // the flag does not exist
 	}
-	for _, f := range []struct {
-		command, flag string
-		values        func(v *visit, ctx context.Context, args []string) []string
-	}{
-		{"run", "grimoire", (*visit).grimoireNames},
-		{"grimoires graph", "format", words(graphFormats...)},
-		{"plugins test", "kind", words(kindNames()...)},
-		{"run", "model", words("sonnet", "haiku", "opus")},
-		{"run", "provider", (*visit).providerNames},
-		{"run", "onto", (*visit).branches},
-		{"run", "base", (*visit).branches},
-		{"retry", "from", (*visit).stepNames},
-		{"task add", "type", words("task", "bug", "feature", "chore", "epic")},
-		{"task add", "priority", words("0", "1", "2", "3", "4")},
-	} {
-		cmd, _, err := root.Find(strings.Fields(f.command))
-		if err == nil {
-			err = cmd.RegisterFlagCompletionFunc(f.flag, a.completeWords(f.values))
-		}
-		if err != nil {
-			panic(err) // the table names a flag that does not exist
-		}
+}
+
+// completeTaskFlag completes the ids of tasks in a flag.
+func (a *app) completeTaskFlag(kind completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.offerTasks(cmd.Context(), kind, nil, typed), noFiles
 	}
-	for command, flag := range map[string]string{"task add": "after", "prompts render": "task"} {
-		cmd, _, err := root.Find(strings.Fields(command))
-		if err == nil {
-			err = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				return a.offerTasks(cmd.Context(), tracked, nil, typed), noFiles
-			})
-		}
-		if err != nil {
-			panic(err) // the table names a flag that does not exist
-		}
+}
+
+// completeList offers the same words everywhere.
+func completeList(list ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return offered(list, typed)
 	}
 }
 
 // completeWords offers words that a repository gives.
-func (a *app) completeWords(values func(*visit, context.Context, []string) []string) cobra.CompletionFunc {
+func (a *app) completeWords(values func(context.Context, *house, []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 		defer cancel()
-		o := &offer{typed: typed, seen: map[string]bool{}}
-		for _, word := range values(a.visit(ctx), ctx, args) {
-			o.add(word, "")
+		h, _, err := openAnyway(ctx, a.env)
+		if err != nil {
+			return nil, noFiles
 		}
-		return o.found, noFiles | cobra.ShellCompDirectiveKeepOrder
+		return offered(values(ctx, h, args), typed)
 	}
 }
 
-func (v *visit) grimoireNames(context.Context, []string) []string {
-	if v.house == nil {
-		return nil
+func offered(words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	o := &offer{typed: typed, seen: map[string]bool{}}
+	for _, word := range words {
+		o.add(word, "")
 	}
-	names, _ := v.house.library.Names()
+	return o.found, noFiles | cobra.ShellCompDirectiveKeepOrder
+}
+
+func grimoireNames(_ context.Context, h *house, _ []string) []string {
+	names, _ := h.library.Names()
 	return names
 }
 
-// promptNames are for the one argument that names a prompt.
-func (v *visit) promptNames(_ context.Context, args []string) []string {
-	if v.house == nil || len(args) > 0 {
-		return nil
-	}
-	names, _ := v.house.library.PromptNames()
+func branches(ctx context.Context, h *house, _ []string) []string {
+	names, _ := h.repo.Branches(ctx)
 	return names
 }
 
-func (v *visit) branches(ctx context.Context, _ []string) []string {
-	if v.house == nil {
-		return nil
-	}
-	names, _ := v.house.repo.Branches(ctx)
-	return names
-}
-
-// stepNames are the steps that the task's session has run.
-func (v *visit) stepNames(_ context.Context, args []string) []string {
-	if v.house == nil || len(args) == 0 {
-		return nil
-	}
-	s, err := session.OfTask(v.house.repo.Root, args[0])
+// providerNames are the providers that there are.
+func providerNames(_ context.Context, h *house, _ []string) []string {
+	r, err := h.registry()
 	if err != nil {
 		return nil
 	}
-	return stepPaths(s)
-}
-
-// newCompletion prints what a shell needs to complete coven's command lines.
-func newCompletion(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "completion bash|zsh|fish",
-		Short: "Print the script that completes coven's command lines in a shell",
-		Long: `Print the script by which a shell completes coven's commands, flags, tasks,
-grimoires, branches and steps. Put it where the shell looks, once, and open a
-new shell:
-
-  coven completion bash > ~/.local/share/bash-completion/completions/coven
-  coven completion zsh > "${fpath[1]}/_coven"
-  coven completion fish > ~/.config/fish/completions/coven.fish
-
-bash needs the package bash-completion; zsh needs "autoload -U compinit;
-compinit" in ~/.zshrc.`,
-		ValidArgs: []cobra.Completion{"bash", "zsh", "fish"},
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(a.out, true)
-			case "zsh":
-				return root.GenZshCompletion(a.out)
-			}
-			return root.GenFishCompletion(a.out, true)
-		},
-	}
+	return r.Names(plugins.KindProvider)
 }

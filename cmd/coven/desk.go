@@ -23,11 +23,11 @@ var errInterrupted = runner.ErrInterrupted
 // it at once. It prints nothing: the face that uses it observes.
 type desk struct {
 	house    *house
-	engine   *engine
+	runtime  *runtimeParts
 	observer observer
 	parking  func() (done func()) // marks work that is parked when it is interrupted; nil: nobody asks
 	approve  string               // who approves merge reviews without being asked; empty: a person is asked
-	purse    *runner.Purse        // of all tasks of this command; nil: there is no budget
+	purse    *budget.Budget       // of all tasks of this command; nil: there is no budget
 	// ask decides whether plugins may run before a session resumes; nil: as trusted.
 	ask func(context.Context, []plugins.Need) error
 }
@@ -43,7 +43,7 @@ type observer struct {
 // stretch is what a session did between its start or resumption and its next end.
 type stretch struct {
 	task, session string
-	ending        runner.Ending
+	ending        runner.Outcome
 }
 
 // notice is something a person should read that is in no journal.
@@ -55,8 +55,8 @@ type notice struct {
 
 // close ends what runs tasks.
 func (d *desk) close() {
-	if d.engine != nil {
-		d.engine.close()
+	if d.runtime != nil {
+		d.runtime.close()
 	}
 }
 
@@ -83,26 +83,26 @@ type choices struct {
 
 // begin starts a new session of a task. prior is the session before, which is
 // over, or none.
-func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Ending, error) {
+func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) (runner.Outcome, error) {
 	plan, err := d.plan(ctx, j, prior, c)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	base := c.target.Tip
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return runner.Ending{}, usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Outcome{}, usage("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
 	defer d.park()()
 	s, err := session.Create(d.house.repo.Root, j.task.ID, j.task.Title, d.house.env.now)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	s.Hide(d.engine.secrets)
+	s.Hide(d.runtime.secrets)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
@@ -110,7 +110,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 		Actor: actorOf(s.ID),
 	}
 	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	return d.work(ctx, s, j, plan, started)
 }
@@ -171,7 +171,7 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 
 // resume goes on with a session that is not over. The step that blocked it runs
 // again. more is added to the budgets that hold where it waits.
-func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
+func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	retry := event.Resumed{Budget: more}
 	if more != (budget.Amount{}) {
 		retry.At = v.WaitsAt
@@ -183,44 +183,44 @@ func (d *desk) resume(ctx context.Context, v session.View, more budget.Amount) (
 }
 
 // resumeAt goes on with a session; the results that retry names count no more.
-func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Ending, error) {
+func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
 	j, err := d.jobOf(v)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer d.park()()
 	s, err := d.take(v)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	plan, err := planOf(s.Dir)
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.house.mayRun(needsOf(plan.Grimoire, plan.Provider)); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.mayUse(plan.Grimoire); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if err := d.admits(ctx, plan); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
-	s.Hide(d.engine.secrets)
+	s.Hide(d.runtime.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
 	if _, err := d.site(s, j.task.ID, v.Info).Claim(ctx); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	if v.Status == session.Blocked || v.Status == session.Failed {
 		if err := d.claimAgain(ctx, j, v); err != nil {
-			return runner.Ending{}, err
+			return runner.Outcome{}, err
 		}
 	}
 	retry.Holder = holderName()
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	return d.work(ctx, s, j, plan, v.Info)
 }
@@ -257,7 +257,7 @@ func (d *desk) take(v session.View) (*session.Session, error) {
 func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &site{
-		repo: d.house.repo, session: s, launcher: d.engine.launcher, environ: d.house.env.environ,
+		repo: d.house.repo, session: s, launcher: d.runtime.launcher, environ: d.house.env.environ, secrets: d.runtime.secrets,
 		pass: d.house.config.Env.Pass, task: id, base: info.Base,
 		target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		holder: holderName(), attempt: info.Attempt,
@@ -265,20 +265,20 @@ func (d *desk) site(s *session.Session, id string, info event.Session) *site {
 }
 
 // work runs a session to its next end and shows it.
-func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Ending, error) {
+func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
 	d.warm(ctx, plan.Provider)
 	site := d.site(s, j.task.ID, info)
-	c := &crew{
-		engine: d.engine, site: site, session: s, provider: plan.Provider, idle: d.house.config.Timeouts.Idle,
-		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated,
-		mail: newMailbox(s),
+	idle, mail := d.house.config.Timeouts.Idle, newMailbox(s)
+	workers := &agents{
+		providers: d.runtime.providers, runner: d.runtime.agents, site: site, session: s, provider: plan.Provider, idle: idle,
+		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated, waits: &waits{}, mail: mail,
 	}
 	r := &runner.Runner{
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Ground: site,
-		Workshop: &runner.Workshop{
+		Executor: &runner.Executor{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: agents{c}, Judges: judges{c, plan.Task}, Commands: commands{c}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
-			Prices: d.house.config.Prices, Purse: d.purse,
+			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}
 	if see := d.observer.event; see != nil {
@@ -289,7 +289,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	}
 	ctx, drop := site.keep(ctx, renewTime)
 	defer drop()
-	ctx, stop := c.mail.open(ctx)
+	ctx, stop := mail.open(ctx)
 	ending, err := r.Run(ctx)
 	stop()
 	drop()
@@ -307,34 +307,5 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 // warm lets a provider start while the worktree is made. What is wrong with it is
 // said when an agent needs it.
 func (d *desk) warm(ctx context.Context, name string) {
-	go func() { _ = d.engine.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
-}
-
-// colon is a text after a colon, or nothing.
-func colon(text string) string {
-	if text = oneLine(text); text != "" {
-		return ": " + text
-	}
-	return ""
-}
-
-// exitOf is the exit code of an ending.
-func exitOf(e runner.Ending) int {
-	switch e.Status {
-	case runner.Completed:
-		return exitOK
-	case runner.Interrupted:
-		return exitInterrupted
-	case runner.Waiting:
-		switch e.Reason {
-		case "limit":
-			return exitLimit
-		case "budget":
-			return exitBudget
-		}
-		return exitPerson
-	case runner.Blocked:
-		return exitPerson
-	}
-	return exitFailed
+	go func() { _ = d.runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
 }

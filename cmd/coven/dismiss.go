@@ -53,7 +53,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 		return ended, hasLanded(v, landing)
 	}
 	if end == event.SessionFailed && v.Review != nil {
-		answer := event.Review{Patch: v.Review.Patch, By: d.house.env.user(), Reason: why}
+		answer := event.MergeDecision{Patch: v.Review.Patch, By: d.house.env.user(), Reason: why}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
 			return ended, err
 		}

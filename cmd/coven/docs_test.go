@@ -163,7 +163,7 @@ func settings(t *testing.T, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, "coven", "config.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := config.Load(t.TempDir(), trust.Territory{}, func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
+	_, err := config.Load(t.TempDir(), trust.UntrustedPaths{}, func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
 	return err
 }
 

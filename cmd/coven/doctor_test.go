@@ -56,10 +56,10 @@ func TestProviders(t *testing.T) {
 	for _, c := range agentCLIs() {
 		looked = append(looked, c.program)
 	}
-	if !slices.Equal(looked, providers()) {
-		t.Errorf("doctor looks for %q, the providers are %q", looked, providers())
+	if !slices.Equal(looked, builtinProviders()) {
+		t.Errorf("doctor looks for %q, the providers are %q", looked, builtinProviders())
 	}
-	for _, name := range providers() {
+	for _, name := range builtinProviders() {
 		if _, ok := shipped("provider", name); !ok {
 			t.Errorf("provider %s is not shipped", name)
 		}

@@ -56,19 +56,6 @@ func (c agentCLI) look(v *visit, ctx context.Context) []finding {
 	return good("%s", said)
 }
 
-// installer is the command that installs a program which was not found.
-func installer(err error) string {
-	missing := (*fs.PathError)(nil)
-	if errors.As(err, &missing) {
-		for _, c := range agentCLIs() {
-			if c.program == missing.Path {
-				return c.install()
-			}
-		}
-	}
-	return "install it"
-}
-
 // login looks for a credential of the agent CLI, and not into it.
 func (v *visit) login(context.Context) []finding {
 	switch v.provider() {

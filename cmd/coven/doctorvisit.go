@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -212,21 +210,6 @@ func room(dir string, free uint64) finding {
 	return f
 }
 
-// size writes bytes for people.
-func size(bytes int64) string {
-	if bytes < 1000 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	value, unit := float64(bytes), -1
-	for ; value >= 999.5 && unit < len("kMGTPE")-1; unit++ {
-		value /= 1000
-	}
-	if value < 9.95 {
-		return fmt.Sprintf("%.1f %cB", value, "kMGTPE"[unit])
-	}
-	return fmt.Sprintf("%.0f %cB", value, "kMGTPE"[unit])
-}
-
 func (v *visit) sessions(context.Context) []finding {
 	views, broken := v.sessionViews()
 	damaged, broken := session.DamagedIn(broken)
@@ -311,47 +294,4 @@ func (v *visit) unkept(ctx context.Context) []finding {
 		found = append(found, f)
 	}
 	return found
-}
-
-// remedy is the one command that helps against an error; empty when there is no
-// such command.
-func remedy(err error) string {
-	busy, backend, redirect := (*worktree.BusyError)(nil), (*task.BackendError)(nil), (*task.RedirectError)(nil)
-	marked, corrupt, program := (*task.ConflictMarkersError)(nil), (*task.CorruptError)(nil), (*task.ProgramError)(nil)
-	wrong, exit := config.Errors(nil), (*exitError)(nil)
-	switch {
-	case errors.As(err, &exit):
-		return exit.next
-	case errors.Is(err, worktree.ErrNotRepository):
-		return "git init"
-	case errors.Is(err, worktree.ErrNoCommits):
-		return "git commit --allow-empty -m first"
-	case errors.Is(err, worktree.ErrBare):
-		return "git clone . ../checkout"
-	case errors.Is(err, worktree.ErrDetached), errors.Is(err, worktree.ErrTaskBranch):
-		return "git switch BRANCH"
-	case errors.As(err, &busy):
-		return "rm " + shellWord(busy.File)
-	case errors.As(err, &backend):
-		return "npm install -g @beads/bd"
-	case errors.As(err, &redirect):
-		return "export BEADS_DIR=" + shellWord(redirect.To)
-	case errors.As(err, &marked):
-		return editorAt(marked.File, marked.Line)
-	case errors.As(err, &corrupt):
-		return editorAt(corrupt.File, corrupt.Line)
-	case errors.As(err, &program):
-		return shellWord(program.Program) + " doctor"
-	case errors.As(err, &wrong) && len(wrong) > 0:
-		return editorAt(wrong[0].File, wrong[0].Line)
-	}
-	return hint(err)
-}
-
-// editorAt opens a file at a line, if one is given.
-func editorAt(file string, line int) string {
-	if line == 0 {
-		return "${EDITOR:-vi} " + shellWord(file)
-	}
-	return fmt.Sprintf("${EDITOR:-vi} +%d %s", line, shellWord(file))
 }

@@ -88,3 +88,15 @@ func planOf(dir string) (*grimoires.Plan, error) {
 	}
 	return plan, err
 }
+
+// newest leaves the newest session of each task. Views have the newest first.
+func newest(views []session.View) []session.View {
+	var kept []session.View
+	seen := map[string]bool{}
+	for _, v := range views {
+		if !seen[v.Task] {
+			seen[v.Task], kept = true, append(kept, v)
+		}
+	}
+	return kept
+}

@@ -86,7 +86,7 @@ func newGrimoiresShow(a *app) *cobra.Command {
 	var asJSON, source bool
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -146,11 +146,11 @@ func unknownGrimoire(err error) error {
 }
 
 // oneGrimoire is for the one argument that names a grimoire.
-func (v *visit) oneGrimoire(_ context.Context, args []string) []string {
-	if v.house == nil || len(args) > 0 {
+func oneGrimoire(_ context.Context, h *house, args []string) []string {
+	if len(args) > 0 {
 		return nil
 	}
-	names, _ := v.house.library.Names()
+	names, _ := h.library.Names()
 	return names
 }
 
@@ -161,7 +161,7 @@ func newGrimoiresGraph(a *app) *cobra.Command {
 		Use: "graph NAME", Short: "Draw a workflow: its steps, loops, conditions, and where failures lead",
 		Long: `Draw a workflow: its steps, loops, conditions, and where failures lead. As text it
 is a tree; mermaid and dot are for the programs of that name.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(graphFormats, format) {
 				return usage("coven grimoires graph --help", "--format %s is none of %s", printable(format), strings.Join(graphFormats, ", "))
@@ -186,6 +186,7 @@ is a tree; mermaid and dot are for the programs of that name.`,
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print nodes and edges as JSON")
+	completeFlag(cmd, "format", completeList(graphFormats...))
 	return cmd
 }
 

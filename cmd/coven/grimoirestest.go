@@ -20,7 +20,7 @@ the way that it expects, and which steps and branches no test reaches. Without
 NAME: all that have tests.`,
 		Example: `  coven grimoires test
   coven grimoires test careful --strict`,
-		ValidArgsFunction: a.completeWords((*visit).oneGrimoire),
+		ValidArgsFunction: a.completeWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -105,7 +105,7 @@ func (h *house) rehearseOne(ctx context.Context, name, label string, text []byte
 	plan.Model, plan.Provider, plan.Target = modelOf(h.config.Provider, h.config), h.config.Provider, "refs/heads/main"
 	covered := workflowtest.NewCoverage()
 	for _, t := range suite.Tests {
-		r.Tests = append(r.Tests, t.Play(ctx, plan, covered))
+		r.Tests = append(r.Tests, t.Run(ctx, plan, covered))
 	}
 	missing, reached, ways := covered.Missing(g)
 	r.Missing, r.Reached, r.Ways = append(r.Missing, missing...), reached, ways

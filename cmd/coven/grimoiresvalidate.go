@@ -141,7 +141,7 @@ func (h *house) lookForPlugins(all []grimoires.Checked) error {
 
 // completeValidate offers names; the shell offers files.
 func (a *app) completeValidate(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	found, _ := a.completeWords((*visit).grimoireNames)(cmd, args, typed)
+	found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
 	return found, cobra.ShellCompDirectiveDefault
 }
 

@@ -4,17 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/internal/tempdir"
-	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -106,93 +100,4 @@ func (h *house) tasks() (task.Tracker, error) {
 		return nil, &exitError{code: exitUsage, err: h.noTasks}
 	}
 	return h.tracker, nil
-}
-
-// engine is what runs tasks: the launcher and the plugins. It is closed when
-// the command ends.
-type engine struct {
-	scratch  *tempdir.Dir
-	launcher *process.Launcher
-	host     *plugins.Host
-	agents   *agent.Runner
-	accounts *accounts
-	secrets  *secret.Store
-	environ  func() []string
-	warning  string // about secrets that cannot be hidden
-}
-
-// secrets reads the project's secrets. A file that git would take into a commit
-// is not read.
-func (h *house) secrets() (*secret.Store, error) {
-	if secret.Exists(h.repo.Root) {
-		if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
-			return nil, err
-		}
-		ignored, err := h.repo.Ignores(context.Background(), secret.File)
-		if err != nil {
-			return nil, err
-		}
-		if !ignored {
-			return nil, usage("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
-		}
-	}
-	return secret.Open(h.repo.Root, h.env.getenv)
-}
-
-// desk starts what runs tasks.
-func (h *house) desk() (*desk, error) {
-	e, err := h.start()
-	if err != nil {
-		return nil, err
-	}
-	return &desk{house: h, engine: e}, nil
-}
-
-func (h *house) start() (*engine, error) {
-	if err := h.mayHave(h.passed()); err != nil {
-		return nil, err
-	}
-	secrets, err := h.secrets()
-	if err != nil {
-		return nil, err
-	}
-	warning := h.hideHanded(secrets)
-	h.repo.Redact, h.hide = secrets.Text, secrets.Text
-	self, err := h.env.self()
-	if err != nil {
-		return nil, fmt.Errorf("find coven's own program: %w", err)
-	}
-	launcher, err := process.NewLauncher(self, "exec")
-	if err != nil {
-		return nil, err
-	}
-	known, err := h.registry()
-	if err != nil {
-		return nil, err
-	}
-	private, err := tempdir.New(h.env.socketDir())
-	if err != nil {
-		return nil, err
-	}
-	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Dir: private.Path(), Sockets: private.Path(), Resolve: known.Resolve,
-		Env: func() []string {
-			return agent.Environment(h.env.environ(), append(slices.Clone(h.config.Env.Pass), providerVariables()...))
-		},
-	})
-	return &engine{
-		scratch: private, launcher: launcher, host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ, warning: warning,
-		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: version, Sockets: private.Path(),
-		},
-	}, nil
-}
-
-// providerVariables are the variables that the providers that are built in look at:
-// they say which server an agent CLI asks, or how often, never a credential.
-func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
-
-func (e *engine) close() {
-	e.host.Close()
-	_ = e.scratch.Close() // the next coven removes what could not be removed
 }

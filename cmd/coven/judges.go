@@ -12,17 +12,19 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
 // judges asks plugins to judge what is in a site: runner's interface.
 type judges struct {
-	*crew
+	host *plugins.Host
+	site *site
 	task grimoires.Task
 }
 
@@ -32,7 +34,7 @@ const mostDiff = 400 << 10
 
 // Change implements runner's judges.
 func (j judges) Change(ctx context.Context) (reviewer.Change, string, error) {
-	diff, err := j.diff(ctx)
+	diff, err := j.site.diff(ctx)
 	if err != nil {
 		return reviewer.Change{}, "", err
 	}
@@ -51,15 +53,6 @@ func (j judges) asked() reviewer.Task {
 	data := grimoires.TaskData(j.task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.task.ID, Title: j.task.Title, Description: j.task.Description, Acceptance: criteria}
-}
-
-// diff is what the worktree changes now.
-func (j judges) diff(ctx context.Context) (worktree.Diff, error) {
-	target, err := j.site.repo.Target(ctx, j.site.target.Branch)
-	if err != nil {
-		return worktree.Diff{}, err
-	}
-	return j.site.tree.Diff(ctx, target.Tip)
 }
 
 // shortened is the patch of a diff without the files for which there is no room,
@@ -114,8 +107,8 @@ func sentence(texts []string) string {
 }
 
 // Review implements runner's judges.
-func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.Desk) (reviewer.Review, error) {
-	r, err := j.engine.host.Reviewer(ctx, plugin)
+func (j judges) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.HostServices) (reviewer.Review, error) {
+	r, err := j.host.Reviewer(ctx, plugin)
 	if err != nil {
 		return reviewer.Review{}, err
 	}
@@ -123,8 +116,8 @@ func (j judges) Review(ctx context.Context, plugin string, change reviewer.Chang
 }
 
 // Decide implements runner's judges.
-func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.Desk) (arbiter.Decision, error) {
-	a, err := j.engine.host.Arbiter(ctx, plugin)
+func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.HostServices) (arbiter.Decision, error) {
+	a, err := j.host.Arbiter(ctx, plugin)
 	if err != nil {
 		return arbiter.Decision{}, err
 	}
@@ -135,17 +128,17 @@ func (j judges) Decide(ctx context.Context, plugin string, question arbiter.Ques
 // errands are the services for one call of a plugin.
 type errands struct {
 	judges judges
-	desk   *runner.Desk
+	desk   *runner.HostServices
 }
 
-// RunAgent implements services.Services.
-func (e *errands) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+// RunAgent implements hostservice.Services.
+func (e *errands) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	return e.desk.Ask(ctx, ask)
 }
 
-// Diff implements services.Services.
+// Diff implements hostservice.Services.
 func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
-	diff, err := e.judges.diff(ctx)
+	diff, err := e.judges.site.diff(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -153,13 +146,13 @@ func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 	if len(paths) > 0 {
 		patch = diff.Of(paths...)
 	}
-	if len(patch) > services.MostBytes {
-		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), fault.ErrTooLarge)
+	if len(patch) > hostservice.MaxBytes {
+		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), pluginerr.ErrTooLarge)
 	}
 	return patch, nil
 }
 
-// ReadFile implements services.Services. No link leads out of the worktree.
+// ReadFile implements hostservice.Services. No link leads out of the worktree.
 func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
 	file, err := regularfile.OpenIn(e.judges.site.tree.Path, path)
 	switch {
@@ -171,18 +164,18 @@ func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
 	}
 	defer file.Close() //nolint:errcheck // read only
-	if info, err := file.Stat(); err == nil && info.Size() > services.MostBytes {
-		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), fault.ErrTooLarge)
+	if info, err := file.Stat(); err == nil && info.Size() > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), pluginerr.ErrTooLarge)
 	}
-	content, err := io.ReadAll(io.LimitReader(file, services.MostBytes+1))
+	content, err := io.ReadAll(io.LimitReader(file, hostservice.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	if len(content) > services.MostBytes {
-		return nil, fmt.Errorf("%s: %w", path, fault.ErrTooLarge)
+	if len(content) > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s: %w", path, pluginerr.ErrTooLarge)
 	}
 	return content, nil
 }
 
-// Log implements services.Services.
+// Log implements hostservice.Services.
 func (e *errands) Log(_ context.Context, text string) error { return e.desk.Log(text) }

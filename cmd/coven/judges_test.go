@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -82,7 +82,7 @@ func TestReadFile(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	e := &errands{judges: judges{crew: &crew{site: &site{tree: &worktree.Worktree{Path: dir}}}}}
+	e := &errands{judges: judges{site: &site{tree: &worktree.Worktree{Path: dir}}}}
 	for path, want := range map[string]string{
 		"dir/file": "in\n", "./dir/../dir/file": "in\n", "inside": "in\n", "empty": "", "a\nb\xff": "odd",
 	} {
@@ -95,13 +95,13 @@ func TestReadFile(t *testing.T) {
 		"../secret": fs.ErrPermission, "dir/../../secret": fs.ErrPermission, "/etc/passwd": fs.ErrPermission, dir + "/dir/file": fs.ErrPermission,
 		"out": fs.ErrPermission, "absolute": fs.ErrPermission, "up/secret": fs.ErrPermission, "up/w/dir/file": fs.ErrPermission, "loop": fs.ErrPermission,
 		"dir": fs.ErrPermission, ".": fs.ErrPermission, "": fs.ErrPermission, "fifo": fs.ErrPermission, "dir/file/x": fs.ErrPermission, "dir\x00": fs.ErrPermission,
-		"large": fault.ErrTooLarge,
+		"large": pluginerr.ErrTooLarge,
 	} {
 		if got, err := e.ReadFile(t.Context(), path); !errors.Is(err, want) || got != nil {
 			t.Errorf("%q: %d bytes, %v", path, len(got), err)
 		}
 	}
-	if services.MostBytes != 32<<20 {
+	if hostservice.MaxBytes != 32<<20 {
 		t.Error("the bound has changed: so must this test")
 	}
 }

@@ -42,7 +42,7 @@ const noticeTime = 30 * time.Second
 
 // announce runs the user's commands that want to know how a session ended. The
 // run may be over because a person stopped it: that is told too.
-func (d *desk) announce(ctx context.Context, j job, s *session.Session, e runner.Ending) {
+func (d *desk) announce(ctx context.Context, j job, s *session.Session, e runner.Outcome) {
 	n := news{
 		Task: j.task.ID, Title: j.task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneLine(e.Detail),
 		Next: e.Next, Session: s.ID, Commit: e.Commit,

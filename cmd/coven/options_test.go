@@ -8,11 +8,11 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
-type noServices struct{ services.Services }
+type noServices struct{ hostservice.Services }
 
 func (noServices) Log(context.Context, string) error { return nil }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -53,26 +52,6 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 		plan.Attempt = attemptText(prior)
 	}
 	return plan, nil
-}
-
-// mayUse reports whether a grimoire's secrets are there, and may be taken from where they
-// are.
-func (d *desk) mayUse(g *grimoires.Grimoire) error {
-	if err := d.engine.has(g.Secrets()); err != nil {
-		return err
-	}
-	return d.house.mayHave(d.house.secretWishes(g, d.engine.secrets))
-}
-
-// has says whether all secrets of these names are there. From then on no record
-// shows them.
-func (e *engine) has(names []string) error {
-	for _, name := range names {
-		if _, err := e.secrets.Value(name); err != nil {
-			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
-		}
-	}
-	return nil
 }
 
 func planTask(t task.Task) grimoires.Task {

@@ -116,7 +116,7 @@ func newPluginsInfo(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords((*visit).pluginNames),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, all, err := a.allPlugins(cmd.Context(), onlyCalled(args[0]))
 			if err != nil {
@@ -176,19 +176,6 @@ func (h *house) pluginInfo(p registry.Plugin) string {
 	return b.String()
 }
 
-// nextPlugin is the one command that helps with a plugin; empty when it may run.
-func nextPlugin(p registry.Plugin) string {
-	switch {
-	case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch && p.Project:
-		return "coven trust " + shellWord(p.ID())
-	case p.State == registry.Mismatch:
-		return editorAt(registry.LockFile, 0)
-	case p.State == registry.Broken, p.State == registry.Misnamed:
-		return "ls -lL " + shellWord(p.File)
-	}
-	return ""
-}
-
 func newPluginsVerify(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -242,11 +229,11 @@ func (a *app) sayVerified(h *house, all []registry.Plugin) error {
 }
 
 // pluginNames are for the one argument that names a plugin.
-func (v *visit) pluginNames(_ context.Context, args []string) []string {
-	if v.house == nil || len(args) > 0 {
+func pluginNames(_ context.Context, h *house, args []string) []string {
+	if len(args) > 0 {
 		return nil
 	}
-	r, err := v.house.registry()
+	r, err := h.registry()
 	if err != nil {
 		return nil
 	}
@@ -257,47 +244,4 @@ func (v *visit) pluginNames(_ context.Context, args []string) []string {
 		}
 	}
 	return names
-}
-
-// providerNames are the providers that there are.
-func (v *visit) providerNames(context.Context, []string) []string {
-	if v.house == nil {
-		return nil
-	}
-	r, err := v.house.registry()
-	if err != nil {
-		return nil
-	}
-	return r.Names(plugins.KindProvider)
-}
-
-// plugins is the doctor's look at plugins.
-func (v *visit) plugins(context.Context) []finding {
-	r, err := v.house.registry()
-	if err != nil {
-		return bad(remedy(err), "%v", err)
-	}
-	all, err := r.List()
-	if err != nil {
-		return bad(remedy(err), "%v", err)
-	}
-	var asked, wrong []string
-	count := 0
-	for _, p := range all {
-		switch {
-		case p.State == registry.Untrusted, p.State == registry.Changed:
-			asked = append(asked, p.ID()+" ("+string(p.State)+")")
-		case unfit(p):
-			wrong = append(wrong, p.ID()+" ("+string(p.State)+")")
-		case p.Runs():
-			count++
-		}
-	}
-	switch {
-	case len(wrong) > 0:
-		return bad("coven plugins verify", "may not run: %s", strings.Join(append(wrong, asked...), ", "))
-	case len(asked) > 0:
-		return odd("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
-	}
-	return good("%d, all may run", count)
 }

@@ -60,6 +60,7 @@ coven's own making, never yours.`,
 	f.StringArrayVar(&with, "with", nil, "an option KEY=VALUE for a reviewer or an arbiter, as under with in a grimoire")
 	f.StringVar(&transcript, "transcript", "", "for a provider: a file with what its CLI once printed")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	completeFlag(cmd, "kind", completeList(kindNames()...))
 	return cmd
 }
 
@@ -216,5 +217,5 @@ func (a *app) completePlugin(cmd *cobra.Command, args []string, typed string) ([
 	if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return a.completeWords((*visit).pluginNames)(cmd, args, typed)
+	return a.completeWords(pluginNames)(cmd, args, typed)
 }

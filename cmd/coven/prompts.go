@@ -9,7 +9,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 func newPrompts(a *app) *cobra.Command {
@@ -52,7 +52,7 @@ func newPromptsRender(a *app) *cobra.Command {
 		Use:               "render NAME --task ID",
 		Short:             "Show what an agent would be told about a task, before any step has run",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeWords((*visit).promptNames),
+		ValidArgsFunction: a.completeWords(promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -66,6 +66,7 @@ func newPromptsRender(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&id, "task", "", "the task that the prompt is about")
+	completeFlag(cmd, "task", a.completeTaskFlag(tracked))
 	return cmd
 }
 
@@ -88,5 +89,14 @@ func (h *house) render(ctx context.Context, name, id string) (string, error) {
 	if prior, err := session.OfTask(h.repo.Root, t.ID); err == nil && h.config.PriorAttempt {
 		plan.Attempt = attemptText(prior)
 	}
-	return plan.RenderPrompt(name, runner.NewState(nil, plan).Data(nil))
+	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
+}
+
+// promptNames are for the one argument that names a prompt.
+func promptNames(_ context.Context, h *house, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	names, _ := h.library.PromptNames()
+	return names
 }

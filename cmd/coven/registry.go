@@ -16,14 +16,14 @@ import (
 )
 
 // territory is where the word of those who write the repository is.
-func territory(repo *worktree.Repo) (trust.Territory, error) {
+func territory(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
-		return trust.Territory{}, err
+		return trust.UntrustedPaths{}, err
 	}
 	coven := filepath.Join(repo.Root, ".coven")
 	dirs := append(checkouts, repo.Checkout, repo.GitDir, coven, filepath.Join(coven, "worktrees"))
-	return trust.NewTerritory(dirs...), nil
+	return trust.NewUntrustedPaths(dirs...), nil
 }
 
 // trustStore is what the user trusts of this repository.
@@ -35,8 +35,8 @@ func (h *house) trustStore() (*trust.Store, error) {
 	return h.storeFor(where), nil
 }
 
-func (h *house) storeFor(where trust.Territory) *trust.Store {
-	return trust.New(trust.Options{UserDir: h.env.userDir(), GitDir: h.repo.GitDir, Territory: where, Getenv: h.env.getenv, Stop: h.env.stopped})
+func (h *house) storeFor(where trust.UntrustedPaths) *trust.Store {
+	return trust.New(trust.Options{UserDir: h.env.userDir(), GitDir: h.repo.GitDir, UntrustedPaths: where, Getenv: h.env.getenv, Stop: h.env.stopped})
 }
 
 // registry knows the plugins that this repository can have.
@@ -50,7 +50,7 @@ func (h *house) registry() (*registry.Registry, error) {
 		return nil, err
 	}
 	o := registry.Options{
-		Root: h.repo.Root, Territory: where, UserDir: h.env.userDir(), CacheDir: h.env.cacheDir(),
+		Root: h.repo.Root, UntrustedPaths: where, UserDir: h.env.userDir(), CacheDir: h.env.cacheDir(),
 		Path: h.env.getenv("PATH"), Store: h.storeFor(where),
 	}
 	for kind, served := range builtins() {

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -48,16 +46,4 @@ func (a *app) reject(ctx context.Context, d *desk, v session.View, reason string
 		return err
 	}
 	return a.tell("%s", rejectedText(v, ended))
-}
-
-// rejectedText tells what became of a rejected change.
-func rejectedText(v session.View, ended event.Ended) string {
-	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
-}
-
-func keptAs(ref string) string {
-	if ref == "" {
-		return "nothing had to be stored"
-	}
-	return "everything it made is stored as " + ref
 }

@@ -7,9 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/runner"
 )
 
 func newResume(a *app) *cobra.Command {
@@ -88,53 +86,4 @@ func (a *app) resumeAll(ctx context.Context, d *desk, more budget.Amount) error 
 		return a.say("nothing to resume\n  next: coven status\n")
 	}
 	return status(code)
-}
-
-// resumable says whether a session goes on when a person starts it again. One
-// whose own budget is spent goes on with more only.
-func resumable(v session.View, more budget.Amount) bool {
-	switch {
-	case v.Status == session.Interrupted:
-		return true
-	case v.Status != session.Waiting || v.Reason == event.WaitReview:
-		return false
-	}
-	return !isPoor(v) || more != (budget.Amount{})
-}
-
-// isPoor says whether a session waits for a budget of its own: not that of a coven
-// run with several tasks, which is over.
-func isPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
-
-// goOn resumes one session, where that is what its state asks for.
-func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Ending, error) {
-	task := shellWord(v.Task)
-	switch {
-	case v.Damage != "" && v.Status != session.Running:
-		return runner.Ending{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
-	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return runner.Ending{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
-	case v.Status == session.Running:
-		return runner.Ending{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
-	case v.Status == session.Completed:
-		return runner.Ending{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
-	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return runner.Ending{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
-	}
-	if err := d.admitSession(ctx, v); err != nil {
-		return runner.Ending{}, err
-	}
-	return d.resume(ctx, v, more)
-}
-
-// admitSession reports whether the plugins of a session may run.
-func (d *desk) admitSession(ctx context.Context, v session.View) (err error) {
-	needs, err := needsOfSession(v.Dir)
-	if err != nil {
-		return err
-	}
-	if d.ask == nil {
-		return d.house.mayRun(needs)
-	}
-	return d.ask(ctx, needs)
 }

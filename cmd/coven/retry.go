@@ -2,16 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
 )
 
 func newRetry(a *app) *cobra.Command {
@@ -29,77 +23,18 @@ more. Nothing in the worktree is undone: the agent is told to look.`,
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP` on: its name, or its path as coven status shows it")
+	completeFlag(cmd, "from", a.completeWords(stepNames))
 	return cmd
 }
 
-func (d *desk) retry(ctx context.Context, id, from string) (runner.Ending, error) {
-	v, err := d.house.find(id)
+// stepNames are the steps that the task's session has run.
+func stepNames(_ context.Context, h *house, args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	v, err := session.OfTask(h.repo.Root, args[0])
 	if err != nil {
-		return runner.Ending{}, err
+		return nil
 	}
-	task := shellWord(id)
-	switch v.Status {
-	case session.Running:
-		return runner.Ending{}, person("coven cancel "+task, "task %s: another coven is working on it", id)
-	case session.Completed, session.Cancelled:
-		return runner.Ending{}, missing("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
-	case session.Failed:
-		if _, err := d.house.repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
-			return runner.Ending{}, missing("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneLine(v.Detail))
-		}
-	}
-	again := event.Resumed{Retry: v.Failing}
-	if from != "" {
-		path := stepAt(v, from)
-		if path == "" {
-			return runner.Ending{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
-		}
-		again = event.Resumed{Retry: path, From: true}
-		if err := d.landedSince(ctx, v); err != nil {
-			return runner.Ending{}, err
-		}
-	}
-	if again.Retry == "" {
-		return runner.Ending{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
-	}
-	return d.resumeAt(ctx, v, again)
-}
-
-// landedSince is an error when the session's change is on its target: steps
-// before that cannot run again in this session.
-func (d *desk) landedSince(ctx context.Context, v session.View) error {
-	s, err := d.take(v)
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	landing, err := d.landing(ctx, s, v)
-	if err == nil && landing.New != "" {
-		err = hasLanded(v, landing)
-	}
-	return err
-}
-
-// stepAt finds the path of a step that a person names: by its name, its path, or
-// as a loop, whose first iteration it is then.
-func stepAt(v session.View, name string) string {
-	for _, s := range v.Steps {
-		last := s.Path[strings.LastIndexByte(s.Path, '/')+1:]
-		bare, _, _ := strings.Cut(last, "#")
-		if s.Path == name || terminal.StepName(s.Path) == name || bare == name {
-			return s.Path
-		}
-		if strings.HasPrefix(s.Path, name+"[1]/") {
-			return name + "[1]/"
-		}
-	}
-	return ""
-}
-
-func stepPaths(v session.View) []string {
-	var paths []string
-	for _, s := range v.Steps {
-		paths = append(paths, terminal.StepName(s.Path))
-	}
-	return paths
+	return stepPaths(v)
 }

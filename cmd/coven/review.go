@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/runner"
 )
 
 // decision is what a person says about a change that is ready.
@@ -122,38 +119,4 @@ func (a *app) introduce(ctx context.Context, d *desk, v session.View) error {
 		text += "  " + printable(open) + "\n"
 	}
 	return a.say("%s", text)
-}
-
-// approveNow records a person's approval of a patch that v waits with, and of v's
-// open error findings, and resumes the session. Another patch than that is asked
-// about again.
-func (d *desk) approveNow(ctx context.Context, v session.View, patch string) (runner.Ending, error) {
-	needs, err := needsOfSession(v.Dir)
-	if err == nil {
-		err = d.house.mayRun(needs)
-	}
-	if err != nil {
-		return runner.Ending{}, err // before anything is on record
-	}
-	if err := d.answer(v, event.Review{Patch: patch, Approved: true, By: d.house.env.user(), Accepted: v.Open}); err != nil {
-		return runner.Ending{}, err
-	}
-	v, err = session.Load(v.Dir)
-	if err != nil {
-		return runner.Ending{}, err
-	}
-	return d.resume(ctx, v, budget.Amount{})
-}
-
-// answer records a person's answer to the question that v waits with.
-func (d *desk) answer(v session.View, r event.Review) error {
-	if v.Review == nil {
-		return fmt.Errorf("session %s asked no question", v.ID)
-	}
-	s, err := d.take(v)
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	return s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, r)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -64,20 +63,6 @@ func (a *app) listReviews(ctx context.Context, asJSON bool) error {
 	return a.statusTable(asked)
 }
 
-// page is what a person decides on.
-type page struct {
-	View   session.View  `json:"session"`
-	Checks []proof       `json:"checks"`
-	Diff   worktree.Diff `json:"diff"`
-}
-
-// proof is the last receipt of a command, and whether it is about what lands.
-type proof struct {
-	event.Receipt
-	Current bool `json:"current"` // it ran on the very tree that lands
-	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
-}
-
 func (a *app) reviewTask(ctx context.Context, d *desk, id string, asJSON bool) error {
 	p, err := d.page(ctx, id)
 	if err != nil {
@@ -120,58 +105,6 @@ func (a *app) askAndDo(ctx context.Context, d *desk, v session.View, patch strin
 		return a.reject(ctx, d, v, answer.reason, worktree.RemoveRequest{})
 	}
 	return status(exitPerson)
-}
-
-func (d *desk) page(ctx context.Context, id string) (page, error) {
-	v, err := d.house.find(id)
-	if err != nil {
-		return page{}, err
-	}
-	tree, diff, err := d.changeOf(ctx, v)
-	if err != nil {
-		return page{}, err
-	}
-	now, err := tree.Tree(ctx)
-	if err != nil {
-		return page{}, err
-	}
-	plan, err := planOf(v.Dir)
-	if err != nil {
-		return page{}, err
-	}
-	return page{View: v, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
-}
-
-// changeOf is the worktree of a session's task and what it changes.
-func (d *desk) changeOf(ctx context.Context, v session.View) (*worktree.Worktree, worktree.Diff, error) {
-	tree, err := d.house.repo.Find(ctx, v.Task)
-	if errors.Is(err, worktree.ErrNoWorktree) {
-		return nil, worktree.Diff{}, noDiff(v)
-	}
-	if err != nil {
-		return nil, worktree.Diff{}, err
-	}
-	target, err := d.house.repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
-	if err != nil {
-		return nil, worktree.Diff{}, err
-	}
-	diff, err := tree.Diff(ctx, target.Tip)
-	return tree, diff, err
-}
-
-// proofs are the last receipts of each command, in the order in which they first ran.
-func proofs(receipts []event.Receipt, tree string, check func(string) bool) []proof {
-	list, at := []proof{}, map[string]int{}
-	for _, r := range receipts {
-		p := proof{Receipt: r, Current: r.Tree == tree, Check: check(r.Command)}
-		if i, ok := at[r.Command]; ok {
-			list[i] = p
-			continue
-		}
-		at[r.Command] = len(list)
-		list = append(list, p)
-	}
-	return list
 }
 
 func (p page) text(color bool) string {
@@ -228,7 +161,7 @@ func (p page) findings() string {
 
 // findingsOf is what was found in a round, for people.
 func findingsOf(r session.Round) string {
-	text := runner.FindingsText(runner.Judged(r.Opinions))
+	text := findings.Text(findings.Opinions(r.Opinions))
 	for _, o := range r.Opinions {
 		if o.Truncated != "" {
 			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
@@ -244,7 +177,7 @@ func findingsOf(r session.Round) string {
 func roundLine(r session.Round) string {
 	var parts []string
 	for _, o := range r.Opinions {
-		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 		if o.Flagged {
 			part += " (it said pass beside an error)"
 		}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +32,6 @@ overwritten.
 	group(root, "Set up:", newInit(a), newDoctor(a), newTrust(a), newSchema(a), newCompletion(a), newVersion(a))
 	root.AddCommand(newMan(a), newGate(a), newPlugin())
 	checkArgs(root)
-	a.completeFlags(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(noFiles)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
 	return root
@@ -49,20 +45,6 @@ func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 	root.AddCommand(commands...)
 }
-
-// noCommand refuses what is not the name of a command.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	near := ""
-	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
-		near = fmt.Sprintf(" (did you mean %s?)", strings.Join(found, " or "))
-	}
-	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], near)
-}
-
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // checkArgs makes wrong arguments of cmd and its subcommands usage errors.
 func checkArgs(cmd *cobra.Command) {

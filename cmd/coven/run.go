@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,9 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -70,7 +67,7 @@ Ctrl-C twice: stop at once.`,
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
-	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(providers(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(builtinProviders(), ", ")+" or a plugin (default claude)")
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
@@ -80,6 +77,11 @@ Ctrl-C twice: stop at once.`,
 	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
+	completeFlag(cmd, "grimoire", a.completeWords(grimoireNames))
+	completeFlag(cmd, "model", completeList("sonnet", "haiku", "opus"))
+	completeFlag(cmd, "provider", a.completeWords(providerNames))
+	completeFlag(cmd, "onto", a.completeWords(branches))
+	completeFlag(cmd, "base", a.completeWords(branches))
 	return cmd
 }
 
@@ -126,7 +128,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer d.close()
-	d.approve, d.purse = o.approver(), runner.NewPurse(limit)
+	d.approve, d.purse = o.approver(), budget.New(limit)
 	return o.work(ctx, d, from, len(todo), target)
 }
 
@@ -213,35 +215,6 @@ func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	return h.named(ctx, o.tasks)
 }
 
-// ownWords makes a task of the user's own words.
-func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
-	if strings.TrimSpace(o.prompt) == "" {
-		return nil, usage("", "the prompt is empty")
-	}
-	if len(o.prompt) > task.MaxText {
-		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
-	}
-	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
-	slug := "p-" + session.Slug(title)
-	id := slug
-	for n := 2; ; n++ {
-		_, err := session.OfTask(h.repo.Root, id)
-		_, claimed := h.repo.ClaimOf(ctx, id)
-		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
-			break
-		}
-		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
-			return nil, err
-		}
-		id = fmt.Sprintf("%s-%d", slug, n)
-	}
-	t := task.Task{ID: id, Title: title, Description: o.prompt}
-	if t.Description == title {
-		t.Description = ""
-	}
-	return []job{{task: t}}, nil
-}
-
 // shiftObserver tells how a shift goes.
 func (a *app) shiftObserver() shiftObserver {
 	tell := func(format string, args ...any) { _ = a.tell(format, args...) } // there is nobody else to tell
@@ -279,8 +252,8 @@ func (a *app) preface(ctx context.Context, d *desk, target worktree.Target) erro
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	if d.engine.warning != "" {
-		lines = append(lines, d.engine.warning)
+	if d.runtime.warning != "" {
+		lines = append(lines, d.runtime.warning)
 	}
 	checks, found := d.house.checks()
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -93,7 +94,7 @@ type pool interface {
 // ended is how the run of one task ended.
 type ended struct {
 	job      job
-	ending   runner.Ending
+	ending   runner.Outcome
 	err      error
 	approved bool // it went on because a person approved it
 }
@@ -194,21 +195,21 @@ func (s *shift) start(ctx context.Context, j job) {
 }
 
 // one goes on with the task's session, or begins a new one.
-func (s *shift) one(ctx context.Context, j job) (runner.Ending, error) {
+func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 	d := s.desk
 	prior, err := d.house.finder.OfTask(j.task.ID)
 	switch {
 	case errors.Is(err, session.ErrNone):
 	case err != nil:
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	case prior.Status == session.Running:
-		return runner.Ending{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
+		return runner.Outcome{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.resume(ctx, prior, budget.Amount{})
 	}
 	target, err := d.house.repo.Target(ctx, s.onto) // the task before may have moved it
 	if err != nil {
-		return runner.Ending{}, err
+		return runner.Outcome{}, err
 	}
 	c := s.choices
 	c.target = target
@@ -235,7 +236,7 @@ func (s *shift) finish(e ended) {
 	case e.ending.Reason != "":
 		word += " (" + string(e.ending.Reason) + ")"
 	}
-	if s.ask != nil && e.ending.Status == runner.Waiting && e.ending.Reason == event.WaitReview {
+	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == event.WaitReview {
 		if v, err := s.desk.house.find(e.job.task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered

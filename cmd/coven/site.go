@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -25,6 +26,7 @@ type site struct {
 	session  *session.Session
 	launcher *process.Launcher
 	environ  func() []string
+	secrets  *secret.Store
 	pass     []string
 	task     string
 	base     string // commit that the worktree starts from

@@ -49,6 +49,9 @@ func newTaskAdd(a *app) *cobra.Command {
 	f.StringArrayVar(&n.Labels, "label", nil, "a label (repeatable)")
 	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task that must be done first (repeatable)")
 	f.StringVar(&n.Type, "type", "task", "task, bug, feature, chore or epic")
+	completeFlag(cmd, "type", completeList("task", "bug", "feature", "chore", "epic"))
+	completeFlag(cmd, "priority", completeList("0", "1", "2", "3", "4"))
+	completeFlag(cmd, "after", a.completeTaskFlag(tracked))
 	return cmd
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/runner"
+	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 // proposal is a task as an agent proposes it: one of the list "tasks" in the outputs
@@ -134,7 +134,7 @@ func proposals(v session.View) ([]proposal, error) {
 		return nil, err
 	}
 	for _, e := range slices.Backward(events) {
-		var r runner.Result
+		var r runengine.Result
 		if e.Type != event.StepCompleted || e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
 			continue
 		}

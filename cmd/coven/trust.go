@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/worktree"
 )
 
 func newTrust(a *app) *cobra.Command {
@@ -40,7 +38,7 @@ everything is trusted that matches the lock, for that one command.`,
   coven trust coven-reviewer-style
   coven trust --list
   coven trust --revoke coven-reviewer-style`,
-		ValidArgsFunction: a.completeWords((*visit).trustNames),
+		ValidArgsFunction: a.completeWords(trustNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case list && (revoke || yes || len(args) > 0):
@@ -167,81 +165,6 @@ func lostError(p registry.Plugin) error {
 // own.
 func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
 
-// askTrust shows plugins and asks whether they are trusted. Where nobody can be
-// asked the answer is no, unless it was given before.
-func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
-	if err := a.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
-		return false, err
-	}
-	switch {
-	case yes:
-	case !a.interactive:
-		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
-	default:
-		answer, err := a.ask(ctx, "trust these? [y/N] ")
-		if err != nil {
-			return false, err
-		}
-		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			return false, a.say("nothing was trusted\n")
-		}
-	}
-	if err := a.trustVariables(h, wanted); err != nil || len(open) == 0 {
-		return err == nil, err
-	}
-	return true, a.trustNow(h, open)
-}
-
-// trustVariables trusts the uses of variables as they were shown.
-func (a *app) trustVariables(h *house, shown []wish) error {
-	if len(shown) == 0 {
-		return nil
-	}
-	store, err := h.trustStore()
-	if err != nil {
-		return err
-	}
-	var items []trust.Item
-	var names []string
-	for _, w := range shown {
-		items, names = append(items, w.item(h.env.now().UTC().Truncate(time.Second))), append(names, w.name)
-	}
-	if err := store.Add(items...); err != nil {
-		return err
-	}
-	return a.say("trusted: %s\n", printable(strings.Join(names, " ")))
-}
-
-// trustNow trusts plugins as they were shown, and pins them in the lock.
-func (a *app) trustNow(h *house, shown []registry.Plugin) error {
-	store, err := h.trustStore()
-	if err != nil {
-		return err
-	}
-	var items []trust.Item
-	var names []string
-	for _, p := range shown {
-		items = append(items, trust.Item{
-			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.env.now().UTC().Truncate(time.Second),
-		})
-		names = append(names, p.ID())
-	}
-	if err := store.Add(items...); err != nil {
-		return err
-	}
-	if err := a.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
-		return err
-	}
-	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
-		return err
-	}
-	wrote, err := registry.Pin(h.repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
-	if err != nil || !wrote {
-		return err
-	}
-	return a.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
-}
-
 // trustedJSON is what is trusted, as trust --list --json has it.
 type trustedJSON struct {
 	Kind   string    `json:"kind"`
@@ -312,17 +235,14 @@ func (a *app) revoke(h *house, names []string) error {
 }
 
 // trustNames are what coven trust can name.
-func (v *visit) trustNames(context.Context, []string) []string {
-	if v.house == nil {
-		return nil
-	}
+func trustNames(_ context.Context, h *house, _ []string) []string {
 	var names []string
-	if all, err := v.house.wishes(); err == nil {
+	if all, err := h.wishes(); err == nil {
 		for _, w := range all {
 			names = append(names, w.name)
 		}
 	}
-	if r, err := v.house.registry(); err == nil {
+	if r, err := h.registry(); err == nil {
 		all, _ := r.List()
 		for _, p := range all {
 			if p.Project && p.State != registry.Hidden && p.Kind != "" {

@@ -1,24 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
 )
 
 // headLines is how many lines of a script are shown.
 const headLines = 10
-
-// near is a file as a person knows it: below the root, if it is there.
-func (h *house) near(file string) string {
-	if rel, err := filepath.Rel(h.repo.Root, file); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return file
-}
 
 // trustPage shows plugins that are not trusted.
 func (h *house) trustPage(open []registry.Plugin) string {
@@ -103,4 +100,96 @@ func variablesPage(wanted []wish) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// askTrust shows plugins and asks whether they are trusted. Where nobody can be
+// asked the answer is no, unless it was given before.
+func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
+	if err := a.say("%s", h.trustPage(open)+variablesPage(wanted)); err != nil {
+		return false, err
+	}
+	switch {
+	case yes:
+	case !a.interactive:
+		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+	default:
+		answer, err := a.ask(ctx, "trust these? [y/N] ")
+		if err != nil {
+			return false, err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			return false, a.say("nothing was trusted\n")
+		}
+	}
+	if err := a.trustVariables(h, wanted); err != nil || len(open) == 0 {
+		return err == nil, err
+	}
+	return true, a.trustNow(h, open)
+}
+
+// trustVariables trusts the uses of variables as they were shown.
+func (a *app) trustVariables(h *house, shown []wish) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, w := range shown {
+		items, names = append(items, w.item(h.env.now().UTC().Truncate(time.Second))), append(names, w.name)
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	return a.say("trusted: %s\n", printable(strings.Join(names, " ")))
+}
+
+// trustNow trusts plugins as they were shown, and pins them in the lock.
+func (a *app) trustNow(h *house, shown []registry.Plugin) error {
+	store, err := h.trustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, p := range shown {
+		items = append(items, trust.Item{
+			Kind: trust.KindPlugin, Name: p.ID(), What: h.near(p.File), SHA256: p.SHA256, Since: h.env.now().UTC().Truncate(time.Second),
+		})
+		names = append(names, p.ID())
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	if err := a.say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+		return err
+	}
+	if err := worktree.EnsureCovenDir(h.repo.Root); err != nil {
+		return err
+	}
+	wrote, err := registry.Pin(h.repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+	if err != nil || !wrote {
+		return err
+	}
+	return a.say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+}
+
+// admitPlugins says whether plugins may run. On a terminal it asks about those
+// that only need a person's trust.
+func (a *app) admitPlugins(ctx context.Context, h *house, needs []plugins.Need) error {
+	wanting, err := h.unfit(needs)
+	if err == nil || len(wanting) == 0 || !a.interactive {
+		return err
+	}
+	trusted, askErr := a.askTrust(ctx, h, wanting, nil, false)
+	if askErr != nil {
+		return askErr
+	}
+	if !trusted {
+		return err
+	}
+	return h.mayRun(needs)
 }

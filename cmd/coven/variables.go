@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
@@ -108,7 +107,7 @@ func (h *house) isProject(name string) bool {
 		return err != nil
 	}
 	where, err := territory(h.repo)
-	return err != nil || !filepath.IsAbs(source) || where.Holds(source)
+	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
 // secretWishes are the variables that a plan asks for, unless the user's own grimoire of
@@ -208,26 +207,4 @@ func (h *house) wanted(names []string) (wanted []wish, rest []string, err error)
 		return wanted, rest, err
 	}
 	return slices.DeleteFunc(wanted, func(w wish) bool { return !means(w) }), rest, nil
-}
-
-// handedNames are the names of variables that processes are handed besides those that
-// every program gets.
-func (h *house) handedNames() []string {
-	return append(slices.Clone(h.config.Env.Pass), credentials()...)
-}
-
-// credentials are the variables in which the agent CLIs that coven knows find theirs.
-func credentials() []string {
-	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
-}
-
-// hideHanded hides what processes are handed. It returns a warning about what cannot be
-// hidden; empty: there is nothing.
-func (h *house) hideHanded(store *secret.Store) string {
-	short := store.Handed(h.env.environ(), func(name string) bool { return agent.Names(h.handedNames(), name) })
-	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(h.config.Env.Pass, name) })
-	if len(short) == 0 {
-		return ""
-	}
-	return secret.ShortWarning(short)
 }

@@ -1,18 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newWhy(a *app) *cobra.Command {
@@ -43,153 +34,10 @@ reads the disk and the tracker: coven need not run.`,
 	return cmd
 }
 
-// reason is why a task is where it is: one reason, and one command.
-type reason struct {
-	Task   string `json:"task"`
-	State  string `json:"state"`
-	Reason string `json:"reason"`
-	Next   string `json:"next,omitempty"`
-}
-
 func (r reason) text() string {
 	text := fmt.Sprintf("%s  %s: %s", r.Task, r.State, r.Reason)
 	if r.Next != "" {
 		text += "\n  next: " + r.Next
 	}
 	return text
-}
-
-func (h *house) why(ctx context.Context, id string) (reason, error) {
-	v, err := session.OfTask(h.repo.Root, id)
-	damaged := (*session.DamagedError)(nil)
-	switch {
-	case errors.As(err, &damaged):
-		return reason{Task: id, State: string(session.Damaged), Reason: oneLine(damaged.Error()), Next: nextDamaged(damaged)}, nil
-	case errors.Is(err, session.ErrNone):
-		return h.whyTask(ctx, id)
-	case err != nil:
-		return reason{}, err
-	}
-	r := reason{Task: id, State: stateText(v), Reason: detailOf(v), Next: nextOf(v)}
-	if v.Damage != "" && v.Status != session.Running {
-		r.Reason = fmt.Sprintf("session %s is damaged: %s", v.ID, v.Damage)
-		return r, nil
-	}
-	switch v.Status {
-	case session.Running:
-		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)
-	case session.Completed:
-		r.Reason, r.Next = "nothing changed"+colon(v.Summary), "coven run "+shellWord(id)
-		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
-		}
-	case session.Failed, session.Cancelled:
-		r.Next = nextOf(v)
-	case session.Interrupted:
-		r.Reason = h.interrupted(v)
-	}
-	return r, nil
-}
-
-// atWork says what a session that runs does, in which coven, and since when; of
-// one that waits for its turn to land, who has it.
-func (h *house) atWork(v session.View) string {
-	now := h.env.now()
-	if v.Parked != nil {
-		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), pidOf(v.Holder), age(now, v.Since))
-	}
-	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), pidOf(v.Holder), age(now, v.Since))
-	last := v.Steps
-	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {
-		return text
-	}
-	holder, held := h.repo.TurnHolder(v.Info.Target)
-	if held && holder.PID > 0 && holder.What != "land "+v.Task {
-		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
-			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
-	}
-	return text
-}
-
-func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }
-
-// fullDisk is how many bytes are too few to write a journal and a snapshot.
-const fullDisk = 1 << 20
-
-// interrupted says why a session was interrupted. One that could not even write
-// that down was stopped by a full disk.
-func (h *house) interrupted(v session.View) string {
-	var disk syscall.Statfs_t
-	if syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
-		return "the disk is full: make room first (" + oneLine(v.Detail) + ")"
-	}
-	return oneLine(v.Detail)
-}
-
-// whyTask explains a task that was never run.
-func (h *house) whyTask(ctx context.Context, id string) (reason, error) {
-	tracker, err := h.tasks()
-	if err != nil {
-		return reason{}, err
-	}
-	t, err := tracker.Get(ctx, id)
-	if err != nil {
-		return reason{}, err
-	}
-	ready, err := tracker.Ready(ctx)
-	if err != nil {
-		return reason{}, err
-	}
-	for _, other := range ready {
-		if other.ID == id {
-			return reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellWord(id)}, nil
-		}
-	}
-	r, err := h.holdup(ctx, tracker, t)
-	r.Task = id
-	return r, err
-}
-
-// holdup says what keeps a task from being ready.
-func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (reason, error) {
-	show, run := "coven task show "+shellWord(t.ID), "coven run "+shellWord(t.ID)
-	switch {
-	case t.Status == task.StatusClosed:
-		return reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
-	case !t.Work():
-		return reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
-	}
-	blockers, err := tracker.Blockers(ctx, t.ID)
-	switch {
-	case err != nil:
-		return reason{}, err
-	case len(blockers) > 0:
-		return reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellWord(blockers[0])}, nil
-	case h.abandoned(t.Assignee):
-		return reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
-	case t.Assignee != "":
-		return reason{State: "assigned", Reason: "it belongs to " + t.Assignee, Next: show}, nil
-	case t.DeferUntil.After(h.env.now()):
-		return reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
-	case t.Status == task.StatusBlocked:
-		return reason{State: "blocked", Reason: "the tracker says blocked" + lastNote(t.Notes), Next: run}, nil
-	}
-	return reason{State: t.Status, Reason: "the tracker says " + t.Status, Next: show}, nil
-}
-
-// closedBecause is why a task was closed, in one line.
-func closedBecause(text string) string {
-	if text = oneLine(text); text == "" {
-		return "nobody said why"
-	}
-	return text
-}
-
-// lastNote is the last line of a task's notes.
-func lastNote(notes string) string {
-	lines := strings.Split(strings.TrimSpace(notes), "\n")
-	if last := oneLine(lines[len(lines)-1]); last != "" {
-		return ": " + last
-	}
-	return ""
 }

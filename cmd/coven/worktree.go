@@ -110,12 +110,3 @@ func tooBig(err error) error {
 	}
 	return err
 }
-
-// dropFirst says what a person may do about ignored files that are too large to
-// store.
-func dropFirst(id string, err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("coven worktree remove --drop-ignored "+shellWord(id), "%w", err)
-	}
-	return err
-}

@@ -4,6 +4,7 @@ package examples_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/plugintest"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -23,7 +25,7 @@ import (
 // is fetched.
 func built(t *testing.T, name string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "coven-"+name)
+	binary := filepath.Join(t.TempDir(), "coven-"+filepath.Base(name))
 	cmd := exec.Command("go", "build", "-o", binary, ".")
 	if name == "reviewer-python" {
 		python(t)
@@ -144,6 +146,39 @@ func TestGovet(t *testing.T) {
 	review = reviewed(t, binary, repo, host, nil)
 	if got := places(review.Findings); review.Verdict != reviewer.Fail || len(got) != 1 || !strings.HasPrefix(got[0], "error new.go:3 ") {
 		t.Errorf("%s %q", review.Verdict, got)
+	}
+}
+
+// A plugin written against the SDK's former names (packages fault and services,
+// reviewer.MostText) still builds and passes the suite, and its errors keep their
+// meaning. The source is reviewer-govet as it was before the names changed.
+func TestFormerNames(t *testing.T) {
+	t.Parallel()
+	binary := built(t, "testdata/reviewer-formernames")
+	results, err := plugintest.Run(t.Context(), binary, "", plugintest.Options{Ready: 2 * time.Minute, Answer: 2 * time.Minute, End: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Status == plugintest.Failed {
+			t.Errorf("%s: %s: %s", r.Name, r.Demand, r.Detail)
+		}
+	}
+	repo := plugintest.NewRepo(t, t.TempDir(), map[string]string{"go.mod": "module example.test/app\n\ngo 1.24\n"})
+	repo.Write(t, "new.go", "package app\n\nfunc fresh() int { return \"x\" }\n")
+	host := &plugintest.Services{}
+	review := reviewed(t, binary, repo, host, nil)
+	if got := places(review.Findings); review.Verdict != reviewer.Fail || len(got) != 1 || !strings.HasPrefix(got[0], "error new.go:3 ") || len(host.Logs()) != 1 {
+		t.Errorf("%s %q, logged %q", review.Verdict, got, host.Logs())
+	}
+	r, err := plugintest.Start(t, binary, plugintest.Options{}).Reviewer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := repo.Change(t)
+	change.Options = map[string]string{"colour": "red"}
+	if _, err := r.Review(t.Context(), change, host); !errors.Is(err, pluginerr.ErrInvalid) {
+		t.Errorf("an unknown option: %v", err)
 	}
 }
 

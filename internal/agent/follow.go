@@ -187,7 +187,7 @@ func (r *run) see(e provider.Event) error {
 		return r.stuck(r.circle.result(e))
 	case provider.Retry:
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
-	case provider.Heard:
+	case provider.Acknowledged:
 		r.talk.heard(e.ID)
 		r.circle.forget() // a person said something else
 		r.overspent()

@@ -37,7 +37,7 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 		for _, e := range events {
 			report.remember(e)
 			switch e := e.(type) {
-			case provider.Started, provider.Heard:
+			case provider.Started, provider.Acknowledged:
 				complete = false // another stretch of work begins
 			case provider.Spent:
 				used.spent(e)
@@ -67,7 +67,7 @@ func (r *Report) remember(e provider.Event) {
 		r.Text = e.Text
 	case provider.Limit:
 		r.Limit = e
-	case provider.Heard:
+	case provider.Acknowledged:
 		r.Heard = append(r.Heard, e.ID)
 	case provider.Result:
 		if e.Text != "" {

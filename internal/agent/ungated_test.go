@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -50,7 +50,7 @@ func (loose) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 }
 
 func (loose) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
 }
 
 func looseWorld(t *testing.T, script string) *world {

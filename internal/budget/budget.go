@@ -1,9 +1,9 @@
-// Package budget reckons what work may use and what it has used: money, tokens,
-// answers of a model, and time at work.
+// Package budget computes what work may use: money, tokens, model turns, and time at
+// work.
 //
-// Rules. A limit that is zero is no limit. What an attempt used counts whether
-// it came to its end or was killed. An agent at work is stopped when it has used
-// more than its limit, and none begins when the limit is reached.
+// Rules. A limit of zero is no limit. What an attempt used counts whether it
+// completed or was killed. A running agent is stopped when it has used more than
+// its limit, and no agent starts when the limit is reached.
 package budget
 
 import (
@@ -32,7 +32,7 @@ func (a Amount) Sub(b Amount) Amount {
 	return Amount{a.USD - b.USD, a.Tokens - b.Tokens, a.Turns - b.Turns, a.Wall - b.Wall}
 }
 
-// Raised is a limit with more added where it limits anything.
+// Raised returns limit a with more added to each part that limits something.
 func (a Amount) Raised(more Amount) Amount {
 	if a.USD > 0 {
 		a.USD += more.USD
@@ -49,8 +49,8 @@ func (a Amount) Raised(more Amount) Amount {
 	return a
 }
 
-// Together is what several may use that are limited each by itself: nothing is said
-// of what one of them is free in.
+// Together returns the sum of limits. A part that one of them does not limit is not
+// limited in the sum.
 func Together(limits []Amount) Amount {
 	var sum Amount
 	for _, l := range limits {
@@ -73,15 +73,15 @@ func Together(limits []Amount) Amount {
 	return sum
 }
 
-// Part is a share of a limit, of what agents use: time at work stays whole.
+// Part returns a share of a limit. Time at work is not reduced.
 func (a Amount) Part(share float64) Amount {
 	return Amount{
 		a.USD * share, int64(math.Ceil(float64(a.Tokens) * share)), int(math.Ceil(float64(a.Turns) * share)), a.Wall,
 	}
 }
 
-// Exceeds says what of used is more than the limit a: "$5.10 of $5.00", or
-// nothing.
+// Exceeds describes what of used is more than the limit a, such as "$5.10 of
+// $5.00". It returns "" if nothing is.
 func (a Amount) Exceeds(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD > a.USD:
@@ -94,8 +94,8 @@ func (a Amount) Exceeds(used Amount) string {
 	return a.Reached(used)
 }
 
-// Reached says what of used has come to the limit a: "$5.00 of $5.00", or
-// nothing.
+// Reached describes what of used has reached the limit a, such as "$5.00 of $5.00".
+// It returns "" if nothing has.
 func (a Amount) Reached(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
@@ -110,8 +110,8 @@ func (a Amount) Reached(used Amount) string {
 	return ""
 }
 
-// Like returns the flag with which a person adds to what has been reached: so much
-// that as much as before is left.
+// Like returns the value of --budget that raises the reached limit by as much as was
+// used.
 func (a Amount) Like(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
@@ -145,7 +145,7 @@ func (a Amount) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// dollars writes an amount so that a small one is not nothing.
+// dollars formats an amount so that a small one is not shown as zero.
 func dollars(usd float64) string {
 	if usd != 0 && math.Abs(usd) < 0.01 {
 		return "$" + strconv.FormatFloat(usd, 'g', 2, 64)

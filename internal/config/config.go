@@ -93,11 +93,11 @@ const (
 // Load reads the settings of a repository. root is its main checkout, where is what
 // those who write the repository decide about; getenv gives XDG_CONFIG_HOME and HOME.
 // The error is an Errors when a file is wrong.
-func Load(root string, where trust.Territory, getenv func(string) string) (Config, error) {
+func Load(root string, where trust.UntrustedPaths, getenv func(string) string) (Config, error) {
 	c := Default()
 	var all Errors
 	for _, f := range files(root, getenv) {
-		f.theirs = f.inside || where.Holds(filepath.Join(f.dir, f.name))
+		f.theirs = f.inside || where.Contains(filepath.Join(f.dir, f.name))
 		all = append(all, f.misnamed()...)
 		data, err := f.read()
 		switch {

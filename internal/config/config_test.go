@@ -44,7 +44,7 @@ const (
 func TestLoadDefaults(t *testing.T) {
 	for _, files := range []map[string]string{{"repo/x": ""}, {ofRepo: "# nothing\n", user: ""}} {
 		root, getenv := project(t, files)
-		c, err := Load(root, trust.NewTerritory(root), getenv)
+		c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
@@ -59,12 +59,12 @@ func TestLoadDefaults(t *testing.T) {
 // Only names that the repository's file adds need the user's trust.
 func TestAskedNames(t *testing.T) {
 	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
-	c, err := Load(root, trust.NewTerritory(root), getenv)
+	c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 	if want := (Env{Pass: []string{"MINE", "THEIRS"}, Asked: []string{"THEIRS"}}); err != nil || !reflect.DeepEqual(c.Env, want) {
 		t.Errorf("%+v, %v", c.Env, err)
 	}
 	// A file of the user's that is inside of the repository is the repository's.
-	c, err = Load(root, trust.NewTerritory(filepath.Dir(root)), getenv)
+	c, err = Load(root, trust.NewUntrustedPaths(filepath.Dir(root)), getenv)
 	if want := []string{"MINE", "THEIRS"}; err != nil || !reflect.DeepEqual(c.Env.Asked, want) {
 		t.Errorf("%+v, %v", c.Env, err)
 	}
@@ -79,7 +79,7 @@ func TestLoadPrecedence(t *testing.T) {
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
 	})
-	c, err := Load(root, trust.NewTerritory(root), getenv)
+	c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
@@ -101,7 +101,7 @@ func TestLoadWhere(t *testing.T) {
 	root, _ := project(t, map[string]string{"repo/x": "", "xdg/coven/config.yaml": "grimoire: there"})
 	dir := filepath.Dir(root)
 	for xdg, want := range map[string]string{filepath.Join(dir, "xdg"): "there", "xdg": "implement", "": "implement"} {
-		c, err := Load(root, trust.NewTerritory(root), func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
+		c, err := Load(root, trust.NewUntrustedPaths(root), func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
 		if err != nil || c.Grimoire != want {
 			t.Errorf("%q: %s, %v", xdg, c.Grimoire, err)
 		}
@@ -129,7 +129,7 @@ allow_ungated: true
 `,
 		"repo/.coven/config.yml": "",
 	})
-	_, err := Load(root, trust.NewTerritory(root), getenv)
+	_, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 	var all Errors
 	if !errors.As(err, new(Errors)) || !errors.As(err, &all) {
 		t.Fatalf("got %T %v", err, err)
@@ -161,18 +161,18 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	if err := os.Symlink("../../outside", filepath.Join(root, ".coven", fileName)); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Load(root, trust.NewTerritory(root), getenv); err == nil {
+	if c, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil {
 		t.Errorf("a link that leads out of the repository was followed: %+v", c)
 	}
 	root, getenv = project(t, map[string]string{"repo/.coven/x": ""})
 	if err := syscall.Mkfifo(filepath.Join(root, ".coven", fileName), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(root, trust.NewTerritory(root), getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+	if _, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
 		t.Errorf("got %v", err)
 	}
 	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
-	if _, err := Load(root, trust.NewTerritory(root), getenv); err == nil || !strings.Contains(err.Error(), "larger") {
+	if _, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -197,7 +197,7 @@ func TestUsersFileInside(t *testing.T) {
 	} {
 		root, getenv := project(t, map[string]string{"repo/x": ""})
 		where(t, root, getenv("HOME"))
-		_, err := Load(root, trust.NewTerritory(root), getenv)
+		_, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 		for _, key := range []string{"2:16: allow_ungated", "3:9: notify"} {
 			want := key + " is taken from the user's file only (this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
 			if found := Errors(nil); !errors.As(err, &found) || !strings.Contains(err.Error(), want) {
@@ -206,7 +206,7 @@ func TestUsersFileInside(t *testing.T) {
 		}
 	}
 	root, getenv := project(t, map[string]string{"repo/x": "", user: text})
-	if c, err := Load(root, trust.NewTerritory(root), getenv); err != nil || !c.AllowUngated || len(c.Notify) != 1 {
+	if c, err := Load(root, trust.NewUntrustedPaths(root), getenv); err != nil || !c.AllowUngated || len(c.Notify) != 1 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

@@ -190,9 +190,9 @@ type Merging struct {
 	Files    []string `json:"files"`    // in conflict
 }
 
-// Review is the data of ReviewAsked and ReviewAnswered. It is bound to a
+// MergeDecision is the data of ReviewAsked and ReviewAnswered. It is bound to a
 // patch: an answer to another patch does not count.
-type Review struct {
+type MergeDecision struct {
 	Patch    string `json:"patch"`             // patch id of what is to land
 	Tree     string `json:"tree,omitempty"`    // what is to land, or what the person saw
 	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked

@@ -58,7 +58,7 @@ func (l *Log) Take(e event.Event) error {
 		l.reviewed(stepOf(e.Path), r)
 		return err
 	case event.ReviewAnswered:
-		var answer event.Review
+		var answer event.MergeDecision
 		err := e.Decode(&answer)
 		if answer.Approved {
 			l.drop(func(f event.Finding) bool { return slices.Contains(answer.Accepted, f) })

@@ -57,7 +57,7 @@ func (s *story) open() []event.Finding {
 
 func TestOpen(t *testing.T) {
 	accept := func(s *story) {
-		s.add(event.ReviewAnswered, "land#1", event.Review{Patch: "p", Approved: true, By: "dana", Accepted: s.open()})
+		s.add(event.ReviewAnswered, "land#1", event.MergeDecision{Patch: "p", Approved: true, By: "dana", Accepted: s.open()})
 	}
 	for name, test := range map[string]struct {
 		tell func(s *story)
@@ -120,13 +120,13 @@ func TestOpen(t *testing.T) {
 		"approved without the findings": {
 			func(s *story) {
 				s.review("r#1", "findings", "a fail error:e")
-				s.add(event.ReviewAnswered, "land#1", event.Review{Patch: "p", Approved: true, By: "--auto-approve"})
+				s.add(event.ReviewAnswered, "land#1", event.MergeDecision{Patch: "p", Approved: true, By: "--auto-approve"})
 			}, "e",
 		},
 		"an answer that is not an approval accepts nothing": {
 			func(s *story) {
 				s.review("r#1", "findings", "a fail error:e")
-				s.add(event.ReviewAnswered, "land#1", event.Review{Patch: "p", Accepted: s.open()})
+				s.add(event.ReviewAnswered, "land#1", event.MergeDecision{Patch: "p", Accepted: s.open()})
 			}, "e",
 		},
 		"another reviewer's finding is not accepted": {

@@ -46,8 +46,8 @@ func openBounded(file string, flags ...int) (*os.File, os.FileInfo, error) {
 
 func tooLarge() error { return fmt.Errorf("it is larger than %d MB", maxFile/1_000_000) }
 
-// take reads a file, writes it to a second place, and says what it was.
-func take(from io.Reader, to io.Writer) (content, error) {
+// digest reads a file, writes it to a second place, and says what it was.
+func digest(from io.Reader, to io.Writer) (content, error) {
 	var c content
 	hash, head, lines := sha256.New(), &beginning{}, &newlines{}
 	n, err := io.Copy(io.MultiWriter(hash, head, lines, to), io.LimitReader(from, maxFile+1))
@@ -93,7 +93,7 @@ func (p *Plugin) read() error {
 		return fmt.Errorf("it cannot be read: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	c, err := take(f, io.Discard)
+	c, err := digest(f, io.Discard)
 	if err != nil {
 		return fmt.Errorf("it cannot be read: %w", err)
 	}

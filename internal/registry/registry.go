@@ -109,13 +109,13 @@ type Shipped struct {
 
 // Options are where plugins are looked for.
 type Options struct {
-	Root      string          // of the main checkout
-	Territory trust.Territory // of the repository
-	UserDir   string          // where the person's settings for coven are
-	CacheDir  string          // where coven's copies are kept; made when it is needed
-	Path      string          // as in the environment
-	Shipped   []Shipped
-	Store     *trust.Store
+	Root           string               // of the main checkout
+	UntrustedPaths trust.UntrustedPaths // of the repository
+	UserDir        string               // where the person's settings for coven are
+	CacheDir       string               // where coven's copies are kept; made when it is needed
+	Path           string               // as in the environment
+	Shipped        []Shipped
+	Store          *trust.Store
 }
 
 // Registry knows the plugins of a repository. Every answer is of the moment. It
@@ -173,7 +173,7 @@ func (r *Registry) list(all bool) ([]Plugin, error) {
 	var found []Plugin
 	for _, n := range needs {
 		same := r.find(places, n)
-		r.judge(&same[0], lock)
+		r.assess(&same[0], lock)
 		if all {
 			same[0] = r.Verified(same[0])
 		}
@@ -239,7 +239,7 @@ func (r *Registry) find(places []place, n plugins.Need) []Plugin {
 		}
 	}
 	for i, p := range found {
-		found[i].Project = p.From == FromProject || p.File != "" && r.options.Territory.Holds(p.File)
+		found[i].Project = p.From == FromProject || p.File != "" && r.options.UntrustedPaths.Contains(p.File)
 		if i+1 < len(found) {
 			found[i].Hides = found[i+1].From
 		}
@@ -256,7 +256,7 @@ func (r *Registry) Find(kind plugins.Kind, name string) (Plugin, error) {
 	}
 	if slices.Contains(plugins.Kinds(), kind) && nameRE.MatchString(name) {
 		if found := r.find(r.places(), plugins.Need{Kind: kind, Name: name}); len(found) > 0 {
-			r.judge(&found[0], lock)
+			r.assess(&found[0], lock)
 			return found[0], nil
 		}
 	}

@@ -32,13 +32,13 @@ func newBench(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	where := trust.NewTerritory(b.at("repo"))
+	where := trust.NewUntrustedPaths(b.at("repo"))
 	b.o = Options{
-		Root: b.at("repo"), Territory: where, UserDir: b.at("conf"), CacheDir: b.at("cache/coven"),
+		Root: b.at("repo"), UntrustedPaths: where, UserDir: b.at("conf"), CacheDir: b.at("cache/coven"),
 		Path:    b.at("bin"),
 		Shipped: []Shipped{{plugins.KindProvider, "claude", []string{"/coven", "plugin", "provider", "claude"}}},
 		Store: trust.New(trust.Options{
-			UserDir: b.at("conf"), GitDir: b.at("repo/.git"), Territory: where, Getenv: func(key string) string { return b.env[key] },
+			UserDir: b.at("conf"), GitDir: b.at("repo/.git"), UntrustedPaths: where, Getenv: func(key string) string { return b.env[key] },
 		}),
 	}
 	return b
@@ -175,7 +175,7 @@ func TestCopyOfOtherBytes(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	b.put(projectFile, script("evil"))
-	if got, err := r.keep(p); !errors.As(err, new(*UntrustedError)) {
+	if got, err := r.copyPinned(p); !errors.As(err, new(*UntrustedError)) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if left, _ := filepath.Glob(b.at("cache/coven/plugins/*/*")); len(left) > 0 {

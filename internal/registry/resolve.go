@@ -74,7 +74,7 @@ func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, erro
 		if !p.Pinned() {
 			return plugins.Binary{Argv: []string{p.File}}, nil
 		}
-		return r.keep(p)
+		return r.copyPinned(p)
 	}
 	return plugins.Binary{}, &UntrustedError{p}
 }
@@ -93,15 +93,15 @@ func (r *Registry) copyOf(p Plugin) string {
 	return filepath.Join(r.options.CacheDir, "plugins", p.SHA256, p.ID())
 }
 
-// keep returns coven's copy of a pinned plugin, made anew unless it is there and
+// copyPinned returns coven's copy of a pinned plugin, made anew unless it is there and
 // as it should be.
-func (r *Registry) keep(p Plugin) (plugins.Binary, error) {
+func (r *Registry) copyPinned(p Plugin) (plugins.Binary, error) {
 	hash, err := hex.DecodeString(p.SHA256)
 	if err != nil {
 		return plugins.Binary{}, fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
 	}
 	file := r.copyOf(p)
-	if err := r.prepare(filepath.Dir(file)); err != nil {
+	if err := r.prepareCopyDir(filepath.Dir(file)); err != nil {
 		return plugins.Binary{}, err
 	}
 	if checkCopy(file, p.SHA256) != nil {
@@ -115,12 +115,12 @@ func (r *Registry) keep(p Plugin) (plugins.Binary, error) {
 	return plugins.Binary{Argv: []string{file}, SHA256: hash}, nil
 }
 
-// prepare makes the directory of a copy, which nobody else can write.
-func (r *Registry) prepare(dir string) error {
+// prepareCopyDir makes the directory of a copy, which nobody else can write.
+func (r *Registry) prepareCopyDir(dir string) error {
 	switch {
 	case !filepath.IsAbs(dir):
 		return &CacheError{dir, "there is no place for coven's copies of plugins: neither XDG_CACHE_HOME nor HOME names a directory"}
-	case r.options.Territory.Holds(dir):
+	case r.options.UntrustedPaths.Contains(dir):
 		return &CacheError{dir, "coven's copies of plugins cannot be kept inside of the repository"}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -155,7 +155,7 @@ func checkCopy(file, hash string) error {
 	if info.Mode().Perm() != 0o500 || !ok || int(stat.Uid) != os.Geteuid() {
 		return errors.New("others may have changed it")
 	}
-	c, err := take(f, io.Discard)
+	c, err := digest(f, io.Discard)
 	if err == nil && c.hash != hash {
 		err = errors.New("it has other bytes")
 	}
@@ -174,7 +174,7 @@ func (p Plugin) copyTo(file string) error {
 		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
 	}
 	defer to.Cleanup() //nolint:errcheck // nothing is left to remove once it is in place
-	c, err := take(from, to)
+	c, err := digest(from, to)
 	if err == nil && c.hash != p.SHA256 {
 		p.State, p.Before.SHA256, p.SHA256 = Changed, p.SHA256, c.hash
 		return &UntrustedError{p}

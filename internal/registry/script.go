@@ -31,7 +31,7 @@ func (r *Registry) unpinned(runner []string) string {
 		return ""
 	case !filepath.IsAbs(runner[0]):
 		return fmt.Sprintf("its first line has %q, which is relative: name the whole path", runner[0])
-	case r.options.Territory.Holds(runner[0]):
+	case r.options.UntrustedPaths.Contains(runner[0]):
 		return inside(runner[0])
 	case filepath.Base(runner[0]) == "env":
 		return r.byEnv(runner[1:])
@@ -64,7 +64,7 @@ func (r *Registry) byEnv(words []string) string {
 		if info, err := os.Stat(file); err != nil || info.IsDir() || unix.Access(file, unix.X_OK) != nil {
 			continue
 		}
-		if r.options.Territory.Holds(file) {
+		if r.options.UntrustedPaths.Contains(file) {
 			return inside(file)
 		}
 		return ""

@@ -20,8 +20,8 @@ func TestFoldBitByBit(t *testing.T) {
 		event.StepCompleted: map[string]any{"ok": true, "receipts": []event.Receipt{{Command: "make"}}, "used": map[string]any{"usd": 1}},
 		event.CheckEnded:    event.Receipt{Command: "make"}, event.GateDecided: event.Decision{Tool: "Bash"}, event.Warning: event.Text{Text: "oh"},
 		event.AgentStarted: event.AgentStart{}, event.AgentUsage: event.Usage{Input: 10, Model: "sonnet"},
-		event.LimitMet: event.Limit{Account: "a"}, event.LimitOver: nil, event.ReviewAsked: event.Review{Patch: "p"},
-		event.ReviewAnswered: event.Review{Patch: "p", Approved: true}, event.TaskClaimed: event.Claim{Oid: "o"}, event.LandDone: event.Landing{New: "n"},
+		event.LimitMet: event.Limit{Account: "a"}, event.LimitOver: nil, event.ReviewAsked: event.MergeDecision{Patch: "p"},
+		event.ReviewAnswered: event.MergeDecision{Patch: "p", Approved: true}, event.TaskClaimed: event.Claim{Oid: "o"}, event.LandDone: event.Landing{New: "n"},
 	}
 	var types []event.Type
 	for what := range data {

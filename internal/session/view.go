@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/ledger"
+	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -108,7 +108,7 @@ type Round struct {
 // Review is the question that a session asked last, with its answer.
 type Review struct {
 	Path string `json:"path"` // of the step that asked
-	event.Review
+	event.MergeDecision
 }
 
 // Live says whether the session can go on, or does: what it has belongs to it.
@@ -163,12 +163,12 @@ type folder struct {
 	since time.Time // when the present stretch of work began; zero: there is none
 	last  time.Time // of the events that are taken in
 	seen  int       // how many those are
-	book  *ledger.Ledger
+	book  *usage.Usage
 	found findings.Log
 }
 
 func newFolder() *folder {
-	return &folder{view: View{Status: Running}, book: ledger.New(budget.DefaultPrices())}
+	return &folder{view: View{Status: Running}, book: usage.New(budget.DefaultPrices())}
 }
 
 // fold returns the view after events, which begin with those of the call before.
@@ -309,7 +309,7 @@ func (v *View) work(e event.Event) error {
 // reviewed takes in a question, or an answer to the last one.
 func (v *View) reviewed(e event.Event) error {
 	r := &Review{Path: e.Path}
-	err := e.Decode(&r.Review)
+	err := e.Decode(&r.MergeDecision)
 	if v.Review != nil && v.Review.Patch == r.Patch && r.Message == "" {
 		r.Message = v.Review.Message
 	}

@@ -103,7 +103,7 @@ func (v View) metadata() metadata {
 		m.Receipts = []any{}
 	}
 	if v.Review != nil && v.Review.Approved {
-		m.Approvals = append(m.Approvals, v.Review.Review)
+		m.Approvals = append(m.Approvals, v.Review.MergeDecision)
 	}
 	return m
 }

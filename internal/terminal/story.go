@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
@@ -76,7 +77,7 @@ func agentStory(e event.Event) string {
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
-		if text := runner.WithoutClaim(event.As[event.Text](e).Text); text != "" {
+		if text := runner.WithoutAgentResult(event.As[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:
@@ -120,7 +121,7 @@ func opinion(o event.Opinion) string {
 	if o.Verdict != reviewer.Pass {
 		sign = "✗"
 	}
-	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, runner.Tally([]arbiter.Opinion{o.Opinion}))
+	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 	if o.Flagged {
 		text += " (it said pass beside an error)"
 	}

@@ -80,11 +80,11 @@ func (e *Error) Error() string { return e.File + ": " + e.Reason }
 
 // Options say whose trust it is, and in what.
 type Options struct {
-	UserDir   string    // where the person's settings for coven are
-	GitDir    string    // the repository's common git directory
-	Territory Territory // of the repository
-	Getenv    func(string) string
-	Stop      <-chan struct{} // ends the wait for somebody else's lock; nil: nothing does
+	UserDir        string         // where the person's settings for coven are
+	GitDir         string         // the repository's common git directory
+	UntrustedPaths UntrustedPaths // of the repository
+	Getenv         func(string) string
+	Stop           <-chan struct{} // ends the wait for somebody else's lock; nil: nothing does
 }
 
 // Store is what a person trusts of one repository. It may be used by several
@@ -224,7 +224,7 @@ func (s *Store) where() (path, repo string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", "", &Error{path, "nobody knows whose it is: neither XDG_CONFIG_HOME nor HOME names a directory", "export HOME=DIR"}
 	}
-	if s.options.Territory.Holds(path) {
+	if s.options.UntrustedPaths.Contains(path) {
 		return "", "", &Error{path, "it is inside of the repository that it would be about", "export XDG_CONFIG_HOME=DIR, outside of the repository"}
 	}
 	if repo, err = filepath.EvalSymlinks(s.options.GitDir); err != nil {

@@ -27,7 +27,7 @@ func fresh(t *testing.T) (*Store, Options) {
 	if err := os.MkdirAll(o.GitDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	o.Territory = NewTerritory(filepath.Join(top, "repo"))
+	o.UntrustedPaths = NewUntrustedPaths(filepath.Join(top, "repo"))
 	return New(o), o
 }
 

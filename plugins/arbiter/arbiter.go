@@ -1,56 +1,56 @@
-// Package arbiter is the contract of arbiter plugins: whether a loop of work and
-// review goes on.
+// Package arbiter defines the contract of arbiter plugins, which decide whether a loop
+// of work and review continues.
 //
-// It is asked only when a reviewer is not content. Like a reviewer it writes
-// nothing, and may be asked about several tasks at the same time.
+// An arbiter is called only if a review failed. Like a reviewer, it must not write to
+// the worktree, and it may be called for several tasks concurrently.
 package arbiter
 
 import (
 	"context"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
-// Arbiter decides whether findings are worth another round.
+// Arbiter decides whether findings justify another round.
 type Arbiter interface {
-	// Decide says whether the loop goes on: the findings are then mended and the
-	// change is reviewed again. Otherwise the loop ends, and the findings stay for
-	// the person who reviews the landing. An error fails the step. ctx and host are
-	// as for reviewer.Reviewer.
-	Decide(ctx context.Context, question Question, host services.Services) (Decision, error)
+	// Decide decides whether the loop continues. If it does, an agent fixes the
+	// findings and the change is reviewed again. Otherwise the loop ends and the
+	// findings stay open for the person who approves the merge. An error fails the
+	// step. For ctx and host see reviewer.Reviewer.
+	Decide(ctx context.Context, question Question, host hostservice.Services) (Decision, error)
 }
 
-// Question is what an arbiter decides on.
+// Question is the input of a decision.
 type Question struct {
 	Task      reviewer.Task
 	Output    string    // the final message of the agent whose work was reviewed
-	Opinions  []Opinion // of this round, in the order of the grimoire
-	History   []Round   // the rounds before, the oldest first
-	Round     int       // this one: 1, 2, ...
-	MaxRounds int       // after which the loop ends in any case
+	Opinions  []Opinion // of this round, in grimoire order
+	History   []Round   // previous rounds, oldest first
+	Round     int       // the current round, from 1
+	MaxRounds int       // the loop ends after this round in any case
 	Options   map[string]string
 }
 
-// Opinion is what one reviewer said.
+// Opinion is the review of one reviewer.
 type Opinion struct {
 	Reviewer string             `json:"reviewer"` // its name in the grimoire
-	Verdict  reviewer.Verdict   `json:"verdict"`  // as it counts
+	Verdict  reviewer.Verdict   `json:"verdict"`  // after Review.Counted
 	Findings []reviewer.Finding `json:"findings,omitempty"`
 }
 
-// Round is a round that is over.
+// Round is a completed round.
 type Round struct {
 	N        int       `json:"n"`
 	Output   string    `json:"output,omitempty"`
 	Opinions []Opinion `json:"opinions"`
-	Reason   string    `json:"reason,omitempty"` // why the arbiter let the loop go on
+	Reason   string    `json:"reason,omitempty"` // why the arbiter continued the loop
 }
 
-// Decision is what an arbiter says. For example:
+// Decision is the answer of an arbiter. For example:
 //
 //	arbiter.Decision{Continue: false, Reason: "only warnings are left"}
 type Decision struct {
 	Continue bool
-	Reason   string // a line for people, and for whoever mends; at most 16 KiB
+	Reason   string // one line for people and for the agent that fixes; at most 16 KiB
 }

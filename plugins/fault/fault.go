@@ -1,22 +1,18 @@
-// Package fault holds the errors that cross the wire between coven and its
-// plugins: each is a Go sentinel on both sides and a gRPC status code between.
+// Package fault is the former name of package pluginerr. It is kept for one
+// release.
 //
-// A plugin returns one of them, wrapped in words (fmt.Errorf("...: %w",
-// fault.ErrUnsupported)), and coven finds it with errors.Is; the same holds for what
-// a plugin is told by coven's services. Any other error arrives as its words.
+// Deprecated: use pluginerr.
 package fault
 
-import "errors"
+import "github.com/coven-run/coven/plugins/pluginerr"
 
-// The sentinels. Beside them context.DeadlineExceeded, context.Canceled,
-// fs.ErrNotExist and fs.ErrPermission keep their meaning across the wire.
+// The sentinels of package pluginerr. They are the same values: errors.Is finds
+// them under either name.
+//
+// Deprecated: use pluginerr.
 var (
-	// ErrUnsupported says that the other side cannot do this at all.
-	ErrUnsupported = errors.New("not supported")
-	// ErrInvalid says that what was sent is not what the contract allows.
-	ErrInvalid = errors.New("not valid")
-	// ErrTooLarge says that a message is larger than its bound.
-	ErrTooLarge = errors.New("too large")
-	// ErrGone says that the other side's process has ended, or cannot be reached.
-	ErrGone = errors.New("the process has gone")
+	ErrUnsupported = pluginerr.ErrUnsupported
+	ErrInvalid     = pluginerr.ErrInvalid
+	ErrTooLarge    = pluginerr.ErrTooLarge
+	ErrGone        = pluginerr.ErrGone
 )

@@ -1,8 +1,9 @@
-// Package model is the contract of model plugins: one turn of a model API.
+// Package model defines the contract of model plugins, which run single turns of a
+// model API.
 //
-// A model runs no tools and keeps no conversation: coven runs the agent's loop and
-// hands the whole conversation over each time. It may be asked for several
-// conversations at the same time.
+// A model plugin runs no tools and stores no conversation: coven runs the agent loop
+// and passes the whole conversation to each turn. A model plugin may be called for
+// several conversations concurrently.
 package model
 
 import (
@@ -12,25 +13,25 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Model speaks to one model API.
+// Model is a client of one model API.
 type Model interface {
-	// Turn asks the model once and tells emit what it says, as it says it; the last
-	// event is End. An error of emit ends the turn: coven wants no more. An error of
-	// Turn says that the API could not be asked; a refusal for a rate limit is the
-	// event provider.Limit and an End with the reason Limited.
+	// Turn sends one request to the model and streams the answer to emit. The last
+	// event is End. If emit returns an error, the turn must end. An error of Turn means
+	// that the API could not be reached. A rate limit is not an error: emit
+	// provider.Limit and then an End with reason Limited.
 	Turn(ctx context.Context, request Request, emit func(Event) error) error
 }
 
-// Request is a conversation that the model is to go on with.
+// Request is a conversation for the model to continue.
 type Request struct {
 	Model     string // full ID
 	System    string
-	Messages  []Message // the oldest first; the last is the user's
+	Messages  []Message // oldest first; the last one is from the user
 	Tools     []Tool
-	MaxTokens int // most tokens to answer; 0: what the model allows
+	MaxTokens int // limit for the answer; 0: the model's own limit
 }
 
-// Role says whose words a message has.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -49,35 +50,35 @@ type Message struct {
 // assistant, or provider.ToolResult of a user.
 type Part any
 
-// Tool is what the model may call.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its input
 }
 
-// Event is what a model says: Text and Reasoning in pieces, provider.ToolCall
-// whole, provider.Limit, and End last.
+// Event is an event of a turn: Text and Reasoning in fragments, complete
+// provider.ToolCall values, provider.Limit, and a final End.
 type Event any
 
-// Text is what the model says, or a piece of it.
+// Text is text of the model, or a fragment of it.
 type Text struct{ Text string }
 
-// Reasoning is what the model thinks, or a piece of it.
+// Reasoning is reasoning of the model, or a fragment of it.
 type Reasoning struct {
 	Text      string
-	Signature string // opaque; some APIs want it back unchanged
+	Signature string // opaque; some APIs require it unchanged in the next turn
 }
 
-// Reason says why a turn ended.
+// Reason is why a turn ended.
 type Reason string
 
 // The reasons.
 const (
-	Done     Reason = "end"     // the model has said all
-	ForTools Reason = "tools"   // it waits for the results of its calls
-	Length   Reason = "length"  // MaxTokens, or the model's own bound
-	Refusal  Reason = "refusal" // the API would not answer this
+	Done     Reason = "end"     // the answer is complete
+	ForTools Reason = "tools"   // the model waits for tool results
+	Length   Reason = "length"  // MaxTokens or the model's own limit was reached
+	Refusal  Reason = "refusal" // the API declined to answer
 	Limited  Reason = "limit"   // a rate limit or an overload
 )
 

@@ -58,7 +58,7 @@ func manyFindings(q *arbiter.Question) {
 	q.Opinions = nil
 	for i := range 3 {
 		o := arbiter.Opinion{Reviewer: fmt.Sprint("reviewer-", i), Verdict: reviewer.Fail}
-		for line := range reviewer.MostFindings {
+		for line := range reviewer.MaxFindings {
 			o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Warning, File: "app.go", Line: line + 1, Message: "again"})
 		}
 		q.Opinions = append(q.Opinions, o)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -163,7 +163,7 @@ func resumes(ctx context.Context, s *suite) error {
 	req.Resume = true
 	cmd, err := s.asked(ctx, req)
 	switch {
-	case errors.Is(err, fault.ErrUnsupported):
+	case errors.Is(err, pluginerr.ErrUnsupported):
 		return skipf("it says that it cannot: %v", err)
 	case err != nil:
 		return err
@@ -203,7 +203,7 @@ func parsesNothing(ctx context.Context, s *suite) error {
 func parsesAnything(ctx context.Context, s *suite) error {
 	for _, text := range garbage() {
 		if _, err := s.parse(ctx, text); err != nil {
-			return fmt.Errorf("the output %s: %w", quoted(string(text[:min(len(text), mostQuoted)])), err)
+			return fmt.Errorf("the output %s: %w", quoted(string(text[:min(len(text), maxQuoted)])), err)
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func takesMessage(ctx context.Context, s *suite) error {
 		for _, text := range []string{"use the existing parser", "/clear", "@/etc/passwd", "two\nlines", "файл 名 🦉", strings.Repeat("long ", 100_000)} {
 			input, err := p.Message(ctx, provider.Message{ID: "5f2a7a53-3a3f-4a87-a3a6-6f0f3f8f5a10", Text: text})
 			switch {
-			case errors.Is(err, fault.ErrUnsupported):
+			case errors.Is(err, pluginerr.ErrUnsupported):
 				return nil
 			case err != nil:
 				return fmt.Errorf("the message %s: %w", quoted(text), err)

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // A change of a Repo is what git says of it, and making it leaves the worktree.
@@ -71,9 +71,9 @@ func TestServices(t *testing.T) {
 	a := "diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1,2 @@\n+1\n+diff --git a/b b/b\n"
 	b := "diff --git \"a/\\303\\251\" \"b/\\303\\251\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\303\\251\"\n@@ -0,0 +1,2 @@\n+2\n+3\n"
 	patch := a + b
-	s := &Services{Answers: []services.Answer{{Text: "first"}, {Text: "last"}}, Files: map[string][]byte{"a": []byte("A")}, Patch: patch}
+	s := &Services{Answers: []hostservice.Answer{{Text: "first"}, {Text: "last"}}, Files: map[string][]byte{"a": []byte("A")}, Patch: patch}
 	for _, want := range []string{"first", "last", "last"} {
-		if got, err := s.RunAgent(ctx, services.Ask{Prompt: want}); err != nil || got.Text != want {
+		if got, err := s.RunAgent(ctx, hostservice.Ask{Prompt: want}); err != nil || got.Text != want {
 			t.Errorf("%+v %v, want %s", got, err, want)
 		}
 	}
@@ -94,10 +94,10 @@ func TestServices(t *testing.T) {
 		t.Errorf("%q %q %v", s.Logs(), s.Reads(), err)
 	}
 	s = &Services{Before: refuse}
-	if err := s.Log(ctx, "x"); !errors.Is(err, fault.ErrUnsupported) || len(s.Logs()) != 0 {
+	if err := s.Log(ctx, "x"); !errors.Is(err, pluginerr.ErrUnsupported) || len(s.Logs()) != 0 {
 		t.Errorf("%v", err)
 	}
-	if _, err := (&Services{}).RunAgent(ctx, services.Ask{}); !errors.Is(err, fault.ErrUnsupported) {
+	if _, err := (&Services{}).RunAgent(ctx, hostservice.Ask{}); !errors.Is(err, pluginerr.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // hosted are the cases of every kind in which coven's own host runs the plugin.
@@ -35,7 +35,7 @@ func endurance() []testcase {
 }
 
 // call makes a simple call of the plugin's kind.
-func (s *suite) call(ctx context.Context, host services.Services) error {
+func (s *suite) call(ctx context.Context, host hostservice.Services) error {
 	return s.within(ctx, func(ctx context.Context) error {
 		switch s.kind {
 		case plugins.KindReviewer:
@@ -57,7 +57,7 @@ func (s *suite) services() *Services {
 	if s.kind == plugins.KindArbiter {
 		answer = "Enough.\n\n```json\n{\"continue\": false, \"reason\": \"nothing is left to mend\"}\n```\n"
 	}
-	return &Services{Answers: []services.Answer{{Text: answer, Conversation: "c1"}}}
+	return &Services{Answers: []hostservice.Answer{{Text: answer, Conversation: "c1"}}}
 }
 
 // working skips cases for which the plugin would have to work, and does not.
@@ -86,7 +86,7 @@ func answersFirst(ctx context.Context, s *suite) error {
 	if within.Err() != nil && ctx.Err() == nil && !asked.Load() && (s.kind == plugins.KindReviewer || s.kind == plugins.KindArbiter) {
 		err = fmt.Errorf("%w: nothing was asked of coven's services meanwhile. If it waits for them, it does not connect to the address that it is sent on its broker (see coven's services in docs/formats/plugin.md)", context.Cause(within))
 	}
-	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, fault.ErrGone) && !errors.Is(err, fault.ErrInvalid) {
+	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, pluginerr.ErrGone) && !errors.Is(err, pluginerr.ErrInvalid) {
 		return skipf("its model API could not be asked: %v", err)
 	}
 	return err
@@ -290,7 +290,7 @@ func hangsUp(ctx context.Context, s *suite) error {
 }
 
 // review asks the plugin. What it answers has been checked by the host.
-func (s *suite) review(ctx context.Context, change reviewer.Change, host services.Services) error {
+func (s *suite) review(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	r, err := s.plugin().Reviewer(ctx)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (s *suite) review(ctx context.Context, change reviewer.Change, host service
 	return err
 }
 
-func (s *suite) decide(ctx context.Context, q arbiter.Question, host services.Services) error {
+func (s *suite) decide(ctx context.Context, q arbiter.Question, host hostservice.Services) error {
 	if q.Options == nil {
 		q.Options = s.options.With
 	}

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // Status is how a case ended.
@@ -205,7 +205,7 @@ func (s *suite) try(ctx context.Context, c testcase) {
 	} else if err != nil {
 		r.Status, r.Detail = Failed, err.Error()
 	}
-	if errors.Is(err, fault.ErrGone) {
+	if errors.Is(err, pluginerr.ErrGone) {
 		s.restart() // the cases after this one are about something else
 	}
 	if ctx.Err() != nil {

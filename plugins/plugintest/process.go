@@ -125,15 +125,15 @@ type tail struct {
 	text []byte
 }
 
-// mostTail is how much is kept, in bytes.
-const mostTail = 2 << 10
+// maxTail is how much is kept, in bytes.
+const maxTail = 2 << 10
 
 // Write implements io.Writer.
 func (t *tail) Write(text []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, text...)
-	t.text = bytes.Clone(t.text[max(len(t.text)-mostTail, 0):])
+	t.text = bytes.Clone(t.text[max(len(t.text)-maxTail, 0):])
 	return len(text), nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // reviews are the cases of reviewers. Each has a worktree of its own making, and
@@ -82,7 +82,7 @@ func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services
 }
 
 // judged has a change reviewed, and notes what that did to the worktree.
-func (s *suite) judged(ctx context.Context, change reviewer.Change, host services.Services) error {
+func (s *suite) judged(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	before, err := s.repo.State()
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func namesOption(err error) error {
 	switch {
 	case err == nil, strings.Contains(err.Error(), strange):
 		return nil
-	case errors.Is(err, fault.ErrGone), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, pluginerr.ErrGone), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	return fmt.Errorf("the error does not name the option %s: %w", strange, err)
@@ -199,13 +199,13 @@ func withoutServices(ctx context.Context, s *suite) error {
 
 // refuse is a coven that does nothing for a plugin.
 func refuse(context.Context, string) error {
-	return fmt.Errorf("not in this test: %w", fault.ErrUnsupported)
+	return fmt.Errorf("not in this test: %w", pluginerr.ErrUnsupported)
 }
 
 // spoken lets an error pass with which a plugin says that it cannot judge; not one
 // that says that it is broken.
 func spoken(err error) error {
-	if errors.Is(err, fault.ErrGone) || errors.Is(err, context.DeadlineExceeded) || err != nil && strings.TrimSpace(err.Error()) == "" {
+	if errors.Is(err, pluginerr.ErrGone) || errors.Is(err, context.DeadlineExceeded) || err != nil && strings.TrimSpace(err.Error()) == "" {
 		return err
 	}
 	return nil

@@ -11,17 +11,17 @@ import (
 	"sync"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
-	"github.com/coven-run/coven/plugins/fault"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Services is a services.Services that answers from what it was given, and
+// Services is a hostservice.Services that answers from what it was given, and
 // remembers what it was asked. Its zero value has no agent, no file and an empty
 // diff. It may be used by several goroutines; its fields are set before.
 type Services struct {
 	// Answers are what agents answer, in turn; the last one stays. None: there is
-	// no agent, and RunAgent is fault.ErrUnsupported.
-	Answers []services.Answer
+	// no agent, and RunAgent is pluginerr.ErrUnsupported.
+	Answers []hostservice.Answer
 	// Files are the files of the worktree, by their slashed paths.
 	Files map[string][]byte
 	// Patch is the whole diff, as git prints it.
@@ -31,13 +31,13 @@ type Services struct {
 	Before func(ctx context.Context, request string) error
 
 	mu    sync.Mutex
-	asks  []services.Ask
+	asks  []hostservice.Ask
 	reads []string
 	logs  []string
 }
 
 // Asks are what agents were asked so far.
-func (s *Services) Asks() []services.Ask { return copyOf(s, &s.asks) }
+func (s *Services) Asks() []hostservice.Ask { return copyOf(s, &s.asks) }
 
 // Reads are the files that were asked for so far, whether there or not.
 func (s *Services) Reads() []string { return copyOf(s, &s.reads) }
@@ -58,21 +58,21 @@ func (s *Services) before(ctx context.Context, request string) error {
 	return s.Before(ctx, request)
 }
 
-// RunAgent implements services.Services.
-func (s *Services) RunAgent(ctx context.Context, ask services.Ask) (services.Answer, error) {
+// RunAgent implements hostservice.Services.
+func (s *Services) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	if err := s.before(ctx, "run an agent"); err != nil {
-		return services.Answer{}, err
+		return hostservice.Answer{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, ask)
 	if len(s.Answers) == 0 {
-		return services.Answer{}, fmt.Errorf("there is no agent here: %w", fault.ErrUnsupported)
+		return hostservice.Answer{}, fmt.Errorf("there is no agent here: %w", pluginerr.ErrUnsupported)
 	}
 	return s.Answers[min(len(s.asks), len(s.Answers))-1], nil
 }
 
-// Diff implements services.Services.
+// Diff implements hostservice.Services.
 func (s *Services) Diff(ctx context.Context, paths ...string) (string, error) {
 	if err := s.before(ctx, "diff"); err != nil || len(paths) == 0 {
 		return s.Patch, err
@@ -90,7 +90,7 @@ func (s *Services) Diff(ctx context.Context, paths ...string) (string, error) {
 	return b.String(), nil
 }
 
-// ReadFile implements services.Services.
+// ReadFile implements hostservice.Services.
 func (s *Services) ReadFile(ctx context.Context, file string) ([]byte, error) {
 	if err := s.before(ctx, "read "+file); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Services) ReadFile(ctx context.Context, file string) ([]byte, error) {
 	return slices.Clone(content), nil
 }
 
-// Log implements services.Services.
+// Log implements hostservice.Services.
 func (s *Services) Log(ctx context.Context, text string) error {
 	if err := s.before(ctx, "log"); err != nil {
 		return err

@@ -69,11 +69,11 @@ func readLine(line, dir string) (answered, error) {
 	return a, nil
 }
 
-const mostQuoted = 200
+const maxQuoted = 200
 
 func quoted(text string) string {
-	if len(text) > mostQuoted {
-		text = text[:mostQuoted] + "..."
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted] + "..."
 	}
 	return strconv.Quote(text)
 }

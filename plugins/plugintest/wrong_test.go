@@ -26,11 +26,11 @@ import (
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // TestMain makes the test binary a plugin, too: serve KIND MANNER.
@@ -124,7 +124,7 @@ type wrongReviewer struct {
 	kept   [][]byte
 }
 
-func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	review := reviewer.Review{Verdict: reviewer.Pass}
 	switch r.manner {
 	case "writes":
@@ -164,7 +164,7 @@ func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host serv
 
 type wrongArbiter string
 
-func (a wrongArbiter) Decide(_ context.Context, q arbiter.Question, _ services.Services) (arbiter.Decision, error) {
+func (a wrongArbiter) Decide(_ context.Context, q arbiter.Question, _ hostservice.Services) (arbiter.Decision, error) {
 	switch {
 	case a == "first" && len(q.History) == 0:
 		panic("no history")
@@ -236,7 +236,7 @@ func (p *wrongProvider) Message(_ context.Context, m provider.Message) ([]byte, 
 	case "silent":
 		return nil, nil
 	case "good":
-		return nil, fmt.Errorf("it takes no messages: %w", fault.ErrUnsupported)
+		return nil, fmt.Errorf("it takes no messages: %w", pluginerr.ErrUnsupported)
 	}
 	return []byte(m.Text + "\n"), nil
 }

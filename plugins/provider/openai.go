@@ -5,9 +5,9 @@ import (
 	"net/url"
 )
 
-// WithSystem is the first message of a CLI whose system prompt can only be added
-// to by its command line: the system text comes before the task. In a
-// conversation that is gone on with it was said before.
+// WithSystem returns the first message for a CLI that cannot append to its system
+// prompt: the system text, then the task. A resumed conversation already contains the
+// system text, so it is left out.
 func WithSystem(req Request) []byte {
 	const task = "# Your task\n\n"
 	if req.System == "" || req.Resume {
@@ -16,8 +16,8 @@ func WithSystem(req Request) []byte {
 	return []byte(req.System + "\n\n" + task + req.Prompt)
 }
 
-// OpenAIAccount is the account of a CLI that asks the server with this base URL:
-// local when it is on this machine, openai otherwise, also when it is empty.
+// OpenAIAccount returns the account of a CLI that uses the server at a base URL:
+// "local" if the server runs on this machine, otherwise, or for an empty URL, "openai".
 func OpenAIAccount(base string) string {
 	server, err := url.Parse(base)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package provider is the contract of provider plugins: how coven drives an
+// Package provider defines the contract of provider plugins, which let coven drive an
 // agent CLI.
 //
-// A provider starts nothing. It says how to start the CLI (Command), reads
-// what the CLI prints (Parse) and writes what a person says to it (Message);
-// coven owns the process, its terminal, its time limits and its end. The three
-// methods keep no state, so one plugin process serves all tasks of a run.
+// A provider starts no process. It returns the command line of the CLI (Command),
+// parses the output of the CLI (Parse) and encodes messages from the user (Message).
+// coven owns the process with its terminal, time limits and termination. The three
+// methods are stateless, so one plugin process serves all tasks of a run.
 package provider
 
 import (
@@ -15,60 +15,61 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// ErrNoMessages is fault.ErrUnsupported, in words.
+// ErrNoMessages is pluginerr.ErrUnsupported with a message.
 //
-// Deprecated: return fault.ErrUnsupported.
-var ErrNoMessages = fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
+// Deprecated: return pluginerr.ErrUnsupported.
+var ErrNoMessages = fmt.Errorf("the agent CLI accepts no messages while it works: %w", pluginerr.ErrUnsupported)
 
-// Provider knows one agent CLI.
+// Provider drives one agent CLI.
 type Provider interface {
-	// Command says how to start the CLI for one run of an agent. For a CLI that
-	// cannot resume a conversation it returns fault.ErrUnsupported when
-	// Request.Resume is set: coven then starts a new one in the same worktree.
+	// Command returns how to start the CLI for one run of an agent. If Request.Resume
+	// is set and the CLI cannot resume conversations, it returns
+	// pluginerr.ErrUnsupported, and coven starts a new conversation in the same
+	// worktree.
 	Command(ctx context.Context, req Request) (Command, error)
-	// Parse turns whole lines of the CLI's output, each with its newline, into
-	// events. Lines that say nothing give no event; no line is an error.
+	// Parse converts complete lines of the CLI's output, each with its newline, to
+	// events. It skips lines that it does not understand and never fails because of them.
 	Parse(ctx context.Context, lines []byte) ([]Event, error)
-	// Message turns what a person says into bytes for the CLI's standard input.
-	// The CLI must say Heard of each message. A provider whose CLI cannot be told
-	// anything while it works returns fault.ErrUnsupported.
+	// Message encodes a message from the user for the CLI's standard input. The CLI
+	// must confirm each message with Acknowledged. If the CLI accepts no input while it
+	// works, Message returns pluginerr.ErrUnsupported.
 	Message(ctx context.Context, message Message) ([]byte, error)
 }
 
-// Message is what a person says to an agent at work.
+// Message is a message from the user to a working agent.
 type Message struct {
-	ID   string // a UUID that coven chose, new to the conversation
-	Text string // as it was typed: the CLI must not act on commands or paths in it
+	ID   string // a UUID chosen by coven, unique in the conversation
+	Text string // verbatim: the CLI must not interpret commands or paths in it
 }
 
-// Request asks for one run of an agent.
+// Request describes one run of an agent.
 type Request struct {
-	Conversation string   // id of the conversation: a UUID that coven chose
-	Resume       bool     // go on with that conversation instead of beginning it
+	Conversation string   // ID of the conversation: a UUID chosen by coven
+	Resume       bool     // resume the conversation instead of starting it
 	Prompt       string   // the first message
-	System       string   // added to the CLI's own system prompt
+	System       string   // appended to the CLI's own system prompt
 	Model        string   // alias or full id; empty: the CLI's default
-	Tools        []string // ids of the tools that are granted: see Tool constants
-	FilesDir     string   // absolute: where Command.Files will be written
+	Tools        []string // IDs of the granted tools: see the Tool constants
+	FilesDir     string   // absolute directory for Command.Files
 	Gate         Server   // coven's MCP server
-	GateTool     string   // the tool of that server which decides about a call
+	GateTool     string   // the tool of that server that decides on tool calls
 }
 
 var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// CheckConversation is a fault.ErrInvalid unless the id of the conversation is a
-// UUID, which no CLI takes for a flag.
+// CheckConversation returns a pluginerr.ErrInvalid unless the conversation ID is a
+// UUID, which no CLI mistakes for a flag.
 func (r Request) CheckConversation() error {
 	if !uuidRE.MatchString(r.Conversation) {
-		return fmt.Errorf("%q is not the id of a conversation, which is a UUID: %w", r.Conversation, fault.ErrInvalid)
+		return fmt.Errorf("conversation ID %q is not a UUID: %w", r.Conversation, pluginerr.ErrInvalid)
 	}
 	return nil
 }
 
-// The ids of the tools that an agent can be granted.
+// The IDs of the tools that can be granted to an agent.
 const (
 	ToolRead  = "fs_read"
 	ToolWrite = "fs_write"
@@ -76,77 +77,75 @@ const (
 	ToolBash  = "exec_bash"
 )
 
-// ReadOnly reports whether the agent may read, and nothing else: no other tool is
-// granted.
+// ReadOnly reports whether no tool except ToolRead is granted.
 func (r Request) ReadOnly() bool {
 	return !slices.ContainsFunc(r.Tools, func(id string) bool { return id != ToolRead })
 }
 
-// Server is an MCP server that the CLI starts and speaks to over its standard
-// input and output.
+// Server is an MCP server that the CLI starts and uses over standard input and output.
 type Server struct {
 	Name string
 	Argv []string
 	Env  []string // KEY=VALUE
 }
 
-// Command is how to start the CLI.
+// Command is the command line of the CLI.
 type Command struct {
 	Argv  []string // Argv[0] is looked up on PATH
-	Env   []string // KEY=VALUE, set for the CLI
-	Pass  []string // names handed on from the user's environment; a trailing * stands for any ending
-	Input []byte   // the first bytes on its standard input
-	Once  bool     // its input ends with Input: the CLI waits for that, and is told nothing more
-	Files []File   // written before the start, readable by the user only
-	Gated bool     // every tool call of this command line passes the gate
-	// ReadOnly says that the CLI, started so, can change nothing. Agents that review
-	// need it of a command that is not gated.
+	Env   []string // KEY=VALUE, added to the CLI's environment
+	Pass  []string // variables inherited from the user's environment; a trailing * matches any suffix
+	Input []byte   // initial bytes for standard input
+	Once  bool     // standard input is closed after Input; the CLI accepts no messages
+	Files []File   // written before the CLI starts, readable by the user only
+	Gated bool     // all tool calls of this command pass the gate
+	// ReadOnly promises that the CLI cannot change anything. Reviewing agents require
+	// it if the command is not gated.
 	ReadOnly bool
-	Account  string // what rate limits and cost belong to: anthropic, openai, local
-	// Partial is how those lines of the output begin that are pieces of what comes
-	// whole later: the record of the run leaves them out. Empty: there are none.
+	Account  string // charged with usage and rate limits: anthropic, openai, local
+	// Partial is the prefix of output lines that hold fragments of a later, complete
+	// line. The log of the run omits them. Empty means that there are none.
 	Partial string
 }
 
-// File is a file that the CLI needs.
+// File is a file for the CLI.
 type File struct {
-	Name    string // a plain file name inside Request.FilesDir
+	Name    string // a base name; the file is created in Request.FilesDir
 	Content []byte
 }
 
-// Event is one thing that the CLI said: exactly one of the types below.
+// Event is an event in the CLI's output: one of the types below.
 type Event interface{ event() }
 
-// Started is the CLI's first word.
+// Started is the first event of the CLI.
 type Started struct {
 	Conversation  string
 	Model         string
-	Tools         []string // as the CLI names them
-	FailedServers []string // MCP servers that the CLI could not reach
+	Tools         []string // the CLI's names for them
+	FailedServers []string // MCP servers that the CLI failed to reach
 }
 
-// Text is what the agent said.
+// Text is text from the agent.
 type Text struct{ Text string }
 
-// Reasoning is what the agent thought.
+// Reasoning is the reasoning of the agent.
 type Reasoning struct{ Text string }
 
-// ToolCall is a tool call that the agent asked for.
+// ToolCall is a tool call requested by the agent.
 type ToolCall struct {
 	ID    string
-	Name  string // as the CLI names it
+	Name  string // the CLI's name for it
 	Input json.RawMessage
 }
 
-// ToolResult is what became of a tool call.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
 	ID       string
 	Text     string
 	IsError  bool
-	NeverRan bool // the CLI refused the call before it asked anybody
+	NeverRan bool // the CLI rejected the call without asking the gate
 }
 
-// Retry says that the CLI will ask its model API again.
+// Retry reports that the CLI will repeat a request to its model API.
 type Retry struct {
 	Attempt     int
 	MaxAttempts int
@@ -155,46 +154,51 @@ type Retry struct {
 	Reason      string
 }
 
-// Result is the CLI's last word about a message.
+// Result is the CLI's final event for a message.
 type Result struct {
 	OK     bool
 	Text   string // the agent's final message
-	Error  string // why not OK
-	Limit  bool   // not OK because of a rate limit or an overloaded API
-	Status int    // HTTP status of the API's last refusal, or 0
+	Error  string // set if not OK
+	Limit  bool   // the cause is a rate limit or an overloaded API
+	Status int    // HTTP status of the API's last error, or 0
 	Turns  int
-	// Usage holds the tokens since the process's last result, and the cost of
-	// the whole process so far. Zero: what Spent said counts.
+	// Usage holds the tokens since the previous result of the process and the total
+	// cost of the process. If it is zero, the Spent events count.
 	Usage Usage
 }
 
-// Heard says that the CLI took a message into its conversation: the next Result
-// answers it. Of messages that coven did not send, such as the first, it may
-// name any id.
-type Heard struct{ ID string }
+// Acknowledged reports that the CLI added a message to its conversation; the next
+// Result answers it. For messages that coven did not send, such as the first one, the
+// ID is arbitrary.
+type Acknowledged struct{ ID string }
 
-// Spent is what one answer of the model API has used so far. Of each number, the
-// largest that was said of an answer counts.
+// Heard is the former name of Acknowledged.
+//
+// Deprecated: use Acknowledged.
+type Heard = Acknowledged
+
+// Spent is the usage of one answer of the model API so far. For each number, the
+// maximum reported for an answer counts.
 type Spent struct {
-	ID    string // of the answer; empty: the one that the Spent before was about
-	Model string // that answered; empty: not said
+	ID    string // of the answer; empty: same as the previous Spent
+	Model string // that answered; empty: unknown
 	Usage Usage
-	Done  bool // the answer is complete: Usage is final
-	More  bool // it is, and asks for tools: the CLI will ask the model again
+	Done  bool // the answer is complete and Usage is final
+	More  bool // the complete answer calls tools, so the CLI will ask the model again
 }
 
-// Limit says that the model API refused for a rate limit or an overload. It is
-// made of what the CLI says in a form of its own, never of a text that an agent
-// could have written.
+// Limit reports that the model API refused a request because of a rate limit or an
+// overload. It must be derived from structured output of the CLI, never from text that
+// an agent could have written.
 type Limit struct {
-	Until  time.Time     // when the limit ends; zero: not known, or After says it
-	After  time.Duration // the same, from when this was said; 0: not known
-	Again  time.Duration // when the CLI asks again by itself; 0: it does not, or not in a time that makes sense
-	Reason string        // a word: rate_limit, overloaded, five_hour
+	Until  time.Time     // end of the limit; zero: unknown, or given by After
+	After  time.Duration // end of the limit, relative to this event; 0: unknown
+	Again  time.Duration // delay until the CLI retries by itself; 0: it does not, or not within reasonable time
+	Reason string        // one word: rate_limit, overloaded, five_hour
 	Status int           // HTTP, or 0
 }
 
-// Usage is what a run used, as the CLI reckons it.
+// Usage is the usage of a run as reported by the CLI.
 type Usage struct {
 	InputTokens      int64   `json:"input_tokens"`
 	OutputTokens     int64   `json:"output_tokens"`
@@ -214,18 +218,18 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Tokens is how many tokens there are of all kinds.
+// Tokens returns the total number of tokens.
 func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
 
-func (Started) event()    {}
-func (Text) event()       {}
-func (Reasoning) event()  {}
-func (ToolCall) event()   {}
-func (ToolResult) event() {}
-func (Retry) event()      {}
-func (Result) event()     {}
-func (Heard) event()      {}
-func (Spent) event()      {}
-func (Limit) event()      {}
+func (Started) event()      {}
+func (Text) event()         {}
+func (Reasoning) event()    {}
+func (ToolCall) event()     {}
+func (ToolResult) event()   {}
+func (Retry) event()        {}
+func (Result) event()       {}
+func (Acknowledged) event() {}
+func (Spent) event()        {}
+func (Limit) event()        {}

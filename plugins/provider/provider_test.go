@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 func TestUsageAdd(t *testing.T) {
@@ -14,9 +14,17 @@ func TestUsageAdd(t *testing.T) {
 	}
 }
 
+// Heard, the former name, is the same type: coven treats it as Acknowledged.
+func TestHeard(t *testing.T) {
+	var event Event = Heard{ID: "u1"}
+	if a, ok := event.(Acknowledged); !ok || a.ID != "u1" {
+		t.Errorf("%T %+v", event, event)
+	}
+}
+
 // Plugins that return the older error say the same.
 func TestErrNoMessages(t *testing.T) {
-	if !errors.Is(ErrNoMessages, fault.ErrUnsupported) {
+	if !errors.Is(ErrNoMessages, pluginerr.ErrUnsupported) {
 		t.Error(ErrNoMessages)
 	}
 }

@@ -5,58 +5,66 @@ import (
 	"path"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// The bounds of a review, which is 8 MiB at most as a whole.
+// The limits of a review. The whole review must not exceed 8 MiB.
 const (
-	MostFindings = 1000
-	MostText     = 16 << 10 // bytes of a message, a suggestion or a summary
+	MaxFindings = 1000
+	MaxText     = 16 << 10 // bytes of a message, a suggestion or a summary
 )
 
-// Clip cuts a text to MostText.
+// The former names of the limits.
+//
+// Deprecated: use MaxFindings and MaxText.
+const (
+	MostFindings = MaxFindings
+	MostText     = MaxText
+)
+
+// Clip truncates text to MaxText bytes.
 func Clip(text string) string {
-	if len(text) > MostText {
-		return strings.ToValidUTF8(text[:MostText-3], "") + "..."
+	if len(text) > MaxText {
+		return strings.ToValidUTF8(text[:MaxText-3], "") + "..."
 	}
 	return text
 }
 
-// Check says what of a review is not as the contract wants it, naming the
-// finding: fault.ErrInvalid, or nil.
+// Check returns a pluginerr.ErrInvalid that names the first violation of the contract,
+// or nil.
 func (r Review) Check() error {
 	switch {
 	case r.Verdict != Pass && r.Verdict != Fail:
-		return fmt.Errorf("verdict %s is neither pass nor fail: %w", quoted(string(r.Verdict)), fault.ErrInvalid)
-	case len(r.Findings) > MostFindings:
-		return fmt.Errorf("%d findings, at most %d are taken: %w", len(r.Findings), MostFindings, fault.ErrInvalid)
-	case len(r.Suggestions) > MostFindings:
-		return fmt.Errorf("%d suggestions, at most %d are taken: %w", len(r.Suggestions), MostFindings, fault.ErrInvalid)
-	case len(r.Summary) > MostText:
-		return fmt.Errorf("a summary of %d bytes, at most %d are taken: %w", len(r.Summary), MostText, fault.ErrInvalid)
+		return fmt.Errorf("verdict %s is neither pass nor fail: %w", quoted(string(r.Verdict)), pluginerr.ErrInvalid)
+	case len(r.Findings) > MaxFindings:
+		return fmt.Errorf("%d findings, at most %d are taken: %w", len(r.Findings), MaxFindings, pluginerr.ErrInvalid)
+	case len(r.Suggestions) > MaxFindings:
+		return fmt.Errorf("%d suggestions, at most %d are taken: %w", len(r.Suggestions), MaxFindings, pluginerr.ErrInvalid)
+	case len(r.Summary) > MaxText:
+		return fmt.Errorf("a summary of %d bytes, at most %d are taken: %w", len(r.Summary), MaxText, pluginerr.ErrInvalid)
 	}
 	for i, f := range r.Findings {
 		if wrong := f.check(); wrong != "" {
-			return fmt.Errorf("finding %d: %s: %w", i+1, wrong, fault.ErrInvalid)
+			return fmt.Errorf("finding %d: %s: %w", i+1, wrong, pluginerr.ErrInvalid)
 		}
 	}
 	for i, s := range r.Suggestions {
-		if len(s) > MostText {
-			return fmt.Errorf("suggestion %d has %d bytes, at most %d are taken: %w", i+1, len(s), MostText, fault.ErrInvalid)
+		if len(s) > MaxText {
+			return fmt.Errorf("suggestion %d has %d bytes, at most %d are taken: %w", i+1, len(s), MaxText, pluginerr.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// check says what is wrong about a finding; empty: nothing.
+// check describes what is wrong with a finding, or returns "".
 func (f Finding) check() string {
 	switch {
 	case f.Severity != Error && f.Severity != Warning && f.Severity != Info:
 		return fmt.Sprintf("severity %s is none of error, warning, info", quoted(string(f.Severity)))
 	case strings.TrimSpace(f.Message) == "":
 		return "it has no message"
-	case len(f.Message) > MostText, len(f.Suggestion) > MostText:
-		return fmt.Sprintf("its message or suggestion is longer than %d bytes", MostText)
+	case len(f.Message) > MaxText, len(f.Suggestion) > MaxText:
+		return fmt.Sprintf("its message or suggestion is longer than %d bytes", MaxText)
 	case f.Line < 0:
 		return fmt.Sprintf("line %d", f.Line)
 	case f.File == "" && f.Line > 0:
@@ -67,25 +75,24 @@ func (f Finding) check() string {
 	return ""
 }
 
-// inside says whether a path is one of the worktree: relative, clean and not
-// leading out.
+// inside reports whether a path is relative, clean and inside the worktree.
 func inside(file string) bool {
 	return !path.IsAbs(file) && path.Clean(file) == file && file != "." && file != ".." && !strings.HasPrefix(file, "../") &&
 		!strings.ContainsAny(file, "\x00\n\r")
 }
 
-// mostQuoted is how much of somebody's wrong word is repeated, in bytes.
-const mostQuoted = 80
+// maxQuoted limits how much of an invalid value is quoted, in bytes.
+const maxQuoted = 80
 
 func quoted(text string) string {
-	if len(text) > mostQuoted {
-		text = text[:mostQuoted] + "..."
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted] + "..."
 	}
 	return fmt.Sprintf("%q", text)
 }
 
-// Counted is the review with the verdict that counts: a pass beside a finding of
-// severity Error is a fail. changed says that it was not its own.
+// Counted returns the review with its effective verdict: Fail if a finding has severity
+// Error. changed reports whether that differs from the given verdict.
 func (r Review) Counted() (counted Review, changed bool) {
 	for _, f := range r.Findings {
 		if f.Severity == Error && r.Verdict == Pass {

@@ -1,10 +1,10 @@
-// Package reviewer is the contract of reviewer plugins: judging a change before
-// it lands.
+// Package reviewer defines the contract of reviewer plugins, which review a change
+// before it lands.
 //
-// A reviewer is given the task, the change and the worktree to read; it says pass
-// or fail and what it found. It writes nothing: coven compares the worktree
-// afterwards, puts it back and fails the review that changed it. It may be asked
-// about several tasks at the same time.
+// A reviewer gets the task, the change and read access to the worktree. It returns a
+// verdict and findings. It must not write to the worktree: coven compares the worktree
+// afterwards, reverts any change and fails the review. A reviewer may be called for
+// several tasks concurrently.
 package reviewer
 
 import (
@@ -12,34 +12,33 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/hostservice"
 )
 
-// Reviewer judges changes.
+// Reviewer reviews changes.
 type Reviewer interface {
-	// Review looks at a change. A change that is not good enough is no error: its
-	// verdict is Fail. An error says that it could not be judged, and fails the
-	// step. ctx ends when the time of the step is up or the run is stopped; an
-	// answer after that is not heard. host holds until Review returns.
-	Review(ctx context.Context, change Change, host services.Services) (Review, error)
+	// Review reviews a change. For a change that is not good enough the verdict is Fail
+	// and the error is nil. An error means that the review was impossible; it fails the
+	// step. ctx is done when the step times out or the run is stopped; later answers
+	// are ignored. host is valid until Review returns.
+	Review(ctx context.Context, change Change, host hostservice.Services) (Review, error)
 }
 
-// Change is what is to be judged. Texts that are not UTF-8 have U+FFFD where they
-// are not.
+// Change is the change under review. In texts, U+FFFD replaces invalid UTF-8.
 type Change struct {
 	Task      Task
-	Diff      string // unified, from Base to the worktree as it is, with files that git does not know yet
-	Truncated string // what was left out of Diff, in words; empty: nothing. See services.Services.Diff
-	Files     []File // all of them, also those left out of Diff
-	Dir       string // absolute: the worktree, to be read
-	Base      string // commit that Diff begins at
-	Tree      string // git tree of the worktree as it is
-	Round     int    // 1, 2, ...: how often the change was reviewed in this step
+	Diff      string // unified diff from Base to the current worktree, including untracked files
+	Truncated string // describes what Diff omits; empty: nothing. See hostservice.Services.Diff
+	Files     []File // all files, including those omitted from Diff
+	Dir       string // absolute path of the worktree, for reading
+	Base      string // the commit that Diff starts from
+	Tree      string // git tree of the current worktree
+	Round     int    // round of review in this step, from 1
 	Previous  []Finding
-	Options   map[string]string // what the grimoire says under `with`
+	Options   map[string]string // the options under `with` in the grimoire
 }
 
-// Task is what was asked for.
+// Task is the task that the change implements.
 type Task struct {
 	ID          string
 	Title       string
@@ -47,17 +46,17 @@ type Task struct {
 	Acceptance  []string // criteria
 }
 
-// File is a file that the change touches.
+// File is a file touched by the change.
 type File struct {
 	Path    string // relative to the worktree, with slashes
-	From    string // where it was, of a renamed one
-	Status  string // A, M, D, R or T, as git has it
+	From    string // previous path, if renamed
+	Status  string // A, M, D, R or T, as in git
 	Binary  bool
 	Added   int // lines
 	Deleted int // lines
 }
 
-// Verdict says whether a change may land.
+// Verdict is the result of a review.
 type Verdict string
 
 // The verdicts.
@@ -66,27 +65,28 @@ const (
 	Fail Verdict = "fail"
 )
 
-// Severity says how much a finding weighs.
+// Severity is the severity of a finding.
 type Severity string
 
-// The severities. An Error fails the review, whatever its verdict is.
+// The severities. A finding of severity Error fails the review regardless of the
+// verdict.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
 	Info    Severity = "info"
 )
 
-// Finding is one remark.
+// Finding is one remark about a change.
 type Finding struct {
 	Severity   Severity `json:"severity"`
 	File       string   `json:"file,omitempty"` // relative to the worktree, with slashes; empty: about the whole change
 	Line       int      `json:"line,omitempty"` // from 1; 0: about the whole file
 	Message    string   `json:"message"`
-	Suggestion string   `json:"suggestion,omitempty"` // how to mend it
+	Suggestion string   `json:"suggestion,omitempty"` // how to fix it
 }
 
-// Where is the place of a finding: file:line, or file; empty when it is about the
-// whole change.
+// Where returns the location of a finding as "file:line" or "file", or "" if the
+// finding is about the whole change.
 func (f Finding) Where() string {
 	if f.Line == 0 {
 		return f.File
@@ -94,8 +94,8 @@ func (f Finding) Where() string {
 	return f.File + ":" + strconv.Itoa(f.Line)
 }
 
-// String is the finding as people read it, its suggestion left out:
-// "error: main.go:7: the error is dropped".
+// String formats the finding without its suggestion: "error: main.go:7: the error is
+// dropped".
 func (f Finding) String() string {
 	text := string(f.Severity) + ": "
 	if f.File != "" {
@@ -104,7 +104,7 @@ func (f Finding) String() string {
 	return text + strings.TrimSpace(f.Message)
 }
 
-// Review is what a reviewer says. For example:
+// Review is the answer of a reviewer. For example:
 //
 //	reviewer.Review{
 //		Verdict:  reviewer.Fail,
@@ -113,6 +113,6 @@ func (f Finding) String() string {
 type Review struct {
 	Verdict     Verdict   `json:"verdict"`
 	Findings    []Finding `json:"findings,omitempty"`
-	Suggestions []string  `json:"suggestions,omitempty"` // about the change as a whole; nothing depends on them
-	Summary     string    `json:"summary,omitempty"`     // a line or two for people
+	Suggestions []string  `json:"suggestions,omitempty"` // about the whole change; informational
+	Summary     string    `json:"summary,omitempty"`     // one or two lines for people
 }

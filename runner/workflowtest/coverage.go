@@ -2,43 +2,45 @@ package workflowtest
 
 import (
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
-// Coverage is which ways of a grimoire the tests take.
+// Coverage records how tests leave the steps of a grimoire.
 type Coverage struct {
-	seen map[way]bool
+	seen map[exit]bool
 }
 
-type way struct {
-	step string
-	way  runner.Way
+type exit struct {
+	step   string
+	reason engine.ExitReason
 }
 
 // NewCoverage returns an empty coverage.
-func NewCoverage() *Coverage { return &Coverage{seen: map[way]bool{}} }
+func NewCoverage() *Coverage { return &Coverage{seen: map[exit]bool{}} }
 
-func (c *Coverage) saw(step string, w runner.Way, _ string) { c.seen[way{step, w}] = true }
+func (c *Coverage) exited(step string, reason engine.ExitReason, _ string) {
+	c.seen[exit{step, reason}] = true
+}
 
-// Missing is a way that no test takes.
+// Missing is an exit of a step that no test takes.
 type Missing struct {
 	Step string `json:"step"`
 	What string `json:"what"` // never runs, never skipped, never fails, ...
 }
 
-// Missing are the ways of a grimoire that no test takes, in the order of its
-// steps. reached of all ways are taken.
+// Missing returns the exits that no test takes, in the order of the steps; reached of
+// all exits are taken.
 func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, all int) {
 	for s := range g.All() {
 		var untaken []Missing
-		ways := waysOf(s)
-		for _, w := range ways {
-			if !c.seen[way{s.Name, w.way}] {
-				untaken = append(untaken, Missing{s.Name, w.never})
+		exits := exitsOf(s)
+		for _, e := range exits {
+			if !c.seen[exit{s.Name, e.reason}] {
+				untaken = append(untaken, Missing{s.Name, e.never})
 			}
 		}
-		all, reached = all+len(ways), reached+len(ways)-len(untaken)
-		if len(untaken) == len(ways) {
+		all, reached = all+len(exits), reached+len(exits)-len(untaken)
+		if len(untaken) == len(exits) {
 			untaken = []Missing{{s.Name, "never runs"}}
 		}
 		missing = append(missing, untaken...)
@@ -46,33 +48,33 @@ func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, a
 	return missing, reached, all
 }
 
-// untested is what is said of a way that no test takes.
+// untested describes an exit that no test takes.
 type untested struct {
-	way   runner.Way
-	never string
+	reason engine.ExitReason
+	never  string
 }
 
-// waysOf are the ways through a step.
-func waysOf(s grimoires.Step) []untested {
-	var ways []untested
+// exitsOf returns the exits of a step.
+func exitsOf(s grimoires.Step) []untested {
+	var all []untested
 	if s.When != "" {
-		ways = append(ways, untested{runner.WaySkipped, "is never skipped"})
+		all = append(all, untested{engine.ExitSkipped, "is never skipped"})
 	}
 	if s.AgentLoop != nil {
-		return append(ways, untested{runner.WayContent, "never passes its review"}, untested{runner.WayEnough, "is never ended by its arbiter"},
-			untested{runner.WayExhausted, "never comes to max_iterations"})
+		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"},
+			untested{engine.ExitExhausted, "never comes to max_iterations"})
 	}
 	if s.Loop == nil {
-		return append(ways, untested{runner.WayPassed, "never succeeds"}, untested{runner.WayFailed, "never fails"})
+		return append(all, untested{engine.ExitPassed, "never succeeds"}, untested{engine.ExitFailed, "never fails"})
 	}
-	if exits(s) {
-		ways = append(ways, untested{runner.WayExited, "is never left by a step"})
+	if hasExit(s) {
+		all = append(all, untested{engine.ExitByStep, "is never left by a step"})
 	}
-	return append(ways, untested{runner.WayExhausted, "never comes to max_iterations"})
+	return append(all, untested{engine.ExitExhausted, "never comes to max_iterations"})
 }
 
-// exits says whether a step in a loop can end it.
-func exits(loop grimoires.Step) bool {
+// hasExit reports whether a step in a loop can end it.
+func hasExit(loop grimoires.Step) bool {
 	for _, s := range loop.Loop.Steps {
 		if s.ExitLoop {
 			return true

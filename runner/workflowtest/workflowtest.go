@@ -1,8 +1,8 @@
-// Package workflowtest plays grimoires without agents, processes and worktrees: each
-// step's answer is written in a file. It says whether a grimoire takes the way
-// that its author expects, and which ways nobody has tried.
+// Package workflowtest tests grimoires without agents, processes and worktrees: a
+// file holds an answer for each step. A test checks which path a run takes
+// through the grimoire, and the coverage lists the paths that no test takes.
 //
-// Rules. The tree that is played is the runner's own. Prompts, commands and
+// Rules. The step tree is the one that runs tasks. Prompts, commands and
 // conditions are rendered as in a run. A step without an answer succeeds.
 package workflowtest
 
@@ -15,7 +15,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/yamldoc"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // Suite is the tests of one grimoire.
@@ -24,7 +24,7 @@ type Suite struct {
 	Tests []Test
 }
 
-// Test is one way through a grimoire.
+// Test is one path through a grimoire.
 type Test struct {
 	Name    string
 	Task    grimoires.Task
@@ -119,7 +119,7 @@ func Read(file string, data []byte, g *grimoires.Grimoire) (*Suite, error) {
 	return s, doc.Err()
 }
 
-// stepsOf are the names that answers can be for.
+// stepsOf returns the names of the steps that can have answers.
 func stepsOf(g *grimoires.Grimoire) []string {
 	var names []string
 	for s := range g.All() {
@@ -131,7 +131,7 @@ func stepsOf(g *grimoires.Grimoire) []string {
 			names = append(names, s.Name)
 		}
 		if s.Merge != nil && s.Merge.Resolve {
-			names = append(names, runner.ResolveStep)
+			names = append(names, engine.ResolveStep)
 		}
 	}
 	return names
@@ -168,7 +168,7 @@ func (r *reader) test(k testKeys) Test {
 	return t
 }
 
-// known demands that a name is that of a step.
+// known reports whether the grimoire has a step of that name that can have an answer.
 func (r *reader) known(name string, at yamldoc.Place) bool {
 	if slices.Contains(r.steps, name) {
 		return true

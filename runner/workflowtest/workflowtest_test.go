@@ -34,7 +34,7 @@ func TestShipped(t *testing.T) {
 		}
 		covered := workflowtest.NewCoverage()
 		for _, test := range suite.Tests {
-			if o := test.Play(t.Context(), plan, covered); len(o.Faults) > 0 {
+			if o := test.Run(t.Context(), plan, covered); len(o.Faults) > 0 {
 				t.Errorf("%s: %s: %s", name, o.Test, strings.Join(o.Faults, "\n"))
 			}
 		}
@@ -45,7 +45,7 @@ func TestShipped(t *testing.T) {
 }
 
 // What a test says of a way, and what it finds.
-func TestPlay(t *testing.T) {
+func TestRun(t *testing.T) {
 	const text = `name: g
 steps:
 - {name: a, type: agent, prompt: task, expect: changes}
@@ -74,7 +74,7 @@ steps:
 			t.Errorf("%s: %v", tests, err)
 			continue
 		}
-		o := suite.Tests[0].Play(t.Context(), plan, workflowtest.NewCoverage())
+		o := suite.Tests[0].Run(t.Context(), plan, workflowtest.NewCoverage())
 		if got := strings.Join(o.Faults, "; "); got != want && (want == "" || !strings.HasPrefix(got, want)) {
 			t.Errorf("%s:\n got %q\nwant %q", tests, got, want)
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 func main() { plugins.Serve(plugins.Arbiter(majority{})) }
@@ -21,12 +21,12 @@ func main() { plugins.Serve(plugins.Arbiter(majority{})) }
 type majority struct{}
 
 // Decide implements arbiter.Arbiter.
-func (majority) Decide(_ context.Context, q arbiter.Question, _ services.Services) (arbiter.Decision, error) {
+func (majority) Decide(_ context.Context, q arbiter.Question, _ hostservice.Services) (arbiter.Decision, error) {
 	share := 50
 	for key, value := range q.Options {
 		n, err := strconv.Atoi(value)
 		if key != "share" || err != nil || n < 0 || n > 100 {
-			return arbiter.Decision{}, fmt.Errorf("%s %q: the only option is share, a number from 0 to 100: %w", key, value, fault.ErrInvalid)
+			return arbiter.Decision{}, fmt.Errorf("%s %q: the only option is share, a number from 0 to 100: %w", key, value, pluginerr.ErrInvalid)
 		}
 		share = n
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -35,7 +35,7 @@ const (
 // Command implements provider.Provider.
 func (runbook) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if req.Resume {
-		return provider.Command{}, fmt.Errorf("the runbook remembers no conversation: %w", fault.ErrUnsupported)
+		return provider.Command{}, fmt.Errorf("the runbook remembers no conversation: %w", pluginerr.ErrUnsupported)
 	}
 	return provider.Command{
 		Argv: []string{"sh", filepath.Join(req.FilesDir, agentFile), filepath.Join(req.FilesDir, promptFile), req.Conversation},
@@ -48,7 +48,7 @@ func (runbook) Command(_ context.Context, req provider.Request) (provider.Comman
 
 // Message implements provider.Provider.
 func (runbook) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("the runbook does not listen: %w", fault.ErrUnsupported)
+	return nil, fmt.Errorf("the runbook does not listen: %w", pluginerr.ErrUnsupported)
 }
 
 // Parse implements provider.Provider.

@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 func main() { plugins.Serve(plugins.Reviewer(govet{})) }
@@ -34,7 +34,7 @@ func main() { plugins.Serve(plugins.Reviewer(govet{})) }
 type govet struct{}
 
 // Review implements reviewer.Reviewer.
-func (govet) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (govet) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	s, err := read(change.Options)
 	if err != nil {
 		return reviewer.Review{}, err
@@ -77,7 +77,7 @@ func read(options map[string]string) (settings, error) {
 		case key == "scope" && (value == "all" || value == "changed"):
 			s.all = value == "all"
 		default:
-			return s, fmt.Errorf("%s %q: the options are packages, severity (error, warning, info) and scope (changed, all): %w", key, value, fault.ErrInvalid)
+			return s, fmt.Errorf("%s %q: the options are packages, severity (error, warning, info) and scope (changed, all): %w", key, value, pluginerr.ErrInvalid)
 		}
 	}
 	return s, nil
@@ -120,12 +120,12 @@ func findings(output string, change reviewer.Change, s settings) (found []review
 		}
 		file = filepath.ToSlash(filepath.Clean(file))
 		touched := slices.ContainsFunc(change.Files, func(f reviewer.File) bool { return f.Path == file })
-		if !filepath.IsLocal(file) || !touched && !s.all || len(found) == reviewer.MostFindings {
+		if !filepath.IsLocal(file) || !touched && !s.all || len(found) == reviewer.MaxFindings {
 			elsewhere++
 			continue
 		}
 		line, _ := strconv.Atoi(m[2]) // its digits are few
-		found = append(found, reviewer.Finding{Severity: s.severity, File: file, Line: line, Message: last(m[3], reviewer.MostText)})
+		found = append(found, reviewer.Finding{Severity: s.severity, File: file, Line: line, Message: last(m[3], reviewer.MaxText)})
 	}
 	return found, elsewhere
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -34,14 +34,14 @@ rm -f .commands; echo end`
 // Command implements provider.Provider.
 func (d driver) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if req.Resume {
-		return provider.Command{}, fmt.Errorf("a goldfish remembers nothing: %w", fault.ErrUnsupported)
+		return provider.Command{}, fmt.Errorf("a goldfish remembers nothing: %w", pluginerr.ErrUnsupported)
 	}
 	return provider.Command{Argv: []string{"sh", "-c", agent}, Input: []byte(req.Prompt + "\n"), Once: true, Gated: d.gated, Account: "local"}, nil
 }
 
 // Message implements provider.Provider.
 func (driver) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("it does not listen: %w", fault.ErrUnsupported)
+	return nil, fmt.Errorf("it does not listen: %w", pluginerr.ErrUnsupported)
 }
 
 // Parse implements provider.Provider.

@@ -5,15 +5,15 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // judge is an arbiter that is one function.
 type judge func(question arbiter.Question) arbiter.Decision
 
 // Decide implements arbiter.Arbiter.
-func (j judge) Decide(_ context.Context, question arbiter.Question, _ services.Services) (arbiter.Decision, error) {
+func (j judge) Decide(_ context.Context, question arbiter.Question, _ hostservice.Services) (arbiter.Decision, error) {
 	return j(question), nil
 }
 
@@ -35,14 +35,14 @@ func twice(q arbiter.Question) arbiter.Decision {
 }
 
 // critic is never content, and says where.
-func critic(_ context.Context, change reviewer.Change, _ services.Services) (reviewer.Review, error) {
+func critic(_ context.Context, change reviewer.Change, _ hostservice.Services) (reviewer.Review, error) {
 	return reviewer.Review{Verdict: reviewer.Fail, Findings: []reviewer.Finding{
 		{Severity: reviewer.Error, File: change.Files[0].Path, Line: 1, Message: "not good enough"},
 	}}, nil
 }
 
 // flatterer says pass beside an error.
-func flatterer(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func flatterer(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	r, err := critic(ctx, change, host)
 	r.Verdict = reviewer.Pass
 	return r, err

@@ -14,16 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // review is a reviewer that is one function.
-type review func(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error)
+type review func(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error)
 
 // Review implements reviewer.Reviewer.
-func (r review) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (r review) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	return r(ctx, change, host)
 }
 
@@ -51,12 +51,12 @@ var reviews = map[string]review{
 	"severity": finds(reviewer.Finding{Severity: "catastrophic", Message: "m"}),
 	"absolute": finds(reviewer.Finding{Severity: reviewer.Error, File: "/etc/passwd", Message: "m"}),
 	"dotdot":   finds(reviewer.Finding{Severity: reviewer.Error, File: "a/../../b", Message: "m"}),
-	"verdict": func(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) {
+	"verdict": func(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
 		return reviewer.Review{Verdict: "maybe"}, nil
 	},
 }
 
-func pass(_ context.Context, change reviewer.Change, _ services.Services) (reviewer.Review, error) {
+func pass(_ context.Context, change reviewer.Change, _ hostservice.Services) (reviewer.Review, error) {
 	return passed(change.Task.Title)
 }
 
@@ -65,13 +65,13 @@ func passed(summary string) (reviewer.Review, error) {
 }
 
 func finds(f reviewer.Finding) review {
-	return func(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) {
+	return func(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
 		return reviewer.Review{Verdict: reviewer.Pass, Findings: []reviewer.Finding{f}}, nil
 	}
 }
 
 // environment says what it was given by whoever started it.
-func environment(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) {
+func environment(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
 	stdin, err := os.Readlink("/proc/self/fd/0")
 	if err != nil {
 		return reviewer.Review{}, err
@@ -80,14 +80,16 @@ func environment(context.Context, reviewer.Change, services.Services) (reviewer.
 	return passed("STDIN=" + stdin + "\nDIR=" + dir + "\n" + strings.Join(os.Environ(), "\n"))
 }
 
-func stubborn(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func stubborn(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	return pass(ctx, change, host)
 }
 
-func never(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) { select {} }
+func never(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
+	select {}
+}
 
-func late(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func late(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "late" {
 		<-ctx.Done()
 		<-time.After(time.Second) // here the time is up sooner than there
@@ -95,7 +97,7 @@ func late(ctx context.Context, change reviewer.Change, host services.Services) (
 	return pass(ctx, change, host)
 }
 
-func quits(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func quits(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "quit" {
 		_, _ = syscall.Write(2, []byte("I have had enough\n"))
 		os.Exit(7)
@@ -117,11 +119,11 @@ func (quitter) Turn(_ context.Context, request model.Request, emit func(model.Ev
 	return emit(model.End{Reason: model.Done})
 }
 
-func panics(context.Context, reviewer.Change, services.Services) (reviewer.Review, error) {
+func panics(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
 	panic("the beast panics")
 }
 
-func talker(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func talker(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	var all sync.WaitGroup
 	all.Go(func() { spill(1) })
 	all.Go(func() { spill(2) })
@@ -134,7 +136,7 @@ func talker(ctx context.Context, change reviewer.Change, host services.Services)
 	return pass(ctx, change, host)
 }
 
-func frozen(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func frozen(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "freeze" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {} // until it takes effect
@@ -143,7 +145,7 @@ func frozen(ctx context.Context, change reviewer.Change, host services.Services)
 }
 
 // leaver leaves a process behind that holds its standard streams.
-func leaver(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func leaver(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if err := spawn("child"); err != nil {
 		return reviewer.Review{}, err
 	}
@@ -176,7 +178,7 @@ func descend(generation string) bool {
 	return true
 }
 
-func writer(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func writer(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if err := os.WriteFile(filepath.Join(change.Dir, "beast.txt"), []byte("was here\n"), 0o600); err != nil {
 		return reviewer.Review{}, err
 	}
@@ -184,7 +186,7 @@ func writer(ctx context.Context, change reviewer.Change, host services.Services)
 }
 
 // burglar says for each of its options, which are paths, what it was told.
-func burglar(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func burglar(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	var told []string
 	for _, f := range change.Files {
 		content, err := host.ReadFile(ctx, f.Path)
@@ -203,14 +205,14 @@ func burglar(ctx context.Context, change reviewer.Change, host services.Services
 }
 
 // crowd asks for each of coven's services from ten places at once.
-func crowd(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func crowd(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	errs := make([]error, 10)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
 			_, err := host.ReadFile(ctx, change.Files[0].Path)
 			_, err2 := host.Diff(ctx)
-			_, err3 := host.RunAgent(ctx, services.Ask{Prompt: fmt.Sprint(i)})
+			_, err3 := host.RunAgent(ctx, hostservice.Ask{Prompt: fmt.Sprint(i)})
 			errs[i] = errors.Join(err, err2, err3, host.Log(ctx, fmt.Sprintf("place %d", i)))
 		})
 	}
@@ -222,11 +224,11 @@ func crowd(ctx context.Context, change reviewer.Change, host services.Services) 
 }
 
 // asker answers while an agent of coven is still at work for it.
-func asker(_ context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func asker(_ context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	begun := make(chan struct{})
 	go func() {
 		close(begun)
-		_, _ = host.RunAgent(context.Background(), services.Ask{Prompt: "go on for ever"})
+		_, _ = host.RunAgent(context.Background(), hostservice.Ask{Prompt: "go on for ever"})
 	}()
 	<-begun
 	_, err := host.Diff(context.Background(), "wait for the agent")

@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // The options of both.
@@ -40,14 +40,14 @@ const reviewForm = "# Your answer\n\n" +
 	"`file` is relative to the worktree; leave `file` and `line` out for a finding about the whole change. No findings: an empty list."
 
 // Review implements reviewer.Reviewer.
-func (Reviewer) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	prompt := strings.TrimSpace(change.Options[promptOption])
 	if prompt == "" {
 		prompt = "Please review this change.\n\n# Task: " + change.Task.Title + "\n\n" + change.Task.Description
 	}
 	parts := []string{prompt, changeText(change)}
 	if len(change.Previous) > 0 {
-		parts = append(parts, cut(previousText(change.Previous), mostOpinions))
+		parts = append(parts, cut(previousText(change.Previous), maxOpinions))
 	}
 	return ask(ctx, host, change.Options[modelOption], strings.Join(append(parts, reviewForm), "\n\n"), func(r *reviewer.Review) error {
 		return r.Check()
@@ -110,17 +110,17 @@ type decision struct {
 }
 
 // Decide implements arbiter.Arbiter.
-func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Services) (arbiter.Decision, error) {
+func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host hostservice.Services) (arbiter.Decision, error) {
 	prompt := strings.TrimSpace(q.Options[promptOption])
 	if prompt == "" {
 		prompt = "Reviewers are not content with this change. Are their findings worth another round?\n\n# Task: " + q.Task.Title + "\n\n" + q.Task.Description
 	}
-	parts := []string{cut(prompt, mostOwn), fmt.Sprintf("# Where it stands\n\nThis is round %d of %d at most.", q.Round, q.MaxRounds)}
+	parts := []string{cut(prompt, maxOwn), fmt.Sprintf("# Where it stands\n\nThis is round %d of %d at most.", q.Round, q.MaxRounds)}
 	if said := strings.TrimSpace(q.Output); said != "" {
-		parts = append(parts, "The agent that worked says:\n\n"+fenced("", end(said, mostOutput)))
+		parts = append(parts, "The agent that worked says:\n\n"+fenced("", end(said, maxOutput)))
 	}
-	parts = append(parts, "# What the reviewers found in this round\n\n"+cut(opinionsText(q.Opinions), mostOpinions), decisionForm)
-	parts = slices.Insert(parts, len(parts)-1, historyTexts(q.History, mostPrompt-len(strings.Join(parts, "\n\n")))...)
+	parts = append(parts, "# What the reviewers found in this round\n\n"+cut(opinionsText(q.Opinions), maxOpinions), decisionForm)
+	parts = slices.Insert(parts, len(parts)-1, historyTexts(q.History, maxPrompt-len(strings.Join(parts, "\n\n")))...)
 	given, err := ask(ctx, host, q.Options[modelOption], strings.Join(parts, "\n\n"), func(d *decision) error {
 		if d.Continue == nil {
 			return errors.New("continue is missing: true or false")
@@ -135,11 +135,11 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host services.Ser
 
 // The bounds of what an arbiter is asked, in bytes.
 const (
-	mostPrompt   = 200 << 10 // all of it
-	mostOwn      = 64 << 10  // the prompt of the grimoire, with the task
-	mostOpinions = 64 << 10  // what was found in one round
-	mostOutput   = 16 << 10  // the end of what the agent says that worked
-	mostEarlier  = 2 << 10   // of it and of a reason, of an earlier round
+	maxPrompt   = 200 << 10 // all of it
+	maxOwn      = 64 << 10  // the prompt of the grimoire, with the task
+	maxOpinions = 64 << 10  // what was found in one round
+	maxOutput   = 16 << 10  // the end of what the agent says that worked
+	maxEarlier  = 2 << 10   // of it and of a reason, of an earlier round
 )
 
 // historyTexts are the earlier rounds, the oldest first, as many of the last ones as
@@ -163,12 +163,12 @@ func historyTexts(history []arbiter.Round, room int) []string {
 // roundText is an earlier round: what was found, what the agent had said that worked,
 // why it went on.
 func roundText(r arbiter.Round) string {
-	text := fmt.Sprintf("# What they found in round %d\n\n%s", r.N, cut(opinionsText(r.Opinions), mostOpinions/2))
+	text := fmt.Sprintf("# What they found in round %d\n\n%s", r.N, cut(opinionsText(r.Opinions), maxOpinions/2))
 	if said := strings.TrimSpace(r.Output); said != "" {
-		text += "\n\nThe agent that had worked said:\n\n" + fenced("", end(said, mostEarlier))
+		text += "\n\nThe agent that had worked said:\n\n" + fenced("", end(said, maxEarlier))
 	}
 	if reason := strings.TrimSpace(r.Reason); reason != "" {
-		text += "\n\nThe loop went on because:\n\n" + fenced("", cut(reason, mostEarlier))
+		text += "\n\nThe loop went on because:\n\n" + fenced("", cut(reason, maxEarlier))
 	}
 	return text
 }
@@ -207,9 +207,9 @@ func opinionsText(opinions []arbiter.Opinion) string {
 
 // ask has an agent answer in the form of T, once more when the first answer is not
 // of that form.
-func ask[T any](ctx context.Context, host services.Services, model, prompt string, check func(*T) error) (T, error) {
+func ask[T any](ctx context.Context, host hostservice.Services, model, prompt string, check func(*T) error) (T, error) {
 	var none T
-	answer, err := host.RunAgent(ctx, services.Ask{Prompt: prompt, Model: model})
+	answer, err := host.RunAgent(ctx, hostservice.Ask{Prompt: prompt, Model: model})
 	if err != nil {
 		return none, err
 	}
@@ -218,7 +218,7 @@ func ask[T any](ctx context.Context, host services.Services, model, prompt strin
 		return given, nil
 	}
 	again := fmt.Sprintf("Your answer cannot be used: %v. Please give the JSON block again, in the form that was asked for, and nothing else.", wrong)
-	if answer, err = host.RunAgent(ctx, services.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
+	if answer, err = host.RunAgent(ctx, hostservice.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
 		return none, err
 	}
 	if given, wrong = parse(answer.Text, check); wrong != nil {

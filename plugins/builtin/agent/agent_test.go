@@ -9,24 +9,24 @@ import (
 
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/builtin/agent"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // host answers in turn, and keeps what it was asked.
 type host struct {
-	services.Services
+	hostservice.Services
 	answers []string
 	err     error
-	asked   []services.Ask
+	asked   []hostservice.Ask
 }
 
-func (h *host) RunAgent(_ context.Context, ask services.Ask) (services.Answer, error) {
+func (h *host) RunAgent(_ context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	h.asked = append(h.asked, ask)
 	if len(h.asked) > len(h.answers) {
-		return services.Answer{}, h.err
+		return hostservice.Answer{}, h.err
 	}
-	return services.Answer{Text: h.answers[len(h.asked)-1], Conversation: "c-1"}, nil
+	return hostservice.Answer{Text: h.answers[len(h.asked)-1], Conversation: "c-1"}, nil
 }
 
 func block(json string) string { return "I looked.\n\n```json\n" + json + "\n```\n" }
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		"not said":            {[]string{block(`{"reason": "hm"}`), block(`{"continue": true}`)}, true, "", ""},
 		"never said":          {[]string{block(`{"reason": "hm"}`), block(`{}`)}, false, "", "the agent's answer is malformed, twice: continue is missing"},
 		"a word":              {[]string{block(`{"continue": "yes"}`), "Yes."}, false, "", "the agent's answer is malformed, twice: it has no fenced JSON block"},
-		"a reason too long":   {[]string{block(`{"continue": true, "reason": "` + strings.Repeat("ü", reviewer.MostText) + `"}`)}, true, strings.Repeat("ü", reviewer.MostText/2-2) + "...", ""},
+		"a reason too long":   {[]string{block(`{"continue": true, "reason": "` + strings.Repeat("ü", reviewer.MaxText) + `"}`)}, true, strings.Repeat("ü", reviewer.MaxText/2-2) + "...", ""},
 		"a review by mistake": {[]string{block(good), block(good)}, false, "", "the agent's answer is malformed, twice: its JSON block is not of the form"},
 	} {
 		h := &host{answers: test.answers}
@@ -209,12 +209,12 @@ func TestDecideHistory(t *testing.T) {
 func TestDecideMuch(t *testing.T) {
 	const most = 200 << 10
 	var many []reviewer.Finding
-	for range reviewer.MostFindings {
+	for range reviewer.MaxFindings {
 		many = append(many, reviewer.Finding{Severity: reviewer.Error, Message: strings.Repeat("ü", 100)})
 	}
 	long := strings.Repeat("word ", 100_000)
 	round := func(n int) arbiter.Round {
-		return arbiter.Round{N: n, Output: long, Reason: long[:reviewer.MostText], Opinions: []arbiter.Opinion{{Reviewer: "one", Verdict: reviewer.Fail, Findings: many}}}
+		return arbiter.Round{N: n, Output: long, Reason: long[:reviewer.MaxText], Opinions: []arbiter.Opinion{{Reviewer: "one", Verdict: reviewer.Fail, Findings: many}}}
 	}
 	for name, q := range map[string]arbiter.Question{
 		"in one round":   {Output: long, Opinions: round(1).Opinions},

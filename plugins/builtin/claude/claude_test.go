@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/claude"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -83,7 +83,7 @@ func TestConversation(t *testing.T) {
 		for _, resume := range []bool{false, true} {
 			req := request()
 			req.Conversation, req.Resume = id, resume
-			if cmd, err := (claude.Provider{}).Command(t.Context(), req); !errors.Is(err, fault.ErrInvalid) {
+			if cmd, err := (claude.Provider{}).Command(t.Context(), req); !errors.Is(err, pluginerr.ErrInvalid) {
 				t.Errorf("%q: %v, %q", id, err, cmd.Argv)
 			}
 		}
@@ -239,7 +239,7 @@ func TestParse(t *testing.T) {
 		// A line of the input that the CLI took; not what a tool says it is.
 		{
 			`{"type":"user","uuid":"u-1","isReplay":true,"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}`,
-			[]provider.Event{provider.Heard{ID: "u-1"}},
+			[]provider.Event{provider.Acknowledged{ID: "u-1"}},
 		},
 		{`{"type":"user","uuid":"u-1","message":{"content":[{"type":"text","text":"isReplay"}]}}`, nil},
 		// What an answer of the API used comes with each of its lines.

@@ -114,7 +114,7 @@ func (l line) events() []provider.Event {
 	case l.Type == "stream_event":
 		return eventsIn[streamEvent](l.Event)
 	case l.Type == "user" && l.IsReplay:
-		return []provider.Event{provider.Heard{ID: l.UUID}}
+		return []provider.Event{provider.Acknowledged{ID: l.UUID}}
 	case l.Type == "assistant":
 		return append(l.blocks(), l.spent()...)
 	case l.Type == "user":

@@ -20,7 +20,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -72,7 +72,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 
 // Message implements provider.Provider: the CLI takes none.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
 }
 
 // server is another server in the CLI's configuration. JSON's strings are TOML's.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/plugins/builtin/codex"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -102,14 +102,14 @@ func TestResume(t *testing.T) {
 		t.Errorf("input %q", got)
 	}
 	for _, id := range []string{"--last", "", thread + "x"} {
-		if _, err := driver("").Command(t.Context(), provider.Request{Conversation: id, Resume: true}); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := driver("").Command(t.Context(), provider.Request{Conversation: id, Resume: true}); !errors.Is(err, pluginerr.ErrInvalid) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 }
 
 func TestNoMessages(t *testing.T) {
-	if _, err := driver("").Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, fault.ErrUnsupported) {
+	if _, err := driver("").Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, pluginerr.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }

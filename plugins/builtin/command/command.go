@@ -32,9 +32,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // Reviewer runs a command.
@@ -49,7 +49,7 @@ type settings struct {
 }
 
 // Review implements reviewer.Reviewer.
-func (Reviewer) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
+func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	s, err := read(change.Options)
 	if err != nil {
 		return reviewer.Review{}, err
@@ -79,32 +79,32 @@ func read(options map[string]string) (settings, error) {
 	s := settings{command: options["command"], severity: reviewer.Severity(options["severity"])}
 	for name := range options {
 		if !slices.Contains([]string{"command", "format", "severity", "scope", "prompt"}, name) {
-			return s, fmt.Errorf("with.%s is none of command, format, severity, scope: %w", name, fault.ErrInvalid)
+			return s, fmt.Errorf("with.%s is none of command, format, severity, scope: %w", name, pluginerr.ErrInvalid)
 		}
 	}
 	if strings.TrimSpace(s.command) == "" {
-		return s, fmt.Errorf("with.command is missing: the command to run: %w", fault.ErrInvalid)
+		return s, fmt.Errorf("with.command is missing: the command to run: %w", pluginerr.ErrInvalid)
 	}
 	switch options["format"] {
 	case "", "lines":
 	case "sarif":
 		s.sarif = true
 	default:
-		return s, fmt.Errorf("with.format %q is neither lines nor sarif: %w", options["format"], fault.ErrInvalid)
+		return s, fmt.Errorf("with.format %q is neither lines nor sarif: %w", options["format"], pluginerr.ErrInvalid)
 	}
 	switch s.severity {
 	case "":
 		s.severity = reviewer.Error
 	case reviewer.Error, reviewer.Warning, reviewer.Info:
 	default:
-		return s, fmt.Errorf("with.severity %q is none of error, warning, info: %w", s.severity, fault.ErrInvalid)
+		return s, fmt.Errorf("with.severity %q is none of error, warning, info: %w", s.severity, pluginerr.ErrInvalid)
 	}
 	switch options["scope"] {
 	case "", "changed":
 	case "all":
 		s.all = true
 	default:
-		return s, fmt.Errorf("with.scope %q is neither changed nor all: %w", options["scope"], fault.ErrInvalid)
+		return s, fmt.Errorf("with.scope %q is neither changed nor all: %w", options["scope"], pluginerr.ErrInvalid)
 	}
 	return s, nil
 }
@@ -131,9 +131,9 @@ func (s settings) review(change reviewer.Change, found []reviewer.Finding, code 
 	if slices.ContainsFunc(r.Findings, isError) {
 		r.Verdict = reviewer.Fail
 	}
-	if more := len(r.Findings) - reviewer.MostFindings; more > 0 {
+	if more := len(r.Findings) - reviewer.MaxFindings; more > 0 {
 		slices.SortStableFunc(r.Findings, func(a, b reviewer.Finding) int { return weight(a) - weight(b) })
-		r.Findings = r.Findings[:reviewer.MostFindings]
+		r.Findings = r.Findings[:reviewer.MaxFindings]
 		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%d more findings are left out, the least grave", more))
 	}
 	return r
@@ -159,9 +159,9 @@ func (r ran) all() []byte { return slices.Concat(r.stdout, r.stderr) }
 
 // The bounds of a command.
 const (
-	mostOutput = 16 << 20 // bytes of each stream
-	endTime    = 2 * time.Second
-	mostTail   = 2 << 10
+	maxOutput = 16 << 20 // bytes of each stream
+	endTime   = 2 * time.Second
+	maxTail   = 2 << 10
 )
 
 // run runs a command to its end, or to that of ctx. Nothing of it goes on after that.
@@ -196,13 +196,13 @@ type bounded struct{ kept bytes.Buffer }
 
 // Write never fails: what is too much is dropped.
 func (b *bounded) Write(p []byte) (int, error) {
-	_, _ = b.kept.Write(p[:min(len(p), max(mostOutput-b.kept.Len(), 0))])
+	_, _ = b.kept.Write(p[:min(len(p), max(maxOutput-b.kept.Len(), 0))])
 	return len(p), nil
 }
 
 // tail is the end of an output, for an error.
 func tail(output []byte) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-mostTail):])), "")
+	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-maxTail):])), "")
 	if text == "" {
 		return "(it printed nothing)"
 	}

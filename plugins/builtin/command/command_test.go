@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/command"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // host keeps what is logged.
 type host struct {
-	services.Services
+	hostservice.Services
 	logged []string
 }
 
@@ -118,7 +118,7 @@ func TestLines(t *testing.T) {
 		t.Errorf("not UTF-8: %q, %v", short(r), err)
 	}
 	if r, err := review(t, dir, "printf 'a.go:3: '; head -c 100000 /dev/zero | tr '\\0' x"); err != nil || len(r.Findings) != 1 ||
-		len(r.Findings[0].Message) != reviewer.MostText || !strings.HasSuffix(r.Findings[0].Message, "x...") {
+		len(r.Findings[0].Message) != reviewer.MaxText || !strings.HasSuffix(r.Findings[0].Message, "x...") {
 		t.Errorf("a long line: %d, %v", len(short(r)), err)
 	}
 }
@@ -126,7 +126,7 @@ func TestLines(t *testing.T) {
 // More than the contract takes: the gravest are kept.
 func TestMany(t *testing.T) {
 	r, err := review(t, worktree(t), "seq -f 'a.go:%.0f: warning: odd' 1200; seq -f 'a.go:%.0f: bad' 10; exit 1")
-	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MostFindings || !slices.Equal(r.Suggestions, []string{"210 more findings are left out, the least grave"}) {
+	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MaxFindings || !slices.Equal(r.Suggestions, []string{"210 more findings are left out, the least grave"}) {
 		t.Fatalf("%d findings, %q, %v", len(r.Findings), r.Suggestions, err)
 	}
 	for i, f := range r.Findings {
@@ -182,7 +182,7 @@ func TestOptions(t *testing.T) {
 		{[]string{"scope", "some"}, `with.scope "some" is neither changed nor all`},
 		{[]string{"comand", "x"}, `with.comand is none of command, format, severity, scope`},
 	} {
-		if _, err := review(t, t.TempDir(), "true", test.options...); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
+		if _, err := review(t, t.TempDir(), "true", test.options...); !errors.Is(err, pluginerr.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v", test.options, err)
 		}
 	}

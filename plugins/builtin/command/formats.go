@@ -18,14 +18,14 @@ import (
 // file:line:column: message, perhaps with a severity in front of the message.
 var lineRE = regexp.MustCompile(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
 
-// mostLine is how much of a line is read, in bytes: more than the contract takes.
-const mostLine = 64 << 10
+// maxLine is how much of a line is read, in bytes: more than the contract takes.
+const maxLine = 64 << 10
 
 // lines reads findings from an output: a line each. Other lines are none.
 func lines(output []byte, dir string, otherwise reviewer.Severity) []reviewer.Finding {
 	var found []reviewer.Finding
 	for line := range strings.Lines(string(output)) {
-		m := lineRE.FindStringSubmatch(strings.TrimRight(line[:min(len(line), mostLine)], "\r\n"))
+		m := lineRE.FindStringSubmatch(strings.TrimRight(line[:min(len(line), maxLine)], "\r\n"))
 		if m == nil {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -72,5 +72,5 @@ const unattended = "QWEN_CODE_UNATTENDED_RETRY=1"
 
 // Message implements provider.Provider: the CLI takes none.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", fault.ErrUnsupported)
+	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
 }

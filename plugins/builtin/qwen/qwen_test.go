@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins/builtin/qwen"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -57,7 +57,7 @@ func TestCommand(t *testing.T) {
 func TestConversation(t *testing.T) {
 	for _, id := range []string{"", "--allowed-tools", "-y", "c-1", conversation + "\n", "-" + conversation} {
 		for _, resume := range []bool{false, true} {
-			if cmd, err := driver.Command(t.Context(), provider.Request{Conversation: id, Resume: resume}); !errors.Is(err, fault.ErrInvalid) {
+			if cmd, err := driver.Command(t.Context(), provider.Request{Conversation: id, Resume: resume}); !errors.Is(err, pluginerr.ErrInvalid) {
 				t.Errorf("%q: %v, %q", id, err, cmd.Argv)
 			}
 		}
@@ -110,7 +110,7 @@ func TestAccount(t *testing.T) {
 }
 
 func TestNoMessages(t *testing.T) {
-	if _, err := driver.Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, fault.ErrUnsupported) {
+	if _, err := driver.Message(t.Context(), provider.Message{ID: "m", Text: "x"}); !errors.Is(err, pluginerr.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // Arbiter decides by rules.
 type Arbiter struct{}
 
 // Decide implements arbiter.Arbiter.
-func (Arbiter) Decide(_ context.Context, q arbiter.Question, _ services.Services) (arbiter.Decision, error) {
+func (Arbiter) Decide(_ context.Context, q arbiter.Question, _ hostservice.Services) (arbiter.Decision, error) {
 	if !grave(q.Opinions) {
 		return arbiter.Decision{Reason: "no errors are left"}, nil
 	}

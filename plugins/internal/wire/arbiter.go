@@ -7,10 +7,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // RegisterArbiter serves impl on a plugin's gRPC server; link is how it reaches
@@ -26,34 +26,34 @@ type arbiterServer struct {
 }
 
 func (s *arbiterServer) Decide(ctx context.Context, in *pluginv1.DecideRequest) (*pluginv1.DecideResponse, error) {
-	out, err := s.impl.Decide(ctx, decodeQuestion(in), s.link.of(in.GetCall()))
+	out, err := s.impl.Decide(ctx, decodeQuestion(in), s.link.services(in.GetCall()))
 	if err != nil {
 		return nil, toWire(err)
 	}
 	return &pluginv1.DecideResponse{GoOn: out.Continue, Reason: valid(out.Reason)}, nil
 }
 
-// Arbiter returns an arbiter that asks a plugin; desk is where the plugin finds
+// Arbiter returns an arbiter that asks a plugin; services is where the plugin finds
 // coven.
-func Arbiter(conn grpc.ClientConnInterface, desk *Desk) arbiter.Arbiter {
-	return &arbiterClient{rpc: pluginv1.NewArbiterClient(conn), desk: desk}
+func Arbiter(conn grpc.ClientConnInterface, services *ServiceServer) arbiter.Arbiter {
+	return &arbiterClient{rpc: pluginv1.NewArbiterClient(conn), services: services}
 }
 
 type arbiterClient struct {
-	rpc  pluginv1.ArbiterClient
-	desk *Desk
+	rpc      pluginv1.ArbiterClient
+	services *ServiceServer
 }
 
 // Decide implements arbiter.Arbiter.
-func (c *arbiterClient) Decide(ctx context.Context, question arbiter.Question, host services.Services) (arbiter.Decision, error) {
-	token, done := c.desk.Open(host)
+func (c *arbiterClient) Decide(ctx context.Context, question arbiter.Question, host hostservice.Services) (arbiter.Decision, error) {
+	token, done := c.services.Open(host)
 	defer done()
-	out, err := c.rpc.Decide(ctx, encodeQuestion(token, question), grpc.MaxCallRecvMsgSize(mostAnswer))
+	out, err := c.rpc.Decide(ctx, encodeQuestion(token, question), grpc.MaxCallRecvMsgSize(maxAnswer))
 	if err != nil {
 		return arbiter.Decision{}, fromWire(ctx, err)
 	}
-	if n := len(out.GetReason()); n > reviewer.MostText {
-		return arbiter.Decision{}, fmt.Errorf("its reason has %d bytes, at most %d are taken: %w", n, reviewer.MostText, fault.ErrInvalid)
+	if n := len(out.GetReason()); n > reviewer.MaxText {
+		return arbiter.Decision{}, fmt.Errorf("its reason has %d bytes, at most %d are taken: %w", n, reviewer.MaxText, pluginerr.ErrInvalid)
 	}
 	return arbiter.Decision{Continue: out.GetGoOn(), Reason: out.GetReason()}, nil
 }

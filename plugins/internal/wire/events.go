@@ -29,7 +29,7 @@ func encodeEvent(e provider.Event) *pluginv1.Event {
 		}}}
 	case provider.Result:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Result{Result: encodeResult(e)}}
-	case provider.Heard:
+	case provider.Acknowledged:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Heard{Heard: &pluginv1.Heard{Id: e.ID}}}
 	case provider.Spent:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Spent{Spent: &pluginv1.Spent{
@@ -91,7 +91,7 @@ func decodeEvent(e *pluginv1.Event) provider.Event {
 	case *pluginv1.Event_Result:
 		return decodeResult(k.Result)
 	case *pluginv1.Event_Heard:
-		return provider.Heard{ID: k.Heard.GetId()}
+		return provider.Acknowledged{ID: k.Heard.GetId()}
 	case *pluginv1.Event_Spent:
 		return provider.Spent{
 			ID: k.Spent.GetId(), Model: k.Spent.GetModel(), Usage: decodeUsage(k.Spent.GetUsage()),

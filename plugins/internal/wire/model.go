@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/coven-run/coven/plugins/fault"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -64,11 +64,11 @@ func (c *modelClient) Turn(ctx context.Context, request model.Request, emit func
 		case errors.Is(err, io.EOF) && ended:
 			return nil
 		case errors.Is(err, io.EOF):
-			return fmt.Errorf("the turn has no end: %w", fault.ErrInvalid)
+			return fmt.Errorf("the turn has no end: %w", pluginerr.ErrInvalid)
 		case err != nil:
 			return fromWire(ctx, err)
 		case ended:
-			return fmt.Errorf("the turn goes on after its end: %w", fault.ErrInvalid)
+			return fmt.Errorf("the turn goes on after its end: %w", pluginerr.ErrInvalid)
 		}
 		event := decodeTurnEvent(wire)
 		if event == nil {
@@ -107,7 +107,7 @@ func decodeTurn(wire *pluginv1.TurnRequest) (model.Request, error) {
 		for _, p := range m.GetParts() {
 			part := decodePart(p)
 			if part == nil {
-				return r, fmt.Errorf("a part of a message is of no kind that this plugin knows: %w", fault.ErrUnsupported)
+				return r, fmt.Errorf("a part of a message is of no kind that this plugin knows: %w", pluginerr.ErrUnsupported)
 			}
 			message.Parts = append(message.Parts, part)
 		}
@@ -130,7 +130,7 @@ func encodePart(p model.Part) (*pluginv1.Part, error) {
 	case provider.ToolResult:
 		return &pluginv1.Part{Kind: &pluginv1.Part_ToolResult{ToolResult: encodeToolResult(p)}}, nil
 	}
-	return nil, fmt.Errorf("%T is no part of a message: %w", p, fault.ErrInvalid)
+	return nil, fmt.Errorf("%T is no part of a message: %w", p, pluginerr.ErrInvalid)
 }
 
 func decodePart(wire *pluginv1.Part) model.Part {
@@ -161,7 +161,7 @@ func encodeTurnEvent(e model.Event) (*pluginv1.TurnEvent, error) {
 		end := &pluginv1.TurnEnd{Reason: string(e.Reason), Usage: encodeUsage(e.Usage)}
 		return &pluginv1.TurnEvent{Kind: &pluginv1.TurnEvent_End{End: end}}, nil
 	}
-	return nil, fmt.Errorf("%T is nothing that a model says: %w", e, fault.ErrInvalid)
+	return nil, fmt.Errorf("%T is nothing that a model says: %w", e, pluginerr.ErrInvalid)
 }
 
 // decodeTurnEvent takes an event off the wire; one that this side does not know

@@ -23,7 +23,7 @@ func TestEventsOnTheWire(t *testing.T) {
 		provider.ToolResult{ID: "t1", Text: "x", IsError: true, NeverRan: true},
 		provider.Retry{Attempt: 1, MaxAttempts: 10, DelayMS: 500, Status: 529, Reason: "overloaded"},
 		provider.Result{OK: true, Text: "done", Error: "e", Limit: true, Status: 429, Turns: 3, Usage: usage},
-		provider.Heard{ID: "u1"},
+		provider.Acknowledged{ID: "u1"},
 		provider.Spent{ID: "m1", Model: "m", Usage: usage, Done: true, More: true},
 		provider.Limit{Until: time.Unix(1795280659, 0), Reason: "five_hour", Status: 429},
 		provider.Limit{After: 600 * time.Second, Again: 1500 * time.Millisecond, Reason: "rate_limit", Status: 429},

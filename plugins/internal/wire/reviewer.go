@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // RegisterReviewer serves impl on a plugin's gRPC server; link is how it reaches
@@ -24,29 +24,29 @@ type reviewerServer struct {
 }
 
 func (s *reviewerServer) Review(ctx context.Context, in *pluginv1.ReviewRequest) (*pluginv1.ReviewResponse, error) {
-	out, err := s.impl.Review(ctx, decodeChange(in), s.link.of(in.GetCall()))
+	out, err := s.impl.Review(ctx, decodeChange(in), s.link.services(in.GetCall()))
 	if err != nil {
 		return nil, toWire(err)
 	}
 	return encodeReview(out), nil
 }
 
-// Reviewer returns a reviewer that asks a plugin; desk is where the plugin finds
+// Reviewer returns a reviewer that asks a plugin; services is where the plugin finds
 // coven. What it answers has passed reviewer.Review.Check.
-func Reviewer(conn grpc.ClientConnInterface, desk *Desk) reviewer.Reviewer {
-	return &reviewerClient{rpc: pluginv1.NewReviewerClient(conn), desk: desk}
+func Reviewer(conn grpc.ClientConnInterface, services *ServiceServer) reviewer.Reviewer {
+	return &reviewerClient{rpc: pluginv1.NewReviewerClient(conn), services: services}
 }
 
 type reviewerClient struct {
-	rpc  pluginv1.ReviewerClient
-	desk *Desk
+	rpc      pluginv1.ReviewerClient
+	services *ServiceServer
 }
 
 // Review implements reviewer.Reviewer.
-func (c *reviewerClient) Review(ctx context.Context, change reviewer.Change, host services.Services) (reviewer.Review, error) {
-	token, done := c.desk.Open(host)
+func (c *reviewerClient) Review(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
+	token, done := c.services.Open(host)
 	defer done()
-	out, err := c.rpc.Review(ctx, encodeChange(token, change), grpc.MaxCallRecvMsgSize(mostAnswer))
+	out, err := c.rpc.Review(ctx, encodeChange(token, change), grpc.MaxCallRecvMsgSize(maxAnswer))
 	if err != nil {
 		return reviewer.Review{}, fromWire(ctx, err)
 	}

@@ -11,27 +11,27 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/coven-run/coven/plugins/fault"
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
-	"github.com/coven-run/coven/plugins/services"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // BrokerID is where coven offers its services on a plugin's broker.
 const BrokerID = 1
 
-// Bounds of what a plugin may ask of its desk: how many requests of one call are
+// Bounds of what a plugin may ask of the services: how many requests of one call are
 // worked on at the same time, the others wait; how many of all calls are under way,
 // the others are not sent; how many bytes one may have. Agents do not count among the
 // first: they take long, and nothing else waits for them.
 const (
-	mostAtOnce   = 32
-	mostUnderWay = 1000
-	mostRequest  = 16 << 20
+	maxConcurrent = 32
+	maxStreams    = 1000
+	maxRequest    = 16 << 20
 )
 
-// Desk is coven's side of the wire: it gives each call of a plugin the services
+// ServiceServer is coven's side of the wire: it gives each call of a plugin the services
 // that are meant for it.
-type Desk struct {
+type ServiceServer struct {
 	pluginv1.UnimplementedServicesServer
 
 	mu    sync.Mutex
@@ -40,30 +40,30 @@ type Desk struct {
 
 // call is a call that the plugin is answering.
 type call struct {
-	services services.Services
-	over     context.Context // done when it is answered
+	services hostservice.Services
+	ctx      context.Context // done when it is answered
 	requests *sync.WaitGroup // that are under way
-	places   chan struct{}   // one for each that is worked on
+	slots    chan struct{}   // one for each that is worked on
 }
 
-// NewDesk returns a desk that serves nobody yet.
-func NewDesk() *Desk {
-	return &Desk{calls: map[string]call{}}
+// NewServiceServer returns a server with no open calls.
+func NewServiceServer() *ServiceServer {
+	return &ServiceServer{calls: map[string]call{}}
 }
 
-// Serve offers the desk on the broker of a plugin's process until ctx is done;
+// Serve offers the services on the broker of a plugin's process until ctx is done;
 // identity is for both sides of the connection, nil: none.
-func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity *tls.Config) {
+func (s *ServiceServer) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity *tls.Config) {
 	listener, err := broker.Accept(BrokerID)
 	if err != nil {
 		return // the process is gone, or has no use for services
 	}
-	options := []grpc.ServerOption{grpc.MaxRecvMsgSize(mostRequest), grpc.MaxConcurrentStreams(mostUnderWay)}
+	options := []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams)}
 	if identity != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(identity)))
 	}
 	server := grpc.NewServer(options...)
-	pluginv1.RegisterServicesServer(server, d)
+	pluginv1.RegisterServicesServer(server, s)
 	defer context.AfterFunc(ctx, server.Stop)()
 	_ = server.Serve(listener) // ends with Stop
 }
@@ -71,49 +71,49 @@ func (d *Desk) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity 
 // Open lets s serve whoever shows the token, until done is called. What it is doing
 // then is told to end, and done returns when it has: nothing of a call is at work
 // when the call is over.
-func (d *Desk) Open(s services.Services) (token string, done func()) {
+func (s *ServiceServer) Open(impl hostservice.Services) (token string, done func()) {
 	token = rand.Text()
 	over, end := context.WithCancel(context.Background())
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	requests := &sync.WaitGroup{}
-	d.calls[token] = call{services: s, over: over, requests: requests, places: make(chan struct{}, mostAtOnce)}
+	s.calls[token] = call{services: impl, ctx: over, requests: requests, slots: make(chan struct{}, maxConcurrent)}
 	return token, func() {
-		d.mu.Lock()
-		delete(d.calls, token)
-		d.mu.Unlock()
+		s.mu.Lock()
+		delete(s.calls, token)
+		s.mu.Unlock()
 		end()
 		requests.Wait()
 	}
 }
 
-// begin begins a request of a call: it has the time of its own ctx, and no longer
+// start begins a request of a call: it has the time of its own ctx, and no longer
 // than the call.
-func (d *Desk) begin(ctx context.Context, token string) (context.Context, context.CancelFunc, call, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c, ok := d.calls[token]
+func (s *ServiceServer) start(ctx context.Context, token string) (context.Context, context.CancelFunc, call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.calls[token]
 	if !ok {
-		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", fault.ErrInvalid))
+		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", pluginerr.ErrInvalid))
 	}
 	if c.services == nil {
-		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", fault.ErrUnsupported))
+		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", pluginerr.ErrUnsupported))
 	}
 	c.requests.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
-	unhook := context.AfterFunc(c.over, cancel)
+	unhook := context.AfterFunc(c.ctx, cancel)
 	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c, nil
 }
 
-// of begins a request that has one of the places of its call.
-func (d *Desk) of(ctx context.Context, token string) (context.Context, context.CancelFunc, services.Services, error) {
-	ctx, cancel, c, err := d.begin(ctx, token)
+// startLimited begins a request that has one of the places of its call.
+func (s *ServiceServer) startLimited(ctx context.Context, token string) (context.Context, context.CancelFunc, hostservice.Services, error) {
+	ctx, cancel, c, err := s.start(ctx, token)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	select {
-	case c.places <- struct{}{}:
-		return ctx, func() { <-c.places; cancel() }, c.services, nil
+	case c.slots <- struct{}{}:
+		return ctx, func() { <-c.slots; cancel() }, c.services, nil
 	case <-ctx.Done():
 		defer cancel()
 		return nil, nil, nil, toWire(ctx.Err())
@@ -121,13 +121,13 @@ func (d *Desk) of(ctx context.Context, token string) (context.Context, context.C
 }
 
 // RunAgent implements the wire's server.
-func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*pluginv1.RunAgentResponse, error) {
-	ctx, cancel, c, err := d.begin(ctx, in.GetCall())
+func (s *ServiceServer) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*pluginv1.RunAgentResponse, error) {
+	ctx, cancel, c, err := s.start(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	out, err := c.services.RunAgent(ctx, services.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
+	out, err := c.services.RunAgent(ctx, hostservice.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -135,13 +135,13 @@ func (d *Desk) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*plu
 }
 
 // Diff implements the wire's server.
-func (d *Desk) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.DiffResponse, error) {
-	ctx, cancel, s, err := d.of(ctx, in.GetCall())
+func (s *ServiceServer) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.DiffResponse, error) {
+	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	out, err := s.Diff(ctx, in.GetPaths()...)
+	out, err := services.Diff(ctx, in.GetPaths()...)
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -149,13 +149,13 @@ func (d *Desk) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.Di
 }
 
 // ReadFile implements the wire's server.
-func (d *Desk) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*pluginv1.ReadFileResponse, error) {
-	ctx, cancel, s, err := d.of(ctx, in.GetCall())
+func (s *ServiceServer) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*pluginv1.ReadFileResponse, error) {
+	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	out, err := s.ReadFile(ctx, in.GetPath())
+	out, err := services.ReadFile(ctx, in.GetPath())
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -163,13 +163,13 @@ func (d *Desk) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*plu
 }
 
 // Log implements the wire's server.
-func (d *Desk) Log(ctx context.Context, in *pluginv1.LogRequest) (*pluginv1.LogResponse, error) {
-	ctx, cancel, s, err := d.of(ctx, in.GetCall())
+func (s *ServiceServer) Log(ctx context.Context, in *pluginv1.LogRequest) (*pluginv1.LogResponse, error) {
+	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	return &pluginv1.LogResponse{}, toWire(s.Log(ctx, in.GetText()))
+	return &pluginv1.LogResponse{}, toWire(services.Log(ctx, in.GetText()))
 }
 
 // Link is the plugin's side of the wire: how it reaches coven's services.
@@ -201,17 +201,19 @@ func (l *Link) connection(ctx context.Context) (*grpc.ClientConn, error) {
 	}
 }
 
-// of are the services of one call.
-func (l *Link) of(token string) services.Services { return &visitor{link: l, token: token} }
+// services are the services of one call.
+func (l *Link) services(token string) hostservice.Services {
+	return &serviceClient{link: l, token: token}
+}
 
-// visitor is services.Services over the wire.
-type visitor struct {
+// serviceClient is hostservice.Services over the wire.
+type serviceClient struct {
 	link  *Link
 	token string
 }
 
 // ask makes one request.
-func ask[In, Out any](ctx context.Context, c *visitor, what string, method func(pluginv1.ServicesClient, context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
+func ask[In, Out any](ctx context.Context, c *serviceClient, what string, method func(pluginv1.ServicesClient, context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
 	var none Out
 	conn, err := c.link.connection(ctx)
 	if err != nil {
@@ -225,27 +227,27 @@ func ask[In, Out any](ctx context.Context, c *visitor, what string, method func(
 }
 
 // RunAgent implements Services.
-func (c *visitor) RunAgent(ctx context.Context, a services.Ask) (services.Answer, error) {
+func (c *serviceClient) RunAgent(ctx context.Context, a hostservice.Ask) (hostservice.Answer, error) {
 	out, err := ask(ctx, c, "run an agent", pluginv1.ServicesClient.RunAgent, &pluginv1.RunAgentRequest{
 		Call: c.token, Prompt: valid(a.Prompt), Model: a.Model, Conversation: a.Conversation,
 	})
-	return services.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
+	return hostservice.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
 }
 
 // Diff implements Services.
-func (c *visitor) Diff(ctx context.Context, paths ...string) (string, error) {
+func (c *serviceClient) Diff(ctx context.Context, paths ...string) (string, error) {
 	out, err := ask(ctx, c, "diff", pluginv1.ServicesClient.Diff, &pluginv1.DiffRequest{Call: c.token, Paths: paths})
 	return out.GetDiff(), err
 }
 
 // ReadFile implements Services.
-func (c *visitor) ReadFile(ctx context.Context, path string) ([]byte, error) {
+func (c *serviceClient) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	out, err := ask(ctx, c, "read "+path, pluginv1.ServicesClient.ReadFile, &pluginv1.ReadFileRequest{Call: c.token, Path: path})
 	return out.GetContent(), err
 }
 
 // Log implements Services.
-func (c *visitor) Log(ctx context.Context, text string) error {
+func (c *serviceClient) Log(ctx context.Context, text string) error {
 	_, err := ask(ctx, c, "log", pluginv1.ServicesClient.Log, &pluginv1.LogRequest{Call: c.token, Text: valid(text)})
 	return err
 }

@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/plugins/hostservice"
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
-	"github.com/coven-run/coven/plugins/services"
 )
 
 // held is services that hold what is asked of them until the call is over.
 type held struct {
-	services.Services
+	hostservice.Services
 	begun chan string
 }
 
-func (h held) RunAgent(ctx context.Context, _ services.Ask) (services.Answer, error) {
+func (h held) RunAgent(ctx context.Context, _ hostservice.Ask) (hostservice.Answer, error) {
 	h.begun <- "agent"
 	<-ctx.Done()
-	return services.Answer{}, ctx.Err()
+	return hostservice.Answer{}, ctx.Err()
 }
 
 func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
@@ -29,7 +29,7 @@ func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
 }
 
 // free is services that answer at once.
-type free struct{ services.Services }
+type free struct{ hostservice.Services }
 
 func (free) Log(context.Context, string) error { return nil }
 
@@ -47,22 +47,22 @@ func next(t *testing.T, begun <-chan string) string {
 
 // Each call has places of its own, and agents need none.
 func TestPlaces(t *testing.T) {
-	d, begun := NewDesk(), make(chan string, 4*mostAtOnce)
+	d, begun := NewServiceServer(), make(chan string, 4*maxConcurrent)
 	a, overA := d.Open(held{begun: begun})
 	b, overB := d.Open(free{})
 	defer overB()
 	ctx := t.Context()
 	var all sync.WaitGroup
-	for range 2 * mostAtOnce {
+	for range 2 * maxConcurrent {
 		all.Go(func() { _, _ = d.RunAgent(ctx, &pluginv1.RunAgentRequest{Call: a}) })
 	}
-	for range 2 * mostAtOnce {
+	for range 2 * maxConcurrent {
 		next(t, begun)
 	}
-	for range mostAtOnce + 1 {
+	for range maxConcurrent + 1 {
 		all.Go(func() { _, _ = d.Diff(ctx, &pluginv1.DiffRequest{Call: a}) })
 	}
-	for range mostAtOnce {
+	for range maxConcurrent {
 		if what := next(t, begun); what != "diff" {
 			t.Errorf("begun: %s", what)
 		}

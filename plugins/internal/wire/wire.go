@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// mostAnswer is the largest message, in bytes, that a reviewer or an arbiter may
+// maxAnswer is the largest message, in bytes, that a reviewer or an arbiter may
 // answer with.
-const mostAnswer = 8 << 20
+const maxAnswer = 8 << 20
 
 // valid makes a text one that protobuf takes: UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/plugins"
+)
+
+// admits says whether the agents of a plan may run here.
+func (d *desk) admits(ctx context.Context, plan *grimoires.Plan) error {
+	for _, need := range needsOf(plan.Grimoire, plan.Provider) {
+		if need.Kind != plugins.KindProvider {
+			continue
+		}
+		if err := d.allows(ctx, need.Name); err != nil {
+			return err
+		}
+	}
+	return d.reviewable(ctx, plan)
+}
+
+// reviewable makes sure that agents that are asked to review can change nothing.
+func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
+	step := ""
+	for s := range plan.Grimoire.All() {
+		asks := s.AgentLoop != nil && s.AgentLoop.Arbiter.Plugin == grimoires.AgentJudge
+		for _, j := range s.Reviewers() {
+			asks = asks || j.Plugin == grimoires.AgentJudge
+		}
+		if asks && step == "" {
+			step = s.Name
+		}
+	}
+	if step == "" {
+		return nil
+	}
+	drives, err := d.runtime.providers.drives(ctx, plan.Provider)
+	if err != nil || drives.harmless {
+		return err
+	}
+	return usage("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
+}
+
+// writesWhenReviewing says that a provider's agents cannot review.
+func writesWhenReviewing(provider string) error {
+	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
+}
+
+// allows says whether a provider's agents may run here. Those whose tool calls do
+// not pass the gate can do whatever the user can: only the user's own settings
+// allow that, and the question comes before anything is claimed.
+func (d *desk) allows(ctx context.Context, name string) error {
+	if d.house.config.AllowUngated {
+		return nil
+	}
+	drives, err := d.runtime.providers.drives(ctx, name)
+	if err != nil || drives.gated {
+		return err
+	}
+	file := filepath.Join(d.house.env.userDir(), "config.yaml")
+	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
+		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
+}
+
+// mayUse reports whether a grimoire's secrets are there, and may be taken from where they
+// are.
+func (d *desk) mayUse(g *grimoires.Grimoire) error {
+	if err := d.runtime.has(g.Secrets()); err != nil {
+		return err
+	}
+	return d.house.mayHave(d.house.secretWishes(g, d.runtime.secrets))
+}
+
+// has says whether all secrets of these names are there. From then on no record
+// shows them.
+func (r *runtimeParts) has(names []string) error {
+	for _, name := range names {
+		if _, err := r.secrets.Value(name); err != nil {
+			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
+		}
+	}
+	return nil
+}

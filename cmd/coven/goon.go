@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
+)
+
+// resumable says whether a session goes on when a person starts it again. One
+// whose own budget is spent goes on with more only.
+func resumable(v session.View, more budget.Amount) bool {
+	switch {
+	case v.Status == session.Interrupted:
+		return true
+	case v.Status != session.Waiting || v.Reason == event.WaitReview:
+		return false
+	}
+	return !isPoor(v) || more != (budget.Amount{})
+}
+
+// isPoor says whether a session waits for a budget of its own: not that of a coven
+// run with several tasks, which is over.
+func isPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
+
+// goOn resumes one session, where that is what its state asks for.
+func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
+	task := shellWord(v.Task)
+	switch {
+	case v.Damage != "" && v.Status != session.Running:
+		return runner.Outcome{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
+		return runner.Outcome{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
+	case v.Status == session.Running:
+		return runner.Outcome{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
+	case v.Status == session.Completed:
+		return runner.Outcome{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+	case v.Status == session.Failed, v.Status == session.Cancelled:
+		return runner.Outcome{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+	}
+	if err := d.admitSession(ctx, v); err != nil {
+		return runner.Outcome{}, err
+	}
+	return d.resume(ctx, v, more)
+}
+
+// admitSession reports whether the plugins of a session may run.
+func (d *desk) admitSession(ctx context.Context, v session.View) (err error) {
+	needs, err := needsOfSession(v.Dir)
+	if err != nil {
+		return err
+	}
+	if d.ask == nil {
+		return d.house.mayRun(needs)
+	}
+	return d.ask(ctx, needs)
+}

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/coven-run/coven/worktree"
+)
+
+// dropFirst says what a person may do about ignored files that are too large to
+// store.
+func dropFirst(id string, err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return person("coven worktree remove --drop-ignored "+shellWord(id), "%w", err)
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+// Package usage computes what a session has used, from its events: by step,
+// including attempts that were killed and steps that a user ran again.
+//
+// Rules. The recorded result of a leaf says what the leaf used. Without a result,
+// the last report of each of its agents counts, and the time in which the session
+// worked on the leaf, without the time in which it waited for a rate limit.
+package usage
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+)
+
+// Usage is what a session has used so far.
+type Usage struct {
+	prices budget.Prices
+	seen   int64                    // number of the last event read
+	used   map[string]budget.Amount // by path of leaf
+	open   leaf
+	last   time.Time
+}
+
+// leaf is a leaf that has started and has no result.
+type leaf struct {
+	path   string
+	at     time.Time                // when the session started to work on it; zero: it does not
+	runs   budget.Amount            // of its agents that have ended, and the time up to at
+	agents map[string]budget.Amount // of the running ones, by path: agents of reviewers run concurrently
+}
+
+func (l leaf) amount() budget.Amount {
+	sum := l.runs
+	for _, path := range slices.Sorted(maps.Keys(l.agents)) {
+		sum = sum.Add(l.agents[path])
+	}
+	return sum
+}
+
+// New returns the usage of a session without events.
+func New(prices budget.Prices) *Usage {
+	return &Usage{prices: prices, used: map[string]budget.Amount{}}
+}
+
+// Read adds the events of a session that were not read before.
+func (u *Usage) Read(events []event.Event) {
+	for _, e := range events[min(u.seen, int64(len(events))):] {
+		u.take(e)
+		u.seen, u.last = e.Seq, e.Time
+	}
+}
+
+func (u *Usage) take(e event.Event) {
+	isOpen := u.open.path != ""
+	switch {
+	case isOpen && event.LeafOf(e.Path) == u.open.path && e.Type != event.StepCompleted:
+		u.work(e)
+	case e.Type == event.StepStarted:
+		u.close()
+		u.open = leaf{path: e.Path, at: e.Time, agents: map[string]budget.Amount{}}
+	case e.Type == event.StepCompleted:
+		u.complete(e)
+	case isOpen && e.Type == event.SessionResumed:
+		u.pause(u.last) // in case the stop was not recorded
+		u.open.at = e.Time
+	case e.Type.Stops():
+		u.pause(e.Time)
+	}
+}
+
+// work adds an event of the open leaf.
+func (u *Usage) work(e event.Event) {
+	switch e.Type {
+	case event.StepStarted:
+		u.open.at = e.Time
+	case event.LimitMet:
+		u.pause(e.Time)
+	case event.LimitOver:
+		u.pause(e.Time)
+		u.open.at = e.Time
+	case event.AgentStarted:
+		u.open.runs = u.open.runs.Add(u.open.agents[e.Path])
+		delete(u.open.agents, e.Path)
+	case event.AgentUsage:
+		var now event.Usage
+		if e.Decode(&now) == nil {
+			u.open.agents[e.Path] = u.Amount(now)
+		}
+	}
+}
+
+// complete adds what a leaf's result says it used.
+func (u *Usage) complete(e event.Event) {
+	var result event.Result
+	if e.Decode(&result) != nil {
+		return
+	}
+	if result.Used == (budget.Amount{}) { // recorded by a version without budgets
+		result.Used.USD = result.Usage.CostUSD
+	}
+	if u.open.path != e.Path {
+		u.close()
+	}
+	u.open = leaf{}
+	u.used[e.Path] = u.used[e.Path].Add(result.Used)
+}
+
+// close ends a leaf that will have no result.
+func (u *Usage) close() {
+	if u.open.path != "" {
+		u.pause(u.last)
+		u.used[u.open.path] = u.used[u.open.path].Add(u.open.amount())
+	}
+	u.open = leaf{}
+}
+
+func (u *Usage) pause(at time.Time) {
+	if !u.open.at.IsZero() {
+		u.open.runs.Wall += max(at.Sub(u.open.at), 0)
+	}
+	u.open.at = time.Time{}
+}
+
+// Amount converts what an agent used to the terms of a budget. While its CLI has
+// not reported the cost, it is computed from the prices.
+func (u *Usage) Amount(used event.Usage) budget.Amount {
+	tokens := budget.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
+	cost, _ := u.prices.Cost(used.Model, tokens)
+	return budget.Amount{USD: max(cost, used.Cost), Tokens: tokens.New(), Turns: used.Turns}
+}
+
+// Cut returns what an interrupted leaf has used so far, in runs that have ended.
+func (u *Usage) Cut(path string) budget.Amount {
+	if u.open.path != path {
+		return budget.Amount{}
+	}
+	return u.open.amount()
+}
+
+// Within returns what the leaves inside a scope have used: a step, given by its path
+// without attempt and iteration, or the whole session if scope is empty.
+func (u *Usage) Within(scope string) budget.Amount {
+	var sum budget.Amount
+	for _, path := range slices.Sorted(maps.Keys(u.used)) { // a fixed order: floating-point sums depend on it
+		if Inside(scope, path) {
+			sum = sum.Add(u.used[path])
+		}
+	}
+	if Inside(scope, u.open.path) {
+		sum = sum.Add(u.open.amount())
+	}
+	return sum
+}
+
+// Inside reports whether path is scope or inside it.
+func Inside(scope, path string) bool {
+	rest, ok := strings.CutPrefix(path, scope)
+	return ok && (scope == "" || rest == "" || strings.ContainsRune("#[/", rune(rest[0])))
+}

@@ -1,0 +1,22 @@
+// Package pluginerr defines the errors that coven and its plugins exchange. Each is a
+// Go sentinel on both sides and a gRPC status code on the wire.
+//
+// A plugin wraps one of them with fmt.Errorf and %w, and coven recognizes it with
+// errors.Is. The same holds for errors that coven's services return to a plugin. Any
+// other error arrives as plain text.
+package pluginerr
+
+import "errors"
+
+// The sentinels. In addition, context.DeadlineExceeded, context.Canceled,
+// fs.ErrNotExist and fs.ErrPermission keep their meaning across the wire.
+var (
+	// ErrUnsupported means that the other side does not implement the operation.
+	ErrUnsupported = errors.New("not supported")
+	// ErrInvalid means that a message violates the contract.
+	ErrInvalid = errors.New("not valid")
+	// ErrTooLarge means that a message exceeds its size limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrGone means that the other side's process has exited or cannot be reached.
+	ErrGone = errors.New("process is gone")
+)

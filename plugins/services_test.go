@@ -1,0 +1,116 @@
+package plugins_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+func newFakeServices(t *testing.T) *fakeServices {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o600))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	return &fakeServices{root: root}
+}
+
+// A token is worth something for the one call that it was made for.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	defer c.accompany(t)()
+	got, err := c.ask(t, "thief", titled(""), newFakeServices(t))
+	must(t, err)
+	if n := strings.Count(got.Summary, "no call of this plugin has that token, or it is answered"); n != 2 {
+		t.Errorf("the thief was told %q", got.Summary)
+	}
+	for _, want := range []string{"nothing yet", "no call of this plugin has that token, or it is answered"} {
+		got, err := c.ask(t, "hoarder", titled(""), newFakeServices(t))
+		if err != nil || !strings.Contains(got.Summary, want) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
+// What a plugin may not read it does not, and hears why.
+func TestBurglar(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	change := titled("")
+	for _, path := range []string{"file", "../../etc/passwd", "/etc/passwd", "link", "missing"} {
+		change.Files = append(change.Files, reviewer.File{Path: path, Status: "M"})
+	}
+	got, err := c.ask(t, "burglar", change, newFakeServices(t))
+	must(t, err)
+	want := "file: read content\n../../etc/passwd: forbidden\n/etc/passwd: forbidden\nlink: forbidden\nmissing: not there"
+	if got.Summary != want {
+		t.Errorf("the burglar was told\n%s", got.Summary)
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	d := newFakeServices(t)
+	change := titled("crowd")
+	change.Files = []reviewer.File{{Path: "file", Status: "M"}}
+	_, err := c.ask(t, "crowd", change, d)
+	must(t, err)
+	slices.Sort(d.log)
+	if len(d.log) != 10 || d.log[0] != "place 0" || d.log[9] != "place 9" {
+		t.Errorf("logged: %q", d.log)
+	}
+}
+
+// Where coven offers nothing a plugin is told so.
+func TestNoServices(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	change := titled("")
+	change.Files = []reviewer.File{{Path: "file", Status: "M"}}
+	got, err := c.ask(t, "burglar", change, nil)
+	if err != nil || got.Summary != "file: coven: read file: coven does nothing for plugins in this call: not supported" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What coven does for a call ends with the call.
+func TestServicesEnd(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	d := newFakeServices(t)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	d.wait = begun
+	d.run = func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return ctx.Err()
+	}
+	_, err := c.ask(t, "asker", titled(""), d)
+	must(t, err)
+	select {
+	case <-ended:
+	default:
+		t.Error("the agent is still at work")
+	}
+}
+
+// Whoever offers services that nobody asked for is turned away.
+func TestHawker(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	defer c.accompany(t)()
+	got, err := c.ask(t, "hawker", titled(""), nil)
+	if err != nil || got.Summary != "turned away" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// AgentResult is what an agent says of its work, in the last fenced JSON block of
+// its final message.
+type AgentResult struct {
+	Success bool           `json:"success"`
+	Summary string         `json:"summary"`
+	Outputs map[string]any `json:"outputs"`
+	Error   string         `json:"error"`
+}
+
+// AgentResultContract tells an agent how to say it. It is part of every agent's
+// system text.
+const AgentResultContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
+	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
+	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
+
+func (c AgentResult) reason() string {
+	for _, text := range []string{c.Error, c.Summary, "it gave no reason"} {
+		if text != "" {
+			return strings.Join(strings.Fields(text), " ")
+		}
+	}
+	return ""
+}
+
+// ParseAgentResult finds the claim in an agent's final message. found is false when
+// the message ends in no such block; a block that is meant to be one and is not
+// valid is an error, unless it plainly says that the work failed.
+func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
+	block, ok := lastFence(text)
+	if !ok {
+		return AgentResult{}, false, nil
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(block), &keys); err != nil {
+		return AgentResult{}, false, fmt.Errorf("%w", err)
+	}
+	if _, ok := keys["success"]; !ok {
+		return AgentResult{}, false, nil // some other JSON that the agent showed
+	}
+	if err := json.Unmarshal([]byte(block), &c); err != nil {
+		if string(keys["success"]) == "false" { // whatever is wrong with the rest of it
+			return c, true, nil
+		}
+		return AgentResult{}, false, fmt.Errorf("%w", err)
+	}
+	return c, true, nil
+}
+
+// WithoutAgentResult is an agent's message without its claim: what people read.
+func WithoutAgentResult(text string) string {
+	if _, found, err := ParseAgentResult(text); err != nil || !found {
+		return text
+	}
+	start := strings.LastIndex(strings.TrimRight(text[:strings.LastIndex(text, "```")], "\n"), "```")
+	return strings.TrimSpace(text[:start])
+}
+
+// lastFence returns the inside of the last fenced block, when it is marked as
+// JSON or is not marked and looks like an object.
+func lastFence(text string) (string, bool) {
+	lines := strings.Split(text, "\n")
+	end := -1
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(lines[i])
+		if !strings.HasPrefix(line, "```") {
+			continue
+		}
+		if end < 0 {
+			if line != "```" {
+				return "", false // a block that was never closed
+			}
+			end = i
+			continue
+		}
+		inside := strings.TrimSpace(strings.Join(lines[i+1:end], "\n"))
+		language := strings.TrimPrefix(line, "```")
+		return inside, language == "json" || language == "" && strings.HasPrefix(inside, "{")
+	}
+	return "", false
+}
+
+// firstParagraph is the summary of a message that claims nothing.
+// summaryOf is the part of a text under a heading "Summary", or its first
+// paragraph.
+func summaryOf(text string) string {
+	section, in := []string{}, false
+	for line := range strings.Lines(text) {
+		heading, isHeading := strings.CutPrefix(strings.TrimSpace(line), "## ")
+		if in && isHeading {
+			break
+		}
+		if in {
+			section = append(section, line)
+		}
+		in = in || isHeading && strings.EqualFold(strings.TrimSpace(heading), "summary")
+	}
+	if summary := strings.Join(strings.Fields(strings.Join(section, " ")), " "); summary != "" {
+		return summary
+	}
+	return firstParagraph(text)
+}
+
+func firstParagraph(text string) string {
+	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if p = strings.Join(strings.Fields(p), " "); p != "" {
+			return p
+		}
+	}
+	return ""
+}
+
+// message is a commit message of the title and what was done.
+func message(title, summary string) string {
+	if summary == "" || summary == title {
+		return title
+	}
+	return title + "\n\n" + summary
+}

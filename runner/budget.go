@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/usage"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// budgetReason is the reason for which a session with a spent budget waits.
+const budgetReason = event.WaitBudget
+
+// leafUsage is what one leaf uses of its budgets.
+type leafUsage struct {
+	executor *Executor
+	budgets  []budgetLeft
+	before   budget.Amount // by interrupted runs of the leaf
+
+	mu    sync.Mutex
+	now   budget.Amount  // by the runs of this process
+	usage provider.Usage // of the runs of this process that gave a result
+	wait  *Wait          // set when a budget is exceeded
+}
+
+// agentUsage is what one run of an agent has used so far; it is part of its leaf's
+// usage.
+type agentUsage struct {
+	*leafUsage
+	used budget.Amount
+}
+
+// budgetLeft is a budget and what was used of it before.
+type budgetLeft struct {
+	engine.StepBudget
+	used budget.Amount
+}
+
+// leafUsage returns what a leaf may use and has used. The error is a *Wait when
+// nothing is left for it.
+func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
+	events := x.Journal.Events()
+	x.usageSoFar().Read(events)
+	s := &leafUsage{executor: x, before: x.usageSoFar().Cut(c.Path)}
+	for _, b := range c.Budgets {
+		b.Max = raised(b, events)
+		if b.Reserve > 0 {
+			b.Max = b.Max.Part(1 - b.Reserve)
+		}
+		used := x.usageSoFar().Within(b.Scope)
+		s.budgets = append(s.budgets, budgetLeft{b, used})
+		if c.Agent == nil { // only time is used
+			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
+		}
+		if text := b.Max.Reached(used); text != "" {
+			return nil, spent(b, text, b.Max.Like(used))
+		}
+	}
+	limit, left := x.Budget.Wall()
+	if text := x.Budget.Reached(); text != "" && (c.Agent != nil || limit > 0 && left <= 0) {
+		return nil, runBudgetSpent(text)
+	}
+	return s, nil
+}
+
+// usageSoFar returns the usage of the session.
+func (x *Executor) usageSoFar() *usage.Usage {
+	if x.usage == nil {
+		x.usage = usage.New(x.Prices)
+	}
+	return x.usage
+}
+
+// amount converts what an agent used to the terms of a budget.
+func (x *Executor) amount(u event.Usage) budget.Amount { return x.usageSoFar().Amount(u) }
+
+// raised returns the limit of a budget, with what users have added to it.
+func raised(b engine.StepBudget, events []event.Event) budget.Amount {
+	limit := b.Max
+	for _, e := range events {
+		var r event.Resumed
+		if e.Type == event.SessionResumed && e.Decode(&r) == nil && usage.Inside(b.Scope, r.At) {
+			limit = limit.Raised(r.Budget)
+		}
+	}
+	return limit
+}
+
+func spent(b engine.StepBudget, text, more string) *Wait {
+	of := "the run"
+	if b.Name != "" {
+		of = "step " + b.Name
+	}
+	if b.Reserve > 0 {
+		text += fmt.Sprintf(", %.0f %% kept for review and landing", b.Reserve*100)
+	}
+	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
+}
+
+func runBudgetSpent(text string) *Wait {
+	return &Wait{Reason: budgetReason, Detail: "the budget of this coven run is spent: " + text, Next: "resume"}
+}
+
+// clock returns a context that ends when the leaf has used the time that its budgets
+// allow.
+func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelFunc) {
+	var ends []context.CancelFunc
+	for _, b := range s.budgets {
+		if b.Max.Wall == 0 {
+			continue
+		}
+		wall := budget.Amount{Wall: b.Max.Wall}
+		cause := spent(b.StepBudget, wall.Reached(wall), wall.Like(wall))
+		var end context.CancelFunc
+		ctx, end = withClock(ctx, max(b.Max.Wall-b.used.Wall, time.Millisecond), cause)
+		ends = append(ends, end)
+	}
+	shared := s.executor.Budget
+	if limit, left := shared.Wall(); limit > 0 {
+		wall := budget.Amount{Wall: limit}
+		var end context.CancelFunc
+		ctx, end = withClock(ctx, max(left, time.Millisecond), runBudgetSpent(wall.Reached(wall)))
+		ends = append(ends, end)
+	}
+	ctx, worked := stopwatch(ctx)
+	return ctx, func() {
+		shared.Use(budget.Amount{Wall: worked()})
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// agent returns the usage of another run of an agent.
+func (s *leafUsage) agent() *agentUsage { return &agentUsage{leafUsage: s} }
+
+// charge records what the agent has used so far. An error means that it must stop.
+func (t *agentUsage) charge(u event.Usage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := t.add(t.executor.amount(u)); text != "" {
+		t.wait = runBudgetSpent(text)
+	}
+	for _, b := range t.budgets {
+		if text := b.Max.Exceeds(b.used.Add(t.now)); text != "" {
+			t.wait = spent(b.StepBudget, text, b.Max.Like(b.used.Add(t.now)))
+		}
+	}
+	if t.wait != nil {
+		return t.wait
+	}
+	return nil
+}
+
+// add records what the agent has used in all, and reports what of the shared budget
+// that exceeds.
+func (t *agentUsage) add(amount budget.Amount) string {
+	more := amount.Sub(t.used)
+	t.used, t.now = amount, t.now.Add(more)
+	return t.executor.Budget.Use(more)
+}
+
+// ended records an agent's report: the cost of a complete run is what its CLI
+// reports.
+func (t *agentUsage) ended(r agent.Report) {
+	if r.Used == (event.Usage{}) {
+		return // it never started
+	}
+	amount := t.executor.amount(r.Used)
+	if r.Kind == agent.None && r.Used.Cost > 0 {
+		amount.USD = r.Used.Cost
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.usage = t.usage.Add(r.Result.Usage)
+	t.add(amount) // the next leaf finds what is exceeded
+}
+
+// waits returns the exceeded budget; nil while none is.
+func (s *leafUsage) waits() *Wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wait
+}
+
+// reached returns the budget that leaves nothing for another agent; nil when each
+// leaves something.
+func (s *leafUsage) reached() *Wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.budgets {
+		if text := b.Max.Reached(b.used.Add(s.now)); text != "" {
+			return spent(b.StepBudget, text, b.Max.Like(b.used.Add(s.now)))
+		}
+	}
+	if text := s.executor.Budget.Reached(); text != "" {
+		return runBudgetSpent(text)
+	}
+	return nil
+}
+
+// total returns what the leaf has used, except its time in this process.
+func (s *leafUsage) total() budget.Amount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.before.Add(s.now)
+}
+
+// asked returns what agents used on behalf of plugins, as their CLI reports it.
+func (s *leafUsage) asked() provider.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
+// isSpent reports whether err means that a budget is spent.
+func isSpent(err error) bool {
+	wait := (*Wait)(nil)
+	return errors.As(err, &wait) && wait.Reason == budgetReason
+}

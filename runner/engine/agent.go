@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/tmpl"
+)
+
+// AgentInput is what an agent leaf is given.
+type AgentInput struct {
+	Prompt        string   `json:"prompt"`
+	Agent         string   `json:"agent,omitempty"`
+	Model         string   `json:"model"`
+	Provider      string   `json:"provider,omitempty"`
+	Env           []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Workdir       string   `json:"workdir,omitempty"`
+	ExpectChanges bool     `json:"expect_changes,omitempty"`
+	Resolve       bool     `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first
+}
+
+// agentStep is a step that an agent does.
+type agentStep struct {
+	name string
+	spec grimoires.Agent
+	plan *grimoires.Plan
+}
+
+// Run renders the prompt and asks for the work.
+func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	input := map[string]any{}
+	for name, text := range a.spec.Input {
+		value, err := tmpl.Text(a.name+" input "+name, text, s.Data(nil))
+		if err != nil {
+			return Outcome{}, &templateError{err}
+		}
+		input[name] = value
+	}
+	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.Data(input))
+	if err != nil {
+		return Outcome{}, &templateError{err}
+	}
+	model := a.spec.Model
+	if model == "" && (a.spec.Provider == "" || a.spec.Provider == a.plan.Provider) { // another's CLI has models of its own
+		model = a.plan.Model
+	}
+	env, err := s.environment(a.name, a.spec.Env)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return s.call(ctx, a.name, Call{Agent: &AgentInput{
+		Prompt: prompt, Agent: a.spec.Agent, Model: model, Provider: a.spec.Provider, Env: env, Workdir: a.spec.Workdir,
+		ExpectChanges: a.spec.ExpectChanges,
+	}})
+}

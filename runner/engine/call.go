@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// call calls a leaf and returns the outcome of its result.
+func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
+	c.Path, c.Tolerated, c.Budgets = s.at.leaf(name, s.attempt), s.tolerant, s.budgets
+	if c.Step == "" {
+		c.Step = name
+	}
+	r, err := s.leaves.Do(ctx, c)
+	if err != nil {
+		return Outcome{Path: c.Path}, err
+	}
+	s.done(r)
+	if c.Review != nil {
+		s.judged(c.Step, r)
+	}
+	out := Outcome{Verdict: Passed, Result: r, Path: c.Path}
+	if !r.OK {
+		out.Verdict = Failed
+	}
+	if r.Over != "" {
+		return out, &OverTimeError{key: r.Over}
+	}
+	return out, nil
+}
+
+// hash returns the fingerprint of a leaf's input.
+func (c Call) hash() (string, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encode the input of %s: %w", c.Path, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

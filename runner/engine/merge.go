@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/tmpl"
+)
+
+// MergeInput is what a merge leaf is given.
+type MergeInput struct {
+	Strategy      string          `json:"strategy"`
+	Message       string          `json:"message,omitempty"` // empty: made from the task and Summary
+	Summary       string          `json:"summary,omitempty"` // of the first agent
+	Checks        []string        `json:"checks,omitempty"`
+	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
+	RequireReview bool            `json:"require_review"`
+	// Reviewed are the trees that each step with reviewers that ran saw last; an
+	// empty one: its reviewers did not come to an end.
+	Reviewed []string `json:"reviewed,omitempty"`
+}
+
+// maxResolves bounds how often an agent may resolve conflicts of one landing.
+const maxResolves = 2
+
+// resolveTime limits the agent that resolves a conflict.
+const resolveTime = 15 * time.Minute
+
+// mergeStep is a step that lands the task's branch on its target.
+type mergeStep struct {
+	name string
+	spec grimoires.Merge
+	plan *grimoires.Plan
+}
+
+// Run lands the change. With resolve, an agent resolves a conflict, and its result is
+// checked and landed like any other change.
+func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
+	name := s.name(m.name)
+	defer func() { s.at, s.tolerant, s.attempt = outer, tolerant, attempt }()
+	for n := 1; ; n++ {
+		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
+		out, err := m.land(ctx, s)
+		if err != nil || out.Result.ErrorType != ConflictType || !m.spec.Resolve || n > maxResolves {
+			return out, err
+		}
+		s.at, s.attempt = outer.iteration(name, n), 1
+		solved, err := m.resolve(ctx, s, out.Result.Files)
+		if err != nil {
+			return solved, err
+		}
+		if solved.Verdict != Passed && n == maxResolves {
+			solved.Result.Error = out.Result.Error + "; an agent did not resolve it: " + solved.Result.Error
+			return solved, nil
+		}
+		s.at = outer.iteration(name, n+1)
+	}
+}
+
+// ResolveStep is the name of the step that a merge adds when an agent resolves its
+// conflicts.
+const ResolveStep = "resolve"
+
+// resolve has an agent merge the target into the branch.
+func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
+	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
+		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
+	}))
+	if err != nil {
+		return Outcome{}, &templateError{err}
+	}
+	work := called{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
+	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
+}
+
+// called is a step that makes one call.
+type called struct {
+	name string
+	call Call
+}
+
+// Run implements Step.
+func (c called) Run(ctx context.Context, s *State) (Outcome, error) {
+	return s.call(ctx, c.name, c.call)
+}
+
+// land asks for the landing once.
+func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
+	message := ""
+	if m.spec.Message != "" {
+		text, err := tmpl.Text(m.name+" message", m.spec.Message, s.Data(nil))
+		if err != nil {
+			return Outcome{}, &templateError{err}
+		}
+		message = text
+	}
+	return s.call(ctx, m.name, Call{Merge: &MergeInput{
+		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
+		Checks: m.plan.ChecksOf(m.spec), Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
+	}})
+}

@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// What templates print of results is part of what a leaf is given: for a plan of the
+// last version it is what it was then, or its sessions could not be resumed.
+func TestDataOfOldPlans(t *testing.T) {
+	const yaml = `steps:
+- {name: a, type: script, command: x}
+- name: l
+  type: loop
+  max_iterations: 1
+  on_max_iterations: continue
+  steps:
+  - {name: b, type: script, command: "echo {{.a}}"}
+  - {name: c, type: script, command: "echo {{.loop_entry}}"}`
+	const was = `{"commit":"a#1","error":"","exit_code":0,"failed":false,"files":["a.go"],"output":"a#1","outputs":{},"skipped":false,"success":true,"summary":""}`
+	for v, want := range []string{was, strings.Replace(was, `,"success"`, `,"status":"success","success"`, 1)} {
+		p, l := plan(t, yaml), &leaves{answer: ok}
+		p.V = v
+		if _, err := play(t, p, l); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range l.inputs[1:] {
+			if got := strings.Trim(strings.TrimPrefix(c.Script.Command, "echo "), "'"); got != want {
+				t.Errorf("version %d, %s: %s\nwant %s", v, c.Path, got, want)
+			}
+		}
+	}
+}
+
+// loop_entry has the steps before the loop as they were when it began, and status says
+// how a step went.
+func TestLoopEntry(t *testing.T) {
+	p := plan(t, `steps:
+- {name: first, type: script, command: x, on_fail: continue}
+- {name: left-out, type: script, command: x, when: "false"}
+- name: l
+  type: loop
+  max_iterations: 2
+  on_max_iterations: continue
+  steps:
+  - {name: again, type: script, command: "echo {{.loop_entry.output}} {{.loop_entry.first.output}} {{.first.status}} {{.left-out.status}} {{.previous.status}}"}
+  - name: inner
+    type: loop
+    max_iterations: 1
+    on_max_iterations: continue
+    steps:
+    - {name: deep, type: script, command: "echo {{.loop_entry.again.output}} {{.again.status}}"}`)
+	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		r, err := ok(c)
+		r.OK = c.Step != "first"
+		return r, err
+	}}
+	if _, err := play(t, p, l); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range l.inputs[1:] {
+		got = append(got, strings.ReplaceAll(strings.TrimPrefix(c.Script.Command, "echo "), "'", ""))
+	}
+	want := []string{
+		"first#1 first#1 failed skipped failed", "l[1]/again#1 success",
+		"first#1 first#1 failed skipped success", "l[2]/again#1 success",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

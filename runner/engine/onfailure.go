@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+)
+
+// onFailure decides what a step's success or failure means for the run.
+type onFailure struct {
+	step     Step
+	onFail   grimoires.OnFail
+	exitLoop bool
+}
+
+// Run implements Step.
+func (t onFailure) Run(ctx context.Context, s *State) (Outcome, error) {
+	outer := s.tolerant
+	s.tolerant = t.onFail == grimoires.Continue
+	out, err := t.step.Run(ctx, s)
+	s.tolerant = outer
+	switch {
+	case err != nil:
+	case out.Verdict == Passed && t.exitLoop:
+		out.Verdict = ExitLoop
+	case out.Verdict == Failed && t.onFail == grimoires.Fail:
+		out.Verdict, out.Status = Stopped, StatusFail
+	case out.Verdict == Failed && t.onFail != grimoires.Continue:
+		out.Verdict, out.Status = Stopped, Blocked
+	}
+	return out, err
+}

@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// said are the inputs of the agents that were asked, by path.
+func said(l *leaves) map[string]string {
+	out := map[string]string{}
+	for _, c := range l.inputs {
+		if c.Agent != nil {
+			out[c.Path] = strings.TrimSpace(c.Agent.Prompt)
+		}
+	}
+	return out
+}
+
+// original 3c 6: when is evaluated in loops, what a step in a loop writes with
+// output is kept, and has the parts of the step's result; loops are known inside
+// by their names, their iterations count from 1.
+func TestOutputsInLoops(t *testing.T) {
+	p := plan(t, `
+steps:
+  - name: outer
+    type: loop
+    max_iterations: 2
+    on_max_iterations: continue
+    steps:
+      - {name: look, type: script, command: look, output: look}
+      - name: inner
+        type: loop
+        max_iterations: 2
+        on_max_iterations: continue
+        steps:
+          - name: fix
+            type: agent
+            when: '{{and (eq .outer.iteration 2) (eq .look "two")}}'
+            output: work
+            prompt: |
+              {{.outer.iteration}}.{{.inner.iteration}}={{.loop.iteration}}/{{.loop.max_iterations}} {{.look}} {{.look.exit_code}}
+      - name: tell
+        type: agent
+        prompt: |
+          {{.work}}|{{.work.success}}|{{.work.skipped}}|{{.fix.summary}}{{if .work.success}}|{{.work.outputs.url}} {{.fix.outputs.url}}{{end}}
+`)
+	looks := 0
+	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		r := engine.Result{OK: true}
+		switch c.Step {
+		case "look":
+			looks++
+			r.Output = []string{"one", "two"}[looks-1]
+		case "fix":
+			r.Output, r.Summary, r.Outputs = "fixed {{.task.title}}", "sum", map[string]any{"url": "http://x"}
+		}
+		return r, nil
+	}}
+	if out, err := play(t, p, l); err != nil || out.Verdict != engine.Passed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	want := map[string]string{
+		"outer[1]/tell":         "|false|true|",
+		"outer[2]/inner[1]/fix": "2.1=1/2 two 0",
+		"outer[2]/inner[2]/fix": "2.2=2/2 two 0",
+		"outer[2]/tell":         "fixed {{.task.title}}|true|false|sum|http://x http://x",
+	}
+	got := said(l)
+	for path, text := range want {
+		found := ""
+		for at, prompt := range got {
+			if strings.HasPrefix(at, path) {
+				found = prompt
+			}
+		}
+		if found != text {
+			t.Errorf("%s: got %q, want %q", path, found, text)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("asked %v", got)
+	}
+}

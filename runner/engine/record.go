@@ -1,0 +1,23 @@
+package engine
+
+import "context"
+
+// record stores a step's result in the state, under its name.
+type record struct {
+	step         Step
+	name, output string
+}
+
+// Run implements Step.
+func (r record) Run(ctx context.Context, s *State) (Outcome, error) {
+	out, err := r.step.Run(ctx, s)
+	if err == nil {
+		s.named(r.name, r.output, out.Result)
+		reason := ExitPassed
+		if out.Verdict == Failed || out.Verdict == Stopped {
+			reason = ExitFailed
+		}
+		s.exited(r.name, reason)
+	}
+	return out, err
+}

@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// render turns a template that cannot be rendered into a failure of the step.
+type render struct {
+	step Step
+	name string
+}
+
+// Run implements Step.
+func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
+	out, err := r.step.Run(ctx, s)
+	if bad := (*templateError)(nil); errors.As(err, &bad) {
+		return s.unrendered(r.name, bad), nil
+	}
+	return out, err
+}
+
+// templateError is the error of a template that cannot be rendered; its text names the
+// step.
+type templateError struct{ error }
+
+// unrendered returns the outcome of a step with a template that cannot be rendered.
+func (s *State) unrendered(name string, err error) Outcome {
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
+}

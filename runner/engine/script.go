@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/tmpl"
+)
+
+// ScriptInput is what a script leaf is given: a shell command, or checks.
+type ScriptInput struct {
+	Command string   `json:"command,omitempty"`
+	Checks  []string `json:"checks,omitempty"`
+	Env     []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Workdir string   `json:"workdir,omitempty"`
+	Secrets []string `json:"secrets,omitempty"` // names of those that the command uses
+}
+
+// scriptStep is a step that runs a shell command or the plan's checks.
+type scriptStep struct {
+	name    string
+	spec    grimoires.Script
+	command tmpl.Template
+	secrets []string // that the command uses
+	plan    *grimoires.Plan
+}
+
+// Run renders the command and asks for it to be run.
+func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
+	env, err := s.environment(c.name, c.spec.Env)
+	if err != nil {
+		return Outcome{}, err
+	}
+	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, Secrets: c.secrets}
+	if c.spec.Checks {
+		input.Checks = c.plan.Checks
+	} else {
+		command, err := c.command.Render(s.Data(nil))
+		if err != nil {
+			return Outcome{}, &templateError{err}
+		}
+		input.Command = command
+	}
+	return s.call(ctx, c.name, Call{Script: &input})
+}
+
+// environment renders the variables that a step sets.
+func (s *State) environment(step string, env map[string]string) ([]string, error) {
+	var all []string
+	for _, key := range sortedKeys(env) {
+		value, err := tmpl.Variable(step+" env "+key, env[key], s.Data(nil))
+		if err != nil {
+			return nil, &templateError{err}
+		}
+		all = append(all, key+"="+value)
+	}
+	return all, nil
+}

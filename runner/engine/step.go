@@ -1,0 +1,121 @@
+// Package engine runs the steps of a grimoire: it builds a tree of steps from a plan,
+// passes results from step to step, and replays what is recorded.
+//
+// Rules. Build is the only place where data becomes steps. Control flow (when, retry,
+// timeout, budget, on_fail) is decorators, which are steps that wrap a step. The
+// tree is pure: its only input is the plan and the results of leaves, so the same
+// results always take it along the same path. It reads no clock, no file, no
+// process and no git; leaves do that, behind Leaves, and time at work is measured
+// by the Clock that it is given. Each result is recorded before a later step reads
+// it. Resuming is therefore running the tree again: Replay returns recorded
+// results, and the first leaf without one continues. A failed step is an Outcome;
+// an error means that the machine broke or that the run has to wait.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Step is a node of the tree. It reads nothing but its state.
+type Step interface {
+	Run(ctx context.Context, s *State) (Outcome, error)
+}
+
+// Leaves does the work of the tree's leaves: everything that needs a clock, a file, a
+// process or git.
+type Leaves interface {
+	Do(ctx context.Context, call Call) (Result, error)
+}
+
+// Call asks for the work of one leaf: plain data. Exactly one of Agent, Script,
+// Review, Arbiter, Merge and Pause is set.
+type Call struct {
+	Path    string        `json:"path"` // step path with attempt: tests[2]/fix#1
+	Step    string        `json:"step"` // the step's name; of a leaf of an agent-loop quality/review
+	Agent   *AgentInput   `json:"agent,omitempty"`
+	Script  *ScriptInput  `json:"script,omitempty"`
+	Review  *ReviewInput  `json:"review,omitempty"`
+	Arbiter *ArbiterInput `json:"arbiter,omitempty"`
+	Merge   *MergeInput   `json:"merge,omitempty"`
+	Pause   *PauseInput   `json:"pause,omitempty"`
+	// Tolerated means that the run continues if the leaf fails.
+	Tolerated bool `json:"tolerated,omitempty"`
+	// Budgets are the budgets of the steps around the leaf. They are not part of its
+	// input: a user may raise them while the session waits.
+	Budgets []StepBudget `json:"-"`
+}
+
+// PauseInput is the input of a leaf that only waits.
+type PauseInput struct {
+	For time.Duration `json:"for_ns"`
+}
+
+// Kind returns the kind of the leaf; of steps it is their type in a grimoire.
+func (c Call) Kind() string {
+	switch {
+	case c.Agent != nil:
+		return "agent"
+	case c.Script != nil:
+		return "script"
+	case c.Review != nil:
+		return "review"
+	case c.Arbiter != nil:
+		return "arbiter"
+	case c.Pause != nil:
+		return "pause"
+	default:
+		return "merge"
+	}
+}
+
+// place is the path of the loops around a step.
+type place []string
+
+// iteration returns the place of the steps inside a loop.
+func (p place) iteration(loop string, n int) place {
+	return append(p[:len(p):len(p)], fmt.Sprintf("%s[%d]", loop, n))
+}
+
+// of returns the path of a step here.
+func (p place) of(name string) string { return strings.Join(append(p[:len(p):len(p)], name), "/") }
+
+// leaf returns the path of one attempt of a leaf.
+func (p place) leaf(name string, attempt int) string {
+	return p.of(fmt.Sprintf("%s#%d", name, attempt))
+}
+
+// Clock measures the time at work of steps and leaves, which is not what the
+// engine may read. A function that is nil does nothing: no time passes.
+type Clock struct {
+	// Limit returns a context that ends with cause after limit at work.
+	Limit func(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc)
+	// Measure returns a context whose time at work is measured; worked ends the
+	// measurement.
+	Measure func(ctx context.Context) (_ context.Context, worked func() time.Duration)
+	// Charge takes time that an earlier process spent at work from the limits of a
+	// context.
+	Charge func(ctx context.Context, worked time.Duration)
+}
+
+func (c Clock) limit(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+	if c.Limit == nil {
+		return context.WithCancel(ctx)
+	}
+	return c.Limit(ctx, limit, cause)
+}
+
+func (c Clock) measure(ctx context.Context) (_ context.Context, worked func() time.Duration) {
+	if c.Measure == nil {
+		return ctx, func() time.Duration { return 0 }
+	}
+	return c.Measure(ctx)
+}
+
+func (c Clock) charge(ctx context.Context, worked time.Duration) {
+	if c.Charge != nil {
+		c.Charge(ctx, worked)
+	}
+}

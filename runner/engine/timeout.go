@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// OverTimeError is the cause with which a step's context ends when its time is up.
+type OverTimeError struct {
+	Step  string // empty: the whole run
+	Limit time.Duration
+	key   string // path of the step whose time it was
+}
+
+func (e *OverTimeError) Error() string {
+	if e.Step == "" {
+		return fmt.Sprintf("the run took longer than %s", e.Limit)
+	}
+	return fmt.Sprintf("step %s took longer than %s", e.Step, e.Limit)
+}
+
+// wholeRun is the key of the run's time.
+const wholeRun = "."
+
+// timeout limits the time of a step. The leaf that is interrupted, or that would have
+// come next, fails, and its result names the step whose time was up. The steps
+// around it end, up to that one, now and in every replay.
+type timeout struct {
+	step  Step
+	name  string // empty: the whole run
+	limit time.Duration
+}
+
+// Run implements Step.
+func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
+	over := &OverTimeError{Step: t.name, Limit: t.limit, key: wholeRun}
+	if t.name != "" {
+		over.key = s.at.leaf(t.name, s.attempt)
+	}
+	ctx, cancel := s.options.Clock.limit(ctx, t.limit, over)
+	defer cancel()
+	out, err := t.step.Run(ctx, s)
+	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
+		out.Verdict, out.Result.OK = Failed, false
+		if out.Result.ErrorType = event.ErrorTimeout; !strings.HasPrefix(out.Result.Error, over.Error()) {
+			out.Result.Error = over.Error() // the leaf may name what was late
+		}
+		return out, nil
+	}
+	return out, err
+}

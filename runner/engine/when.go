@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/tmpl"
+)
+
+// when is a step that runs only if a condition holds.
+type when struct {
+	step         Step
+	name, output string
+	condition    tmpl.Template
+}
+
+// Run implements Step.
+func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
+	ok, err := w.condition.Bool(s.Data(nil))
+	if err != nil {
+		out := s.unrendered(w.name, err)
+		out.Verdict, out.Status = Stopped, Blocked // whether to run it is unknown
+		return out, nil
+	}
+	if !ok {
+		s.exited(w.name, ExitSkipped)
+		s.skipped(w.name, w.output)
+		return Outcome{Verdict: Skipped}, nil
+	}
+	return w.step.Run(ctx, s)
+}
+
+// omitted is a step that has nothing to do in this plan.
+type omitted struct{ name, output string }
+
+// Run implements Step.
+func (k omitted) Run(_ context.Context, s *State) (Outcome, error) {
+	s.skipped(k.name, k.output)
+	return Outcome{Verdict: Skipped}, nil
+}

@@ -1,0 +1,334 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/budget"
+
+	ourclock "github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/usage"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// Executor does the work of leaves, in the worktree of one task.
+type Executor struct {
+	Session   string
+	Title     string // of the task: what coven's commits are called
+	Journal   journal
+	Stage     stage
+	Branch    branch
+	Lander    lander
+	Agents    agents
+	Reviewers reviewers
+	Commands  commands
+	Logs      logs
+	// Approve answers a merge review by itself; empty: a person does. It is who
+	// the record says has approved.
+	Approve string
+	Prices  budget.Prices  // of models whose CLI does not say what they cost
+	Budget  *budget.Budget // shared with other tasks; nil: none
+
+	usage *usage.Usage
+}
+
+// stage is the worktree as a step finds and leaves it.
+type stage interface {
+	// Snapshot stores the worktree as it is.
+	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
+	// Restore puts the worktree back to a snapshot.
+	Restore(ctx context.Context, commit string) error
+	// Changed names what differs between two snapshots.
+	Changed(ctx context.Context, from, to string) ([]string, error)
+}
+
+// branch is the task branch as a step finds and leaves it.
+type branch interface {
+	// Tree is the tree that a commit would have now.
+	Tree(ctx context.Context) (string, error)
+	// Commit commits what is uncommitted. merges is the commit of the target
+	// that the worktree holds merged, or empty.
+	Commit(ctx context.Context, message, merges string) (Commit, error)
+	// Tip is the commit that the branch is at.
+	Tip(ctx context.Context) (string, error)
+	// PutTip makes the branch what it was; what it holds is stored first, under a ref.
+	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
+}
+
+// Commit is the task branch after branch.Commit.
+type Commit struct {
+	Oid   string
+	Tree  string
+	Files []string // what the new commit changed; empty: there was nothing to commit
+}
+
+// RefusedError means that the worktree must not be committed as it is.
+type RefusedError struct {
+	Reason string // one line for a person and for an agent that mends it
+	Output string // of the hook that refused
+	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty: resume
+}
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// agents runs agents.
+type agents interface {
+	// Await returns when no rate limit of the provider's account is known. The clocks of the
+	// step are paused meanwhile. A limit that is too far away is a *Wait.
+	Await(ctx context.Context, path, provider string) error
+	Run(ctx context.Context, run AgentRun) (agent.Report, error)
+	// Recall reads the report of a run that coven did not see end from its
+	// transcript; complete reports whether the agent had given its result.
+	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
+}
+
+// AgentRun is one run of an agent for a step.
+type AgentRun struct {
+	Path         string
+	Key          string // COVEN_STEP_KEY
+	Conversation string
+	Resume       bool
+	Prompt       string
+	Agent        string // its definition; empty: build
+	Model        string
+	Provider     string   // empty: the plan's
+	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Workdir      string   // relative to the worktree
+	ReadOnly     bool     // it may read the worktree, and nothing else
+	Transcript   io.Writer
+	// Spend is called with what the run has used so far after each turn of the
+	// model; an error stops the agent.
+	Spend func(used event.Usage) error
+}
+
+// commands runs shell commands, contained, in the worktree.
+type commands interface {
+	Run(ctx context.Context, c Command) (Ran, error)
+}
+
+// Command is one shell command of a step.
+type Command struct {
+	Shell      string   // given to sh -c
+	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Secrets    []string // names of those that the command uses
+	Workdir    string   // relative to the worktree
+	Transcript io.Writer
+}
+
+// Ran is how a command ended.
+type Ran struct {
+	ExitCode int
+	Output   string        // its terminal output, the middle cut out when it is long
+	Stopped  string        // why coven stopped it; empty: it ended by itself
+	Duration time.Duration // wall clock
+}
+
+// logs holds the raw terminal bytes of steps.
+type logs interface {
+	// Open appends; at is where.
+	Open(path string) (log io.WriteCloser, at int64, err error)
+	Read(path string, from int64) (io.ReadCloser, error)
+}
+
+// Do implements Leaves.
+func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
+	if err := context.Cause(ctx); err != nil {
+		x.usageSoFar().Read(x.Journal.Events())
+		return engine.Result{Used: x.usageSoFar().Cut(c.Path)}, err
+	}
+	usage, err := x.leafUsage(c)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	b, err := x.begin(ctx, c)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	b.usage = usage
+	charge(ctx, usage.before.Wall)
+	timed, stop := usage.clock(ctx)
+	defer stop()
+	result, err := x.do(timed, c, b)
+	if cause := context.Cause(timed); err != nil && cause != nil {
+		err = cause // the cause of whatever was interrupted
+	}
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		result, err = engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
+	}
+	result.Used = usage.total()
+	if c.Review != nil || c.Arbiter != nil {
+		result.Usage = usage.asked()
+	}
+	return result, errors.Join(err, x.cutShort(context.WithoutCancel(ctx), c, b, err))
+}
+
+// cutShort leaves the worktree of an interrupted leaf in a state that a person and
+// the resumed leaf can use.
+func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why error) error {
+	switch {
+	case (c.Review != nil || c.Arbiter != nil) && why != nil:
+		return x.emit(event.StepParked, c.Path, nil) // it was restored when the plugins had ended
+	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
+		return nil
+	case c.Script != nil:
+		return x.park(ctx, c, b)
+	case c.Agent != nil && isSpent(why):
+		_, err := x.Stage.Snapshot(ctx, "the budget is spent in "+c.Path)
+		return err
+	}
+	return nil
+}
+
+func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	switch {
+	case c.Pause != nil:
+		return x.pause(ctx, c, b)
+	case c.Agent != nil:
+		return x.agent(ctx, c, b)
+	case c.Script != nil:
+		return x.script(ctx, c, b)
+	case c.Review != nil:
+		return x.review(ctx, c, b)
+	case c.Arbiter != nil:
+		return x.arbiter(ctx, c, b)
+	default:
+		return x.merge(ctx, c)
+	}
+}
+
+// park restores the worktree to the start of a stopped script: changes that a person
+// makes afterwards are not undone when the script runs again.
+func (x *Executor) park(ctx context.Context, c engine.Call, b beginning) error {
+	if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
+		return err
+	}
+	return x.emit(event.StepParked, c.Path, nil)
+}
+
+// putBack restores the worktree to the start of a step, and names what had changed
+// since.
+func (x *Executor) putBack(ctx context.Context, path, before string) error {
+	now, err := x.Stage.Snapshot(ctx, "cut off in "+path)
+	if err != nil {
+		return err
+	}
+	files, err := x.Stage.Changed(ctx, before, now.Commit)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	if err := x.Stage.Restore(ctx, before); err != nil {
+		return err
+	}
+	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored to its start; later changes are snapshot %d: %s",
+		now.N, strings.Join(files, " ")))
+}
+
+// beginning is the worktree at the start of a leaf.
+type beginning struct {
+	event.StepStart
+	cutOff bool      // the leaf started before and has no recorded result
+	since  int64     // number of the event of its start
+	at     time.Time // when it started
+	origin string    // the tree at the first start of the leaf, of any attempt
+
+	usage *leafUsage
+}
+
+// begin records the start of a leaf, with the worktree as it is, or finds the start
+// of an interrupted one.
+func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) {
+	b, ok, err := x.started(c.Path)
+	if ok || err != nil {
+		return b, err
+	}
+	if c.Pause != nil {
+		return b, x.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
+	}
+	snapshot, err := x.Stage.Snapshot(ctx, "start of "+c.Path)
+	if err != nil {
+		return beginning{}, err
+	}
+	tree, err := x.Branch.Tree(ctx)
+	if err != nil {
+		return beginning{}, err
+	}
+	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
+	if c.Review != nil || c.Arbiter != nil {
+		if start.Tip, err = x.Branch.Tip(ctx); err != nil {
+			return beginning{}, err
+		}
+	}
+	if b.origin == "" {
+		b.origin = tree
+	}
+	b.StepStart = start
+	return b, x.emit(event.StepStarted, c.Path, start)
+}
+
+// remembered returns the events of the session that still count.
+func (x *Executor) remembered() []event.Event { return engine.Remembered(x.Journal.Events()) }
+
+// started finds the start of an interrupted leaf.
+func (x *Executor) started(path string) (b beginning, ok bool, err error) {
+	for _, e := range x.remembered() {
+		var first event.StepStart
+		if e.Type == event.StepStarted && b.origin == "" && leafOf(e.Path) == leafOf(path) && e.Decode(&first) == nil {
+			b.origin = first.Tree
+		}
+		switch {
+		case e.Type == event.StepStarted && e.Path == path:
+			if err := e.Decode(&b.StepStart); err != nil {
+				return b, false, err
+			}
+			b.cutOff, b.since, b.at, ok = true, e.Seq, e.Time, true
+		case (e.Type == event.StepCompleted || e.Type == event.StepParked) && e.Path == path:
+			// It ran and runs again on request; or it was parked, and the worktree
+			// is as it was, except for later changes of a person.
+			b, ok = beginning{origin: b.origin}, false
+		}
+	}
+	return b, ok, nil
+}
+
+// leafOf returns the path of a leaf without the number of the attempt.
+func leafOf(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
+
+// pause waits; an interrupted pause waits for the rest.
+func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	left := c.Pause.For
+	if b.cutOff {
+		left -= ourclock.Since(b.at)
+	}
+	timer := ourclock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return engine.Result{}, context.Cause(ctx)
+	case <-timer.C:
+		return engine.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
+	}
+}
+
+func (x *Executor) emit(t event.Type, path string, data any) error {
+	return x.Journal.Append(event.Event{Type: t, Path: path}, data)
+}
+
+// warn records a warning for the user.
+func (x *Executor) warn(path, text string) error {
+	return x.emit(event.Warning, path, event.Text{Text: text})
+}
+
+// key returns the value of COVEN_STEP_KEY, the same for every run of a leaf: a script
+// with an external effect can check whether it already had it.
+func (x *Executor) key(path string) string {
+	sum := sha256.Sum256([]byte(x.Session + "\x00" + path))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,297 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/google/uuid"
+)
+
+// resumePrompt is what an agent is told whose conversation was cut off.
+const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
+
+// restartPrompt is what a new agent is told when the CLI of the one that was cut off
+// cannot resume its conversation.
+const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
+
+// fewCalls is how many of its calls the agent is reminded of.
+const fewCalls = 10
+
+// reminder is what an agent is told first after an interruption: how that was, the
+// last calls before it, and what a person said that was not heard. The CLI writes
+// its conversation down a little later than it goes on: the agent may not know what
+// it just did.
+func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
+	var calls []string
+	for _, e := range x.remembered() {
+		var call event.Tool
+		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
+			calls = append(calls, "- "+call.Summary)
+		}
+	}
+	return strings.Join(append([]string{how + calledBefore(whose, calls)}, said...), "\n\n")
+}
+
+// unheard is what a person said to the agent of a leaf that was cut off, and
+// that is not in its conversation.
+func (x *Executor) unheard(path string, b beginning, heard []string) []string {
+	var said []string
+	for _, e := range x.remembered() {
+		var m event.Message
+		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
+			said = append(said, m.By+" says: "+m.Text)
+		}
+	}
+	return said
+}
+
+func calledBefore(whose string, calls []string) string {
+	if len(calls) == 0 {
+		return ""
+	}
+	calls = calls[max(0, len(calls)-fewCalls):]
+	return " " + whose + " last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+}
+
+// primaryAgent is the agent that does agent steps.
+const primaryAgent = "build"
+
+// agent does an agent leaf.
+func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	if c.Agent.Resolve {
+		return x.resolved(ctx, c, b)
+	}
+	report, err := x.report(ctx, c, b)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result, err := x.outcome(c, report)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if result.Error != "" {
+		return x.unfinished(ctx, result)
+	}
+	return x.committed(ctx, c, b, result, "")
+}
+
+// report runs the agent to its end. A time that is up is a report; after a limit
+// the agent goes on, when it is over: see agents.Await.
+func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+	report, err := x.converse(ctx, c, b)
+	for err == nil && report.Kind == agent.Limit {
+		var now beginning
+		if now, _, err = x.started(c.Path); err == nil {
+			b.cutOff, b.since = true, now.since
+			report, err = x.converse(ctx, c, b)
+		}
+	}
+	failpoint.Point("agent.ended")
+	if over := (*engine.OverTimeError)(nil); errors.As(err, &over) {
+		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
+	}
+	if wait := b.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+		return report, wait // one that came to its end has: the next does not begin
+	}
+	return report, err
+}
+
+// outcome makes a result of a report, as far as the agent's word goes.
+func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
+	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
+	if report.Kind != agent.None {
+		result.Error, result.ErrorType = report.Error, report.Kind
+		return result, nil
+	}
+	return result, x.readResult(c.Path, finalMessage(report), &result)
+}
+
+// finalMessage is the agent's last message with a claim in it: what it answers to a
+// person afterwards takes nothing of that back. Without any it is the last message.
+func finalMessage(report agent.Report) string {
+	for _, said := range slices.Backward(report.Said) {
+		if _, found, err := ParseAgentResult(said); found || err != nil {
+			return said
+		}
+	}
+	return report.Text
+}
+
+// readResult reads what the agent claims to have done.
+func (x *Executor) readResult(path, text string, result *engine.Result) error {
+	claim, found, err := ParseAgentResult(text)
+	if err != nil {
+		result.Summary = summaryOf(text)
+		return x.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
+	}
+	if !found {
+		result.Summary = summaryOf(text)
+		return nil
+	}
+	result.Summary, result.Outputs = claim.Summary, claim.Outputs
+	if !claim.Success {
+		result.Error, result.ErrorType = "the agent says that it did not succeed: "+claim.reason(), event.ErrorAgent
+	}
+	return nil
+}
+
+// unfinished commits what a step that failed has left: the steps after it, and
+// the next attempt, build on it. What must not be committed stays uncommitted.
+// The time of the step may be up: this is not part of it.
+func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine.Result, error) {
+	commit, err := x.Branch.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return result, nil
+	}
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
+	return result, nil
+}
+
+// committed commits what the step left and reports whether that is enough.
+// merges is the commit of the target that it merged, or empty.
+func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
+	commit, err := x.Branch.Commit(ctx, message(x.Title, result.Summary), merges)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
+		if refused.Output != "" {
+			result.Output = refused.Output
+		}
+		return result, nil
+	}
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
+	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
+		return engine.Unchanged(result), nil
+	}
+	result.OK = true
+	return result, nil
+}
+
+// converse runs the agent to its end, going on with a conversation that was
+// cut off where there is one.
+func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+	starts := x.starts(c.Path, b)
+	if len(starts) == 0 {
+		return x.startOver(ctx, c, b)
+	}
+	last := starts[len(starts)-1]
+	report, complete, err := x.recall(ctx, c, last.Log)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	before, _, err := x.recall(ctx, c, starts[0].Log)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	said := x.unheard(c.Path, b, before.Heard)
+	if complete && report.Kind != agent.Limit && len(said) == 0 {
+		return report, nil
+	}
+	if !before.Started {
+		return x.startOver(ctx, c, b)
+	}
+	report, err = x.runPrompt(ctx, c, b, event.AgentStart{
+		Conversation: conversation(before, last), Resumed: true, Prompt: x.reminder(resumePrompt, "Your", c.Path, b, said),
+	})
+	switch {
+	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI resumes nothing
+		return x.runPrompt(ctx, c, b, event.AgentStart{
+			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
+		})
+	case err == nil && !report.Started:
+		return x.startOver(ctx, c, b) // the CLI does not know the conversation
+	}
+	return report, err
+}
+
+// conversation is the id of the conversation that is gone on with: the CLI's own,
+// when that has the form of one that coven chooses.
+func conversation(before agent.Report, last event.AgentStart) string {
+	if uuid.Validate(before.Conversation) != nil {
+		return last.Conversation
+	}
+	return before.Conversation
+}
+
+// startOver starts a new conversation, from the worktree of the step's start.
+func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+	if b.cutOff {
+		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
+			return agent.Report{}, err
+		}
+	}
+	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+}
+
+// runPrompt runs the agent of a leaf once.
+func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b beginning, start event.AgentStart) (agent.Report, error) {
+	return x.runAgent(ctx, b.usage, start, AgentRun{
+		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
+	})
+}
+
+// runAgent runs an agent once, when its account has no limit, and charges it.
+func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (agent.Report, error) {
+	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
+		return agent.Report{}, err
+	}
+	transcript, at, err := x.Logs.Open(run.Path)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	start.Log = at
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	if err := x.emit(event.AgentStarted, run.Path, start); err != nil {
+		return agent.Report{}, err
+	}
+	used := usage.agent()
+	run.Key, run.Conversation, run.Resume, run.Prompt = x.key(run.Path), start.Conversation, start.Resumed, start.Prompt
+	run.Transcript, run.Spend = transcript, used.charge
+	report, err := x.Agents.Run(ctx, run)
+	used.ended(report)
+	return report, err
+}
+
+// starts are the runs of the agent of a leaf that was cut off, as far as they
+// belong to its last conversation.
+func (x *Executor) starts(path string, b beginning) []event.AgentStart {
+	var starts []event.AgentStart
+	for _, e := range x.remembered() {
+		var start event.AgentStart
+		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
+			continue
+		}
+		if !start.Resumed {
+			starts = nil
+		}
+		starts = append(starts, start)
+	}
+	return starts
+}
+
+// recall reads what a run that was cut off had come to.
+func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (agent.Report, bool, error) {
+	transcript, err := x.Logs.Read(c.Path, from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return agent.Report{}, false, nil
+	}
+	if err != nil {
+		return agent.Report{}, false, fmt.Errorf("read the transcript of %s: %w", c.Path, err)
+	}
+	defer transcript.Close() //nolint:errcheck // read only
+	return x.Agents.Recall(ctx, c.Agent.Provider, transcript)
+}

@@ -1,0 +1,300 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// lander brings the task branch and its target together.
+type lander interface {
+	// Turn waits until nobody else lands on the target.
+	Turn(ctx context.Context) (release func(), err error)
+	// Conflict puts a conflict with the target into the worktree, for an agent
+	// to resolve, and returns the commit of the target that is merged, none when
+	// there is no conflict any more, and the files in conflict. A *RefusedError
+	// says that no agent can.
+	Conflict(ctx context.Context) (target string, files []string, err error)
+	// Integrate brings the target's tip into the task branch and its worktree.
+	Integrate(ctx context.Context) (Candidate, error)
+	// Land moves the target to the candidate. intent is durable before anything
+	// moves.
+	Land(ctx context.Context, c Candidate, o LandOptions) (event.Landing, error)
+	// Recover finishes or undoes a landing that was cut off.
+	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
+}
+
+// Candidate is what would land.
+type Candidate struct {
+	Target string // full ref
+	Old    string // the target's tip
+	Tip    string // the task branch with that tip brought in
+	From   string // tree of the worktree before that; the same when the target had not moved
+	Tree   string
+	Patch  string // patch id
+	Empty  bool   // nothing to land
+}
+
+// LandOptions is how to land.
+type LandOptions struct {
+	Strategy string
+	Message  string
+	Intent   func(event.Landing) error
+}
+
+// ErrMoved says that the target moved since Integrate.
+var ErrMoved = errors.New("the target moved")
+
+// ConflictError says that the branch and its target changed the same lines.
+type ConflictError struct {
+	Target string
+	Files  []string
+	Dir    string // the worktree, where a person can resolve it
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict with %s in %s (to resolve it: git merge %s, in %s)",
+		e.Target, strings.Join(e.Files, ", "), shellword.Word(e.Target), shellword.Word(e.Dir))
+}
+
+// merge does a merge leaf: bring the target in, check that very tree, have it
+// reviewed, land it.
+func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, error) {
+	if snapshot := x.leftovers(c.Path); snapshot != "" {
+		if err := x.Stage.Restore(ctx, snapshot); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	if landing, ok, err := x.recovered(ctx, c.Path); ok || err != nil {
+		return landed(landing, c), err
+	}
+	release, err := x.turn(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer release()
+	for {
+		landing, result, err := x.attempt(ctx, c)
+		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
+		switch {
+		case errors.As(err, &refused):
+			return engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
+		case errors.Is(err, ErrMoved):
+			continue
+		case errors.As(err, &conflict):
+			return engine.Result{Error: conflict.Error(), ErrorType: engine.ConflictType, Files: conflict.Files}, nil
+		case err != nil || result.Error != "" || result.OK:
+			return result, err
+		}
+		return landed(landing, c), x.emit(event.LandDone, c.Path, landing)
+	}
+}
+
+// turn waits for the turn to land. No clock of the step or the run goes on
+// meanwhile: others take their time.
+func (x *Executor) turn(ctx context.Context) (release func(), err error) {
+	resume := Pause(ctx)
+	defer resume()
+	return x.Lander.Turn(ctx)
+}
+
+// attempt tries to land once. Neither an error nor a finished result means that
+// it landed.
+func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, engine.Result, error) {
+	candidate, err := x.Lander.Integrate(ctx)
+	if err != nil {
+		return event.Landing{}, engine.Result{}, err
+	}
+	if candidate.Empty {
+		return event.Landing{}, engine.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
+	}
+	if candidate.From != candidate.Tree {
+		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
+			return event.Landing{}, engine.Result{}, err
+		}
+	}
+	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
+		return event.Landing{}, failed, err
+	}
+	text := c.Merge.Message
+	if text == "" {
+		text = message(x.Title, c.Merge.Summary)
+	}
+	shown := text
+	if c.Merge.Strategy == "rebase" {
+		shown = "" // its commits keep theirs
+	}
+	if err := x.approval(c, candidate, shown); err != nil {
+		return event.Landing{}, engine.Result{}, err
+	}
+	landing, err := x.Lander.Land(ctx, candidate, LandOptions{
+		Strategy: c.Merge.Strategy, Message: text,
+		Intent: func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) },
+	})
+	return landing, engine.Result{}, err
+}
+
+// recovered ends a landing that was cut off between its intent and its record.
+func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
+	var last event.Event
+	for _, e := range x.remembered() {
+		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
+			last = e
+		}
+	}
+	if last.Seq == 0 {
+		return event.Landing{}, false, nil
+	}
+	var landing event.Landing
+	if err := last.Decode(&landing); err != nil {
+		return landing, false, err
+	}
+	if last.Type == event.LandDone {
+		return landing, true, nil
+	}
+	ok, err := x.Lander.Recover(ctx, landing)
+	if err != nil || !ok {
+		return landing, false, err
+	}
+	return landing, true, x.emit(event.LandDone, path, landing)
+}
+
+// prove runs the checks on the candidate's tree, unless they passed on it.
+func (x *Executor) prove(ctx context.Context, c engine.Call, candidate Candidate) (engine.Result, error) {
+	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
+		return engine.Result{}, nil
+	}
+	transcript, _, err := x.Logs.Open(c.Path)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	result, err := x.checks(ctx, c.Path, c.Merge.Checks, transcript)
+	switch {
+	case err != nil || result.Error != "":
+		return result, err
+	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
+		return engine.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
+	}
+	return engine.Result{}, nil
+}
+
+// provenHere looks for the receipts of this step before it was cut off.
+func (x *Executor) provenHere(c engine.Call, tree string) bool {
+	var receipts []event.Receipt
+	for _, e := range x.remembered() {
+		var r event.Receipt
+		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
+			receipts = append(receipts, r)
+		}
+	}
+	return proven(c.Merge.Checks, receipts, tree)
+}
+
+// proven reports whether there is a receipt of success for every check on tree.
+func proven(checks []string, receipts []event.Receipt, tree string) bool {
+	for _, check := range checks {
+		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
+			return r.Command == check && r.Tree == tree && r.ExitCode == 0 && r.Settings == ""
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// approval returns nil when the candidate is approved, or does not need to be;
+// otherwise it asks and waits. What reviewers have not seen as it is, and what has
+// open error findings, always needs a person. message is what the change lands with.
+func (x *Executor) approval(c engine.Call, candidate Candidate, message string) error {
+	open, err := findings.Open(x.Journal.Events())
+	if err != nil {
+		return err
+	}
+	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.becomes(tree, candidate.Tree) })
+	byPerson := unseen || len(open) > 0
+	if !c.Merge.RequireReview && !byPerson {
+		return nil
+	}
+	asked, approved := x.askedAbout(c.Path, candidate)
+	if approved && len(open) == 0 {
+		return nil
+	}
+	question := event.MergeDecision{Patch: candidate.Patch, Tree: candidate.Tree}
+	if x.Approve != "" && !byPerson {
+		question.Approved, question.By = true, x.Approve
+		return x.emit(event.ReviewAnswered, c.Path, question)
+	}
+	if !asked {
+		question.Message = message
+		if err := x.emit(event.ReviewAsked, c.Path, question); err != nil {
+			return err
+		}
+	}
+	return reviewWait(open, unseen)
+}
+
+// reviewWait says why a change waits for a person's approval, and what to look at.
+func reviewWait(open []event.Finding, unseen bool) *Wait {
+	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
+	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	if unseen {
+		w.Detail = changed
+	}
+	if len(open) == 0 {
+		return w
+	}
+	w.Detail, w.Next = findings.Summary(open), "review"
+	if unseen {
+		w.Detail = changed + "; " + w.Detail
+	}
+	return w
+}
+
+// becomes reports whether a tree is another one, but for what git alone has brought
+// into it from the target since.
+func (x *Executor) becomes(tree, now string) bool {
+	if tree == "" {
+		return false
+	}
+	from := map[string]string{}
+	for _, e := range x.Journal.Events() {
+		var i event.Integrated
+		if e.Type == event.MergeDone && e.Decode(&i) == nil {
+			from[i.Tree] = i.From
+		}
+	}
+	for range len(from) + 1 { // a target can go back to what it was
+		if now == tree {
+			return true
+		}
+		now = from[now]
+	}
+	return false
+}
+
+// askedAbout reports whether a person was asked about a candidate, and whether one
+// approved it, or what became it.
+func (x *Executor) askedAbout(path string, candidate Candidate) (asked, approved bool) {
+	for _, e := range x.remembered() {
+		var r event.MergeDecision
+		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {
+			continue
+		}
+		same := r.Patch == candidate.Patch
+		asked = asked || same
+		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.becomes(r.Tree, candidate.Tree))
+	}
+	return asked, approved
+}
+
+func landed(l event.Landing, c engine.Call) engine.Result {
+	return engine.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
+}

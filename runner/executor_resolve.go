@@ -1,0 +1,128 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// resolved has an agent resolve a conflict with the target. It finds the merge
+// half done in the worktree. What does not end the merge is undone: a worktree
+// with conflict markers is nothing to build on.
+func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	merging, err := x.conflict(ctx, c.Path, b)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return engine.Result{Error: refused.Reason, ErrorType: engine.ConflictType}, nil
+	}
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if merging.Target == "" {
+		return engine.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+	}
+	found := b
+	found.Snapshot = merging.Snapshot // where the agent begins, and begins anew
+	report, err := x.report(ctx, c, found)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result, err := x.outcome(c, report)
+	if err == nil && result.Error == "" {
+		result, err = x.merged(ctx, c, b, result, merging)
+	}
+	if err == nil && result.Error != "" {
+		err = x.unmerge(context.WithoutCancel(ctx), b.Snapshot)
+	}
+	return result, err
+}
+
+// merged commits the merge that an agent has ended, unless it undoes what others
+// did.
+func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result engine.Result, m event.Merging) (engine.Result, error) {
+	why, err := x.dropped(ctx, c.Path, b, m)
+	if err != nil || why != "" {
+		result.Error, result.ErrorType = why, event.ErrorCommit
+		return result, err
+	}
+	return x.committed(ctx, c, b, result, m.Target)
+}
+
+// unmerge takes a conflict out of the worktree.
+func (x *Executor) unmerge(ctx context.Context, before string) error {
+	if err := x.Stage.Restore(ctx, before); err != nil {
+		return err
+	}
+	// There is nothing to commit, but the worktree's own git forgets the conflict.
+	_, err := x.Branch.Commit(ctx, "Nothing", "")
+	return err
+}
+
+// conflict puts the conflict into the worktree, or finds that it is there: of a
+// step that was cut off the journal knows which commit of the target it is with.
+func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
+	var m event.Merging
+	for _, e := range x.remembered() {
+		if b.cutOff && e.Type == event.MergeBegun && e.Path == path && e.Seq > b.since {
+			return m, e.Decode(&m)
+		}
+	}
+	if b.cutOff {
+		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
+			return m, err
+		}
+	}
+	target, files, err := x.Lander.Conflict(ctx)
+	if err != nil || target == "" {
+		return m, err
+	}
+	conflicted, err := x.Stage.Snapshot(ctx, "conflict to resolve")
+	if err != nil {
+		return m, err
+	}
+	tree, err := x.Branch.Tree(ctx)
+	if err != nil {
+		return m, err
+	}
+	m = event.Merging{Target: target, Snapshot: conflicted.Commit, Tree: tree, Files: files}
+	return m, x.emit(event.MergeBegun, path, m)
+}
+
+// dropped says what the agent took away that the target had changed: a file
+// that is no conflict and is again as the task's branch has it. Its merge would
+// undo other people's work. A conflict that the task's side won as a whole is a
+// warning.
+func (x *Executor) dropped(ctx context.Context, path string, b beginning, m event.Merging) (why string, err error) {
+	now, err := x.Branch.Tree(ctx)
+	if err != nil {
+		return "", err
+	}
+	touched, err := x.Stage.Changed(ctx, m.Tree, now)
+	if err != nil {
+		return "", err
+	}
+	differs, err := x.Stage.Changed(ctx, b.Tree, now)
+	if err != nil {
+		return "", err
+	}
+	var lost, won []string
+	for _, file := range touched {
+		switch {
+		case slices.Contains(differs, file):
+		case slices.Contains(m.Files, file):
+			won = append(won, file)
+		default:
+			lost = append(lost, file)
+		}
+	}
+	if len(lost) > 0 {
+		return "it dropped what the target had changed in " + strings.Join(lost, ", "), nil
+	}
+	if len(won) > 0 {
+		err = x.warn(path, "the agent took the task's side as a whole in "+strings.Join(won, ", "))
+	}
+	return "", err
+}

@@ -1,0 +1,306 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// reviewers asks the plugins that judge changes.
+type reviewers interface {
+	// Change returns what the worktree changes now, and its patch id. Texts that are
+	// too long for a plugin are truncated; Change.Truncated describes what is missing.
+	Change(ctx context.Context) (change reviewer.Change, patch string, err error)
+	Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error)
+	Decide(ctx context.Context, plugin string, question arbiter.Question, services *HostServices) (arbiter.Decision, error)
+}
+
+// review does a review leaf: all reviewers at once. An opinion recorded before the
+// leaf was interrupted stays valid while the worktree is the same.
+func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	if err := x.undoReviewers(ctx, c, b); err != nil {
+		return engine.Result{}, err
+	}
+	change, patch, err := x.Reviewers.Change(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if len(change.Files) == 0 { // must not look like a review that passed
+		const none = "there is no change to review"
+		return engine.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
+	}
+	if change.Truncated != "" {
+		if err := x.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	change.Round = c.Review.Round
+	p := &reviewRun{executor: x, call: c, begun: b, patch: patch, change: change, opinions: make([]*event.Opinion, len(c.Review.Reviewers))}
+	if err := x.untouched(ctx, c.Path, change.Tree, p.reviewAll); err != nil {
+		return p.broken(ctx, err)
+	}
+	return p.result(), nil
+}
+
+// undoReviewers undoes what a plugin did to the worktree and the branch before
+// coven was killed.
+func (x *Executor) undoReviewers(ctx context.Context, c engine.Call, b beginning) error {
+	if !b.cutOff {
+		return nil
+	}
+	if moved, err := x.moved(ctx, c.Path, b.Tip); err != nil {
+		return err
+	} else if moved != nil {
+		if err := x.warn(c.Path, moved.Error()); err != nil {
+			return err
+		}
+	}
+	return x.putBack(ctx, c.Path, b.Snapshot)
+}
+
+// reviewRun is one run of the reviewers of a leaf.
+type reviewRun struct {
+	executor *Executor
+	call     engine.Call
+	begun    beginning
+	patch    string // patch id
+	change   reviewer.Change
+
+	mu       sync.Mutex
+	opinions []*event.Opinion // in the order of the reviewers; nil: none yet
+}
+
+// reviewAll asks all reviewers at once and returns when each has answered.
+func (p *reviewRun) reviewAll(ctx context.Context) error {
+	given := p.onRecord()
+	problems := make([]error, len(p.call.Review.Reviewers))
+	var all sync.WaitGroup
+	for i, j := range p.call.Review.Reviewers {
+		if o, ok := given[j.Name]; ok {
+			p.opinions[i] = &o
+			continue
+		}
+		all.Go(func() {
+			if err := p.reviewOne(ctx, i, j); err != nil {
+				problems[i] = &pluginError{"reviewer " + j.Name, err}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(problems...)
+}
+
+// pluginError means that a reviewer or arbiter plugin gave no valid answer.
+type pluginError struct {
+	who string // empty: err says so
+	err error
+}
+
+func (e *pluginError) Error() string {
+	if e.who == "" {
+		return e.err.Error()
+	}
+	return e.who + ": " + e.err.Error()
+}
+
+func (e *pluginError) Unwrap() error { return e.err }
+
+// onRecord returns the opinions on this very tree that were recorded before the
+// leaf was interrupted, by reviewer.
+func (p *reviewRun) onRecord() map[string]event.Opinion {
+	given := map[string]event.Opinion{}
+	for _, e := range p.executor.remembered() {
+		var o event.Opinion
+		switch {
+		case e.Path != p.call.Path:
+		case e.Type == event.StepCompleted: // and it runs again on request
+			clear(given)
+		case e.Type == event.ReviewGiven && e.Decode(&o) == nil && o.Tree == p.change.Tree:
+			given[o.Reviewer] = o
+		}
+	}
+	return given
+}
+
+// reviewOne asks one reviewer and records its opinion.
+func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Judge) error {
+	change := p.change
+	change.Options = j.Options
+	for _, o := range p.call.Review.Previous {
+		if o.Reviewer == j.Name {
+			change.Previous = o.Findings
+		}
+	}
+	x := p.executor
+	services := x.openServices(ctx, p.call, p.begun, j.Name, p.call.Review.Model)
+	review, err := x.Reviewers.Review(ctx, j.Plugin, change, services)
+	if err := errors.Join(services.close(), err); err != nil {
+		return err
+	}
+	review, flagged := review.Counted()
+	opinion := &event.Opinion{
+		Opinion: arbiter.Opinion{Reviewer: j.Name, Verdict: review.Verdict, Findings: review.Findings},
+		Tree:    change.Tree, Suggestions: review.Suggestions, Summary: review.Summary, Flagged: flagged, Truncated: change.Truncated,
+	}
+	p.mu.Lock()
+	p.opinions[i] = opinion
+	p.mu.Unlock()
+	return x.emit(event.ReviewGiven, p.call.Path, opinion)
+}
+
+// broken returns the result of an incomplete review: what ended it, and which
+// reviewers had not answered when the time was up.
+func (p *reviewRun) broken(ctx context.Context, err error) (engine.Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var missing []string
+	for i, j := range p.call.Review.Reviewers {
+		if p.opinions[i] == nil {
+			missing = append(missing, j.Name)
+		}
+	}
+	result, err := unjudged(ctx, err, "no answer from "+strings.Join(missing, " and "))
+	if err == nil {
+		result.Opinions = p.given()
+	}
+	return result, err
+}
+
+// unjudged returns the result of a leaf whose plugins gave no answer. A *Wait
+// stays an error.
+func unjudged(ctx context.Context, err error, late string) (engine.Result, error) {
+	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
+	switch {
+	case errors.As(err, &wait):
+		return engine.Result{}, wait
+	case errors.As(context.Cause(ctx), &over):
+		return engine.Result{Error: over.Error() + ": " + late, ErrorType: event.ErrorTimeout}, nil
+	case ctx.Err() != nil:
+		return engine.Result{}, context.Cause(ctx)
+	case errors.As(err, new(*pluginError)):
+		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: engine.PluginType, Output: err.Error()}, nil
+	}
+	return engine.Result{}, err
+}
+
+// briefly returns the first line of each error joined in err: the lines after it
+// are what a plugin printed.
+func briefly(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []string
+		for _, e := range joined.Unwrap() {
+			all = append(all, briefly(e)...)
+		}
+		return all
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return []string{strings.TrimSuffix(first, "; it printed last:")}
+}
+
+// given returns the opinions received so far.
+func (p *reviewRun) given() []event.Opinion {
+	var all []event.Opinion
+	for _, o := range p.opinions {
+		if o != nil {
+			all = append(all, *o)
+		}
+	}
+	return all
+}
+
+// result returns the result of a complete review.
+func (p *reviewRun) result() engine.Result {
+	r := engine.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
+	for _, o := range r.Opinions {
+		r.OK = r.OK && o.Verdict == reviewer.Pass
+	}
+	r.Output = findings.Text(findings.Opinions(r.Opinions))
+	if !r.OK {
+		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), engine.FindingsType
+	}
+	return r
+}
+
+// arbiter does an arbiter leaf.
+func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	if err := x.undoReviewers(ctx, c, b); err != nil {
+		return engine.Result{}, err
+	}
+	tree, err := x.Branch.Tree(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	judge := c.Arbiter.Arbiter
+	var decision arbiter.Decision
+	err = x.untouched(ctx, c.Path, tree, func(ctx context.Context) error {
+		services := x.openServices(ctx, c, b, judge.Name, c.Arbiter.Model)
+		answer, err := x.Reviewers.Decide(ctx, judge.Plugin, c.Arbiter.Question, services)
+		if err := errors.Join(services.close(), err); err != nil {
+			return &pluginError{"arbiter " + judge.Name, err}
+		}
+		decision = answer
+		return nil
+	})
+	if err != nil {
+		return unjudged(ctx, err, "no answer from "+judge.Name)
+	}
+	return engine.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
+}
+
+// untouched calls judge and verifies that worktree and branch are unchanged
+// afterwards. Changes are undone, and the plugins' answers are discarded.
+func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(ctx context.Context) error) error {
+	before, err := x.Stage.Snapshot(ctx, "before "+path)
+	if err != nil {
+		return err
+	}
+	tip, err := x.Branch.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	judged := judge(ctx)
+	ctx = context.WithoutCancel(ctx)
+	moved, err := x.moved(ctx, path, tip)
+	if err != nil {
+		return errors.Join(judged, err)
+	}
+	now, err := x.Branch.Tree(ctx)
+	if err != nil || now == tree {
+		return errors.Join(judged, moved, err)
+	}
+	after, err := x.Stage.Snapshot(ctx, "changed in "+path)
+	if err != nil {
+		return errors.Join(judged, err)
+	}
+	files, err := x.Stage.Changed(ctx, before.Commit, after.Commit)
+	if err == nil {
+		err = x.Stage.Restore(ctx, before.Commit)
+	}
+	if err != nil {
+		return errors.Join(judged, err)
+	}
+	return errors.Join(judged, moved, &pluginError{err: fmt.Errorf("reviewer changed the worktree (%s); changes reverted and saved as snapshot %d",
+		strings.Join(slices.Sorted(slices.Values(files)), ", "), after.N)})
+}
+
+// moved puts the branch back if a plugin moved it; the error says so.
+func (x *Executor) moved(ctx context.Context, path, tip string) (moved, err error) {
+	now, err := x.Branch.Tip(ctx)
+	if err != nil || now == tip {
+		return nil, err
+	}
+	rescue, err := x.Branch.PutTip(ctx, tip, "moved in "+path)
+	if err != nil {
+		return nil, err
+	}
+	return &pluginError{err: errors.New("reviewer moved the branch; it was restored, and its commits are saved as " + rescue)}, nil
+}

@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// script does a script leaf: one command, or the checks in order.
+func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+	if b.cutOff {
+		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	if text := tooLong(c.Script); text != "" {
+		return engine.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
+	}
+	transcript, _, err := x.Logs.Open(c.Path)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	if len(c.Script.Checks) > 0 {
+		return x.checks(ctx, c.Path, c.Script.Checks, transcript)
+	}
+	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
+	sum := sha256.New()
+	ran, err := x.Commands.Run(ctx, Command{
+		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
+	})
+	failpoint.Point("script.ended")
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result := ran.result("the command")
+	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
+	receipt.Settings = settings(c.Script)
+	result.Receipts = []event.Receipt{receipt}
+	if result.ErrorType != "" {
+		return x.unfinished(ctx, result)
+	}
+	return x.committed(ctx, c, b, result, "")
+}
+
+// maxArgument is how long an argument or a variable of a program may be: Linux allows
+// 128 KiB, with the byte that ends it.
+const maxArgument = 128<<10 - 1
+
+// tooLong says that a script cannot be run because of its length; empty: it can.
+func tooLong(s *engine.ScriptInput) string {
+	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
+	if n := len(s.Command); n > maxArgument {
+		return fmt.Sprintf(advice, "the command", n>>10)
+	}
+	for _, variable := range s.Env {
+		if n := len(variable); n > maxArgument {
+			name, _, _ := strings.Cut(variable, "=")
+			return fmt.Sprintf(advice, "the variable "+name, n>>10)
+		}
+	}
+	return ""
+}
+
+// settings is what makes a script's run differ from that of the same command
+// elsewhere; empty: nothing.
+func settings(s *engine.ScriptInput) string {
+	if len(s.Env) == 0 && s.Workdir == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Workdir}, s.Env...), "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// receipt is the proof that a command ran on a tree.
+func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
+	receipt := event.Receipt{
+		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, Log: hex.EncodeToString(log.Sum(nil)),
+	}
+	if r.Stopped != "" {
+		receipt.ExitCode = -1
+	}
+	return receipt
+}
+
+// result makes a leaf's result of a command's end; what names the command.
+func (r Ran) result(what string) engine.Result {
+	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+	switch {
+	case r.Stopped != "":
+		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, event.ErrorTimeout
+	case r.ExitCode != 0:
+		result.Error, result.ErrorType = fmt.Sprintf("%s ended with exit code %d", what, r.ExitCode), event.ErrorProcessExit
+	}
+	return result
+}
+
+// checks runs checks on the worktree as it is, until one fails. A check may
+// leave nothing behind: what it leaves is stored, named and removed.
+func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
+	result := engine.Result{OK: true}
+	for _, check := range checks {
+		before, err := x.Stage.Snapshot(ctx, "before check "+check)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		tree, err := x.Branch.Tree(ctx)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
+		if failed := ran.result("check " + check); failed.ErrorType != "" {
+			failed.Receipts, failed.Tree = result.Receipts, result.Tree
+			return failed, nil
+		}
+		result.Output += "$ " + check + "\n" + strings.TrimSpace(ran.Output) + "\n"
+	}
+	return result, nil
+}
+
+// check runs one check and makes its receipt. It is on record as ended only when
+// the worktree is again what it was before.
+func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
+	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
+		return Ran{}, event.Receipt{}, err
+	}
+	sum := sha256.New()
+	ran, err := x.Commands.Run(ctx, Command{
+		Shell: check, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
+	})
+	failpoint.Point("check.ran")
+	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
+		return Ran{}, event.Receipt{}, err
+	}
+	receipt := ran.receipt(check, tree, sum)
+	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
+}
+
+// leftovers is the snapshot from before a check that was cut off: what is in the
+// worktree since then is the check's.
+func (x *Executor) leftovers(path string) string {
+	snapshot := ""
+	for _, e := range x.remembered() {
+		switch {
+		case e.Type == event.CheckStarted && e.Path == path:
+			var check event.Check
+			if e.Decode(&check) == nil {
+				snapshot = check.Snapshot
+			}
+		case e.Type == event.CheckEnded && e.Path == path, e.Type == event.StepCompleted && e.Path == path,
+			e.Type == event.SessionWaiting, e.Type == event.SessionStopped, e.Type == event.SessionBlocked:
+			snapshot = ""
+		}
+	}
+	return snapshot
+}
+
+// tidy removes what a check left in the worktree.
+func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
+	after, err := x.Stage.Snapshot(ctx, "left by check "+check)
+	if err != nil || after.Tree == before.Tree {
+		return err
+	}
+	files, err := x.Stage.Changed(ctx, before.Commit, after.Commit)
+	if err != nil {
+		return err
+	}
+	if err := x.Stage.Restore(ctx, before.Commit); err != nil {
+		return err
+	}
+	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
+		check, after.N, strings.Join(files, " ")))
+}

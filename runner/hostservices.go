@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/google/uuid"
+)
+
+// HostServices serves one call of a reviewer or arbiter plugin, until it has
+// answered.
+type HostServices struct {
+	executor *Executor
+	ctx      context.Context // of the leaf: its clocks are in it
+	end      context.CancelFunc
+	leaf     string // path
+	reviewer string // of the judge
+	model    string
+	usage    *leafUsage
+
+	asking        chan struct{}   // holds a token while an agent runs, and guards what follows
+	waits         *Wait           // set when the run has to wait before an agent can answer
+	conversations map[string]bool // those that agents have answered in
+
+	logging sync.Mutex
+	log     io.WriteCloser
+	logged  int
+}
+
+// openServices returns the services for one plugin of a leaf.
+func (x *Executor) openServices(ctx context.Context, c engine.Call, b beginning, name, model string) *HostServices {
+	ctx, end := context.WithCancel(ctx)
+	return &HostServices{
+		executor: x, ctx: ctx, end: end, leaf: c.Path, reviewer: name, model: model, usage: b.usage,
+		asking: make(chan struct{}, 1), conversations: map[string]bool{},
+	}
+}
+
+// close stops the agents that the plugin left running. The error is a *Wait if the
+// run has to wait before an agent can answer.
+func (d *HostServices) close() error {
+	d.end()
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	if d.log != nil {
+		_ = d.log.Close() // the events are the record, the log is for people
+	}
+	d.asking <- struct{}{} // no agent starts after this
+	if d.waits == nil {
+		return nil
+	}
+	return d.waits
+}
+
+// Ask runs a read-only agent and charges it to the leaf. It ends with ctx and with
+// the call of the plugin.
+func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
+	within, cancel := context.WithCancelCause(d.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	select {
+	case d.asking <- struct{}{}:
+		defer func() { <-d.asking }()
+	case <-within.Done():
+		return hostservice.Answer{}, context.Cause(within)
+	}
+	if within.Err() != nil {
+		return hostservice.Answer{}, context.Cause(within)
+	}
+	if ask.Conversation != "" && !d.conversations[ask.Conversation] {
+		return hostservice.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, pluginerr.ErrInvalid)
+	}
+	if ask.Model == "" {
+		ask.Model = d.model
+	}
+	answer, err := d.answer(within, ask)
+	if errors.As(err, &d.waits) {
+		d.end() // further requests have to wait, too
+	}
+	return answer, err
+}
+
+// maxLogged bounds what a plugin may log, in bytes.
+const maxLogged = 1 << 20
+
+// Log adds a line to the log of the leaf; it fails with pluginerr.ErrTooLarge after
+// 1 MiB.
+func (d *HostServices) Log(text string) error {
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	line := d.reviewer + ": " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	if d.logged += len(line); d.logged > maxLogged {
+		return fmt.Errorf("more than %d bytes for the log of a step: %w", maxLogged, pluginerr.ErrTooLarge)
+	}
+	if d.log == nil {
+		log, _, err := d.executor.Logs.Open(d.leaf)
+		if err != nil {
+			return err
+		}
+		d.log = log
+	}
+	_, err := io.WriteString(d.log, line)
+	return err
+}
+
+// answer runs an agent until it has answered, and waits for rate limits.
+func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
+	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
+	if !start.Resumed {
+		start.Conversation = uuid.NewString()
+	}
+	for {
+		if wait := d.usage.reached(); wait != nil {
+			return hostservice.Answer{}, wait
+		}
+		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
+		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
+		if wait := d.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+			return hostservice.Answer{}, wait
+		}
+		switch {
+		case err != nil:
+			return hostservice.Answer{}, err
+		case report.Kind == agent.Limit:
+			start.Resumed = start.Resumed || report.Started
+		case report.Kind != agent.None:
+			return hostservice.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
+		default:
+			d.conversations[start.Conversation] = true
+			return hostservice.Answer{Text: report.Text, Conversation: start.Conversation}, nil
+		}
+	}
+}
