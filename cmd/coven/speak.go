@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -107,13 +108,7 @@ func readLine(in io.Reader) (string, error) {
 }
 
 // clip makes a text one printable line of at most n characters.
-func clip(text string, n int) string {
-	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
-	if len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return string(runes)
-}
+func clip(text string, n int) string { return printable(oneline.Clip(text, n)) }
 
 // colon is a text after a colon, or nothing.
 func colon(text string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -15,4 +16,4 @@ func printable(text string) string { return terminal.Printable(text) }
 func printableLines(text string) string { return terminal.PrintableLines(text) }
 
 // oneLine makes a text one line.
-func oneLine(text string) string { return terminal.OneLine(text) }
+func oneLine(text string) string { return oneline.Of(text) }
