@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
@@ -172,9 +173,9 @@ func (a *app) sayChecked(all []grimoires.Checked) error {
 
 // problemText is path:line:column: error: message (hint).
 func problemText(p grimoires.Problem) string {
-	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), terminal.OneLine(p.Msg))
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneline.Of(p.Msg))
 	if p.Hint != "" {
-		text += " (" + terminal.OneLine(p.Hint) + ")"
+		text += " (" + oneline.Of(p.Hint) + ")"
 	}
 	return text
 }

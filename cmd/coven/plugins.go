@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
@@ -111,7 +112,7 @@ func (h *house) stateOf(p registry.Plugin) string {
 	if p.Detail == "" {
 		return string(p.State)
 	}
-	return string(p.State) + " (" + terminal.OneLine(p.Detail) + ")"
+	return string(p.State) + " (" + oneline.Of(p.Detail) + ")"
 }
 
 func newPluginsInfo(a *app) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/shellword"
@@ -199,9 +200,9 @@ func (a *app) fileToTest(which string, kind plugins.Kind) (string, plugins.Kind,
 func (a *app) sayCase(r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:
-		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(terminal.OneLine(r.Detail)))
+		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(oneline.Of(r.Detail)))
 	case plugintest.Skipped:
-		return a.say("skip  %s: %s\n", r.Name, terminal.Printable(terminal.OneLine(r.Detail)))
+		return a.say("skip  %s: %s\n", r.Name, terminal.Printable(oneline.Of(r.Detail)))
 	}
 	return a.say("ok    %s\n", r.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -98,7 +99,7 @@ func (a *app) introduce(ctx context.Context, d *desk, v session.View) error {
 	if more := len(names) - fewFiles; more > 0 {
 		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
 	}
-	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(terminal.OneLine(v.Info.Query)), terminal.Printable(terminal.Colon(v.Summary)), added, deleted,
+	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(oneline.Of(v.Info.Query)), terminal.Printable(terminal.Colon(v.Summary)), added, deleted,
 		terminal.Printable(strings.Join(names, " ")))
 	if open := findings.Summary(v.Open); open != "" {
 		text += "  " + terminal.Printable(open) + "\n"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
@@ -91,7 +92,7 @@ func endText(s stretch) string {
 	case e.Status == engine.Completed:
 		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
-		fmt.Fprintf(&b, ": %s", terminal.OneLine(e.Detail))
+		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
 	}
 	if e.Next != "" {
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
