@@ -55,7 +55,7 @@ func (c *agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	if run.ReadOnly && !kind.harmless {
 		return agent.Report{}, writesWhenReviewing(cmp.Or(run.Provider, c.provider))
 	}
-	root, err := filepath.EvalSymlinks(c.site.tree.Path)
+	root, err := filepath.EvalSymlinks(c.site.worktree.Path)
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
 	}
