@@ -124,7 +124,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
-	d, err := h.desk()
+	d, err := h.startDesk()
 	if err != nil {
 		return err
 	}

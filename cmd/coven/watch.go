@@ -31,7 +31,7 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.desk()
+	d, err := h.startDesk()
 	if err != nil {
 		return err
 	}
