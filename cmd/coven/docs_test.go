@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli/root"
+	"github.com/coven-run/coven/internal/cli/setup"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/registry"
@@ -79,9 +81,9 @@ func shellLines(text string) []string {
 // parses checks a command line against the command it names.
 func parses(t *testing.T, file, line string) {
 	t.Helper()
-	a := newApp("dev")
-	a.out, a.err = io.Discard, io.Discard
-	root := newRoot(a)
+	a := root.NewApp("dev")
+	a.Out, a.Err = io.Discard, io.Discard
+	root := root.NewRoot(a)
 	cmd, rest, err := root.Find(words(line)[1:])
 	if err != nil || cmd == root {
 		t.Errorf("%s: %q: no such command", file, line)
@@ -238,7 +240,7 @@ func TestSessionDoc(t *testing.T) {
 // docs/commands.md is what the program's help says.
 func TestCommandsPage(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "commands.md")
-	page := commandsPage(newRoot(newApp("dev")))
+	page := setup.CommandsPage(root.NewRoot(root.NewApp("dev")))
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli/grimoire"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/project"
 )
 
 // named is a block of a guide under a line with the name of its file.
@@ -39,8 +41,8 @@ func TestGrimoiresGuide(t *testing.T) {
 	if all := strings.Count(string(text), "```yaml") + strings.Count(string(text), "```md"); len(blocks) != all || all < 6 {
 		t.Fatalf("%d of %d blocks are files", len(blocks), all)
 	}
-	h := &house{library: grimoires.NewLibrary(root, ""), config: config.Default()}
-	checked, err := h.library.Validate()
+	h := &project.Project{Library: grimoires.NewLibrary(root, ""), Config: config.Default()}
+	checked, err := h.Library.Validate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func TestGrimoiresGuide(t *testing.T) {
 			t.Errorf("%s: %v", c.File, p)
 		}
 	}
-	reports, err := h.rehearse(t.Context(), []string{"careful"})
+	reports, err := grimoire.Rehearse(t.Context(), h, []string{"careful"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package main
 import (
 	"os"
 
+	"github.com/coven-run/coven/internal/cli/root"
 	"github.com/coven-run/coven/internal/process"
 )
 
@@ -16,7 +17,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))
 	}
-	os.Exit(run(newApp(version), os.Args[1:]))
+	os.Exit(root.Run(root.NewApp(version), os.Args[1:]))
 }
 
 // version is set when a release is built.

@@ -14,17 +14,18 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli/setup"
 	"github.com/coven-run/coven/internal/schema"
 )
 
 // compiled is the schema of a kind, as any validator reads it.
 func compiled(t *testing.T, kind string) *jsonschema.Schema {
 	t.Helper()
-	for _, k := range schemaKinds() {
-		if k.name != kind {
+	for _, k := range setup.SchemaKinds() {
+		if k.Name != kind {
 			continue
 		}
-		text, err := schema.Write(k.schema(), kind)
+		text, err := schema.Write(k.Schema(), kind)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,9 +134,9 @@ func TestSchemasTakeExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, k := range schemaKinds() {
-		if found[k.name] == 0 {
-			t.Errorf("no example of %s", k.name)
+	for _, k := range setup.SchemaKinds() {
+		if found[k.Name] == 0 {
+			t.Errorf("no example of %s", k.Name)
 		}
 	}
 }

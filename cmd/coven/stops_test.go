@@ -11,14 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/exit"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
 )
 
 // An interrupt is answered within a second wherever coven is.
 func TestInterruptIsAnsweredSoon(t *testing.T) {
-	if limit := stopTicks * stopTick; limit >= time.Second {
+	if limit := cli.StopTicks * cli.StopTick; limit >= time.Second {
 		t.Errorf("it takes %s", limit)
 	}
 }

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
+)
+
+func (a *App) PrintDiff(ctx context.Context, d *control.Controller, id string, stat bool) error {
+	v, err := d.Project.Find(id)
+	if err != nil {
+		return err
+	}
+	_, diff, err := d.ChangeOf(ctx, v)
+	if err != nil {
+		return err
+	}
+	if stat {
+		return a.printStat(diff.Files)
+	}
+	return a.Say("%s", SafeDiff(diff.Patch))
+}
+
+// SafeDiff keeps a diff from steering the terminal. Tabs stay.
+func SafeDiff(patch string) string {
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = terminal.Printable(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// SizeOf is how much of a file has changed.
+func SizeOf(f worktree.FileChange) string {
+	if f.Binary {
+		return "binary"
+	}
+	return fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+}
+
+func (a *App) printStat(files []worktree.FileChange) error {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, f := range files {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), SizeOf(f)) //nolint:errcheck // Flush reports it
+	}
+	return Written(w.Flush())
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
+)
+
+// completion is which tasks a command takes.
+type completion int
+
+const (
+	ForRun   completion = iota // ready, or with a session that can go on
+	UnderWay                   // with a session that is not over
+	Resting                    // the same, and no coven is at work on it
+	Retried                    // the same, or with one that has failed
+	Waiting                    // with a session that waits for a review
+	Recorded                   // with a session
+	Tracked                    // open in the tracker
+	Treed                      // with a worktree
+	All                        // with a session, or open in the tracker
+)
+
+// completeTime bounds how long somebody waits who has pressed the tab key.
+const completeTime = 2 * time.Second
+
+const NoFiles = cobra.ShellCompDirectiveNoFileComp
+
+// CompleteTasks offers the ids of tasks with their titles. What cannot be read
+// is not offered: there is no place for an error on the command line.
+func (a *App) CompleteTasks(kind completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if cmd.ValidateArgs(append(slices.Clone(args), "x")) != nil {
+			return nil, NoFiles // it takes no more
+		}
+		return a.offerTasks(cmd.Context(), kind, args, typed), NoFiles | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// offerTasks are the tasks of a kind that are not given yet and begin as typed.
+func (a *App) offerTasks(ctx context.Context, kind completion, given []string, typed string) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	h, _, err := project.OpenLenient(ctx, a.Environment)
+	if err != nil {
+		return nil
+	}
+	o := &offer{typed: typed, seen: map[string]bool{}}
+	for _, id := range given {
+		o.seen[id] = true
+	}
+	switch kind {
+	case ForRun:
+		o.tasks(readyTasks(ctx, h))
+	case Treed:
+		trees, _ := h.Repo.Worktrees(ctx)
+		for _, t := range trees {
+			o.add(t.TaskID, t.Branch)
+		}
+		return o.found
+	case Tracked:
+		o.tasks(allTasks(ctx, h))
+		return o.found
+	}
+	views, _ := session.List(h.Repo.Root)
+	for _, s := range project.Newest(views) {
+		if kind.takes(s) {
+			o.add(s.Task, control.StateText(s)+": "+s.Info.Query)
+		}
+	}
+	if kind == All {
+		o.tasks(allTasks(ctx, h))
+	}
+	return o.found
+}
+
+// takes says whether a kind has the task of this session.
+func (kind completion) takes(v session.View) bool {
+	switch kind {
+	case UnderWay:
+		return v.Live()
+	case ForRun, Resting:
+		return v.Live() && v.Status != session.Running
+	case Retried:
+		return v.Live() && v.Status != session.Running || v.Status == session.Failed
+	case Waiting:
+		return v.Status == session.Waiting && v.Reason == event.WaitReview
+	}
+	return true
+}
+
+func readyTasks(ctx context.Context, h *project.Project) []task.Task {
+	if h.Tracker == nil {
+		return nil
+	}
+	ready, _ := h.Tracker.Ready(ctx)
+	return ready
+}
+
+func allTasks(ctx context.Context, h *project.Project) []task.Task {
+	if h.Tracker == nil {
+		return nil
+	}
+	all, _ := h.Tracker.List(ctx)
+	return all
+}
+
+// offer collects what is offered.
+type offer struct {
+	typed string
+	seen  map[string]bool
+	found []cobra.Completion
+}
+
+// add offers a word. One that a shell could take for several is left out.
+func (o *offer) add(word, what string) {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if word == "" || o.seen[word] || !strings.HasPrefix(word, o.typed) || strings.ContainsFunc(word, odd) {
+		return
+	}
+	o.seen[word] = true
+	o.found = append(o.found, cobra.CompletionWithDesc(word, terminal.Clip(what, 60)))
+}
+
+func (o *offer) tasks(tasks []task.Task) {
+	for _, t := range tasks {
+		if t.Status != task.StatusClosed {
+			o.add(t.ID, t.Title)
+		}
+	}
+}
+
+// CompleteFlag makes a shell complete the value of a flag of cmd.
+func CompleteFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err) // the flag does not exist
+	}
+}
+
+// CompleteTaskFlag completes the ids of tasks in a flag.
+func (a *App) CompleteTaskFlag(kind completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.offerTasks(cmd.Context(), kind, nil, typed), NoFiles
+	}
+}
+
+// CompleteList offers the same words everywhere.
+func CompleteList(list ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return offered(list, typed)
+	}
+}
+
+// CompleteWords offers words that a repository gives.
+func (a *App) CompleteWords(values func(context.Context, *project.Project, []string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
+		defer cancel()
+		h, _, err := project.OpenLenient(ctx, a.Environment)
+		if err != nil {
+			return nil, NoFiles
+		}
+		return offered(values(ctx, h, args), typed)
+	}
+}
+
+func offered(words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	o := &offer{typed: typed, seen: map[string]bool{}}
+	for _, word := range words {
+		o.add(word, "")
+	}
+	return o.found, NoFiles | cobra.ShellCompDirectiveKeepOrder
+}
+
+func GrimoireNames(_ context.Context, h *project.Project, _ []string) []string {
+	names, _ := h.Library.Names()
+	return names
+}
+
+func Branches(ctx context.Context, h *project.Project, _ []string) []string {
+	names, _ := h.Repo.Branches(ctx)
+	return names
+}
+
+// ProviderNames are the providers that there are.
+func ProviderNames(_ context.Context, h *project.Project, _ []string) []string {
+	r, err := h.Registry()
+	if err != nil {
+		return nil
+	}
+	return r.Names(plugins.KindProvider)
+}

@@ -1,0 +1,81 @@
+// Package doctor is coven doctor: it prints what package internal/doctor finds.
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/doctor"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+func NewDoctor(a *cli.App) *cobra.Command {
+	var fix, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what coven needs, and what a crash left; --fix clears that away",
+		Long:  doctorHelp(),
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := doctor.NewVisit(cmd.Context(), a.Environment, a.Parking)
+			found, err := v.Examine(cmd.Context(), fix)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.SayJSON(found)
+			} else {
+				err = sayFindings(a, found)
+			}
+			if err == nil && slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.State == doctor.StateFail }) {
+				err = exit.Status(exit.Failed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything, and say what was done")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func doctorHelp() string {
+	var b strings.Builder
+	b.WriteString(`Check what coven needs and what it left behind. A line that begins with FAIL is
+in the way of a run, one with warn is good to know; each has the command that
+helps.
+
+--fix takes away what nobody needs: claims of sessions that are over or gone,
+whose tasks are free again, worktrees of such tasks, files of a coven that was
+killed. What is in a worktree is stored under refs/coven/rescue first. What
+belongs to a session that can go on is not touched, nor a lock of git's.
+
+`)
+	for _, c := range doctor.Checkups() {
+		fmt.Fprintf(&b, "  %-10s  %s\n", c.Name, c.About)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// sayFindings prints a line for each finding, and what to do about it.
+func sayFindings(a *cli.App, found []doctor.Finding) error {
+	for _, f := range found {
+		mark := map[string]string{doctor.StateOK: "ok", doctor.StateWarn: "warn", doctor.StateFail: "FAIL"}[f.State]
+		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(oneline.Of(f.Text)))
+		if f.Fixed != "" {
+			text += "      fixed: " + terminal.Printable(oneline.Of(f.Fixed)) + "\n"
+		}
+		if f.Next != "" {
+			text += "      next: " + terminal.Printable(f.Next) + "\n"
+		}
+		if err := a.Say("%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

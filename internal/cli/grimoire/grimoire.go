@@ -1,0 +1,200 @@
+// Package grimoire holds the commands about workflows and prompts: grimoires and prompts.
+package grimoire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+func NewGrimoires(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "grimoires", Short: "List, show, validate, draw and test workflows",
+		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
+	return cmd
+}
+
+// entryJSON is a grimoire as grimoires list --json has it.
+type entryJSON struct {
+	Name        string   `json:"name"`
+	Source      string   `json:"source"`
+	Description string   `json:"description"`
+	Hides       []string `json:"hides"`
+	Error       string   `json:"error,omitempty"`
+}
+
+func newGrimoiresList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the workflows that a task can have, where they come from, and what they hide", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entries, err := h.Library.Entries()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				all := []entryJSON{}
+				for _, e := range entries {
+					all = append(all, entryJSON{e.Name, e.Source, e.Description, append([]string{}, e.Hides...), errorText(e.Err)})
+				}
+				return a.SayJSON(all)
+			}
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			for _, e := range entries {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e))) //nolint:errcheck // Flush reports it
+			}
+			return cli.Written(w.Flush())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// entryText says what a grimoire is for, or that it cannot be run.
+func entryText(e grimoires.Entry) string {
+	text := terminal.Clip(oneline.Of(e.Description), 80)
+	if e.Err != nil {
+		text = "NOT VALID: coven grimoires validate " + shellword.Word(e.Name)
+	}
+	if len(e.Hides) > 0 {
+		text += fmt.Sprintf(" (hides: %s)", strings.Join(e.Hides, ", "))
+	}
+	return strings.TrimSpace(text)
+}
+
+func newGrimoiresShow(a *cli.App) *cobra.Command {
+	var asJSON, source bool
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			text, from, err := h.Library.Text(args[0])
+			if err != nil {
+				return unknownGrimoire(err)
+			}
+			if source && asJSON {
+				return a.SayJSON(map[string]string{"name": args[0], "source": from, "text": string(text)})
+			}
+			if source {
+				return sayText(a, text)
+			}
+			g, err := h.Library.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if text, err = g.YAML(); err != nil {
+				return err
+			}
+			if asJSON {
+				return sayYAML(a, text)
+			}
+			return sayText(a, append([]byte("# "+terminal.Printable(from)+"\n"), text...))
+		},
+	}
+	cmd.Flags().BoolVar(&source, "source", false, "the file's own text")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// sayText prints a file: as it is, unless a terminal shows it.
+func sayText(a *cli.App, text []byte) error {
+	if a.Interactive {
+		text = []byte(terminal.PrintableLines(string(text)))
+	}
+	return a.Say("%s", text)
+}
+
+// sayYAML prints what YAML says as JSON.
+func sayYAML(a *cli.App, text []byte) error {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return fmt.Errorf("read the grimoire again: %w", err)
+	}
+	return a.SayJSON(value)
+}
+
+// unknownGrimoire says that a named thing does not exist.
+func unknownGrimoire(err error) error {
+	if errors.As(err, new(*grimoires.UnknownError)) {
+		return exit.Failedf("coven grimoires list", "%w", err)
+	}
+	return err
+}
+
+// oneGrimoire is for the one argument that names a grimoire.
+func oneGrimoire(_ context.Context, h *project.Project, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	names, _ := h.Library.Names()
+	return names
+}
+
+func newGrimoiresGraph(a *cli.App) *cobra.Command {
+	var asJSON bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "graph NAME", Short: "Draw a workflow: its steps, loops, conditions, and where failures lead",
+		Long: `Draw a workflow: its steps, loops, conditions, and where failures lead. As text it
+is a tree; mermaid and dot are for the programs of that name.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(graphFormats, format) {
+				return exit.Usagef("coven grimoires graph --help", "--format %s is none of %s", terminal.Printable(format), strings.Join(graphFormats, ", "))
+			}
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			g, err := h.Library.Load(args[0])
+			switch {
+			case err != nil:
+				return unknownGrimoire(err)
+			case asJSON:
+				return a.SayJSON(g.Graph())
+			case format == "mermaid":
+				return a.Say("%s", terminal.PrintableLines(g.Graph().Mermaid()))
+			case format == "dot":
+				return a.Say("%s", terminal.PrintableLines(g.Graph().Dot()))
+			}
+			return a.Say("%s", terminal.PrintableLines(g.Tree()))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print nodes and edges as JSON")
+	cli.CompleteFlag(cmd, "format", cli.CompleteList(graphFormats...))
+	return cmd
+}
+
+var graphFormats = []string{"text", "mermaid", "dot"}

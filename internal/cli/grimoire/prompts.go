@@ -1,0 +1,105 @@
+package grimoire
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	runengine "github.com/coven-run/coven/runner/engine"
+)
+
+func NewPrompts(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "prompts", Short: "List prompts, and show what an agent would be told",
+		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newPromptsList(a), newPromptsRender(a))
+	return cmd
+}
+
+func newPromptsList(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the prompts that a step can name", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			names, err := h.Library.PromptNames()
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			for _, name := range names {
+				prompt, err := h.Library.Prompt(name)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(w, "%s\t%s\n", name, prompt.Source) //nolint:errcheck // Flush reports it
+			}
+			return cli.Written(w.Flush())
+		},
+	}
+}
+
+func newPromptsRender(a *cli.App) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:               "render NAME --task ID",
+		Short:             "Show what an agent would be told about a task, before any step has run",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteWords(promptNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			text, err := render(cmd.Context(), h, args[0], id)
+			if err != nil {
+				return err
+			}
+			return a.Say("%s", text)
+		},
+	}
+	cmd.Flags().StringVar(&id, "task", "", "the task that the prompt is about")
+	cli.CompleteFlag(cmd, "task", a.CompleteTaskFlag(cli.Tracked))
+	return cmd
+}
+
+// render renders a prompt as the first step of a new session of the task would.
+func render(ctx context.Context, h *project.Project, name, id string) (string, error) {
+	tracker, err := h.Tasks()
+	if err != nil {
+		return "", err
+	}
+	t, err := tracker.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Agent: &grimoires.Agent{Prompt: name}}}}
+	plan, err := h.Library.Freeze(g, nil)
+	if err != nil {
+		return "", err
+	}
+	plan.Task = project.PlanTask(t)
+	if prior, err := session.OfTask(h.Repo.Root, t.ID); err == nil && h.Config.PriorAttempt {
+		plan.Attempt = control.AttemptText(prior)
+	}
+	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
+}
+
+// promptNames are for the one argument that names a prompt.
+func promptNames(_ context.Context, h *project.Project, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	names, _ := h.Library.PromptNames()
+	return names
+}

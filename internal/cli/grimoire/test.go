@@ -1,0 +1,157 @@
+package grimoire
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/runner/workflowtest"
+)
+
+func newGrimoiresTest(a *cli.App) *cobra.Command {
+	var asJSON, strict bool
+	cmd := &cobra.Command{
+		Use: "test [NAME...]", Short: "Play workflows with the answers of their test files: no agents, no tokens",
+		Long: `Play workflows with the answers of their test files, NAME.test.yaml beside
+NAME.yaml: no agent, no command and no worktree. It says whether each test takes
+the way that it expects, and which steps and branches no test reaches. Without
+NAME: all that have tests.`,
+		Example: `  coven grimoires test
+  coven grimoires test careful --strict`,
+		ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			reports, err := Rehearse(cmd.Context(), h, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.SayJSON(reports)
+			} else {
+				err = sayRehearsed(a, reports)
+			}
+			if err == nil && rehearsedBad(reports, strict) {
+				return exit.Status(exit.Failed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "a branch that no test reaches is an error")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// rehearsed is how the tests of one grimoire went.
+type rehearsed struct {
+	Grimoire string                 `json:"grimoire"`
+	File     string                 `json:"file"`
+	Tests    []workflowtest.Outcome `json:"tests"`
+	Missing  []workflowtest.Missing `json:"missing"`
+	Reached  int                    `json:"reached"`
+	Ways     int                    `json:"ways"`
+}
+
+// Rehearse plays the tests of the named grimoires, or all that there are.
+func Rehearse(ctx context.Context, h *project.Project, names []string) ([]rehearsed, error) {
+	named := len(names) > 0
+	if !named {
+		var err error
+		if names, err = h.Library.Names(); err != nil {
+			return nil, err
+		}
+	}
+	all := []rehearsed{}
+	for _, name := range names {
+		text, label, err := h.Library.Tests(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case label == "" && named:
+			if _, err := h.Library.Load(name); err != nil {
+				return nil, unknownGrimoire(err)
+			}
+			return nil, exit.Failedf("coven grimoires test --help", "the grimoire %s has no tests: there is no %s.test.yaml beside it", name, name)
+		case label == "":
+			continue
+		}
+		r, err := rehearseOne(ctx, h, name, label, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func rehearseOne(ctx context.Context, h *project.Project, name, label string, text []byte) (rehearsed, error) {
+	r := rehearsed{Grimoire: name, File: label, Tests: []workflowtest.Outcome{}, Missing: []workflowtest.Missing{}}
+	g, err := h.Library.Load(name)
+	if err != nil {
+		return r, err
+	}
+	suite, err := workflowtest.Read(label, text, g)
+	if err != nil {
+		return r, err
+	}
+	plan, err := h.Library.Freeze(g, nil)
+	if err != nil {
+		return r, err
+	}
+	plan.Model, plan.Provider, plan.Target = project.ModelOf(h.Config.Provider, h.Config), h.Config.Provider, "refs/heads/main"
+	covered := workflowtest.NewCoverage()
+	for _, t := range suite.Tests {
+		r.Tests = append(r.Tests, t.Run(ctx, plan, covered))
+	}
+	missing, reached, ways := covered.Missing(g)
+	r.Missing, r.Reached, r.Ways = append(r.Missing, missing...), reached, ways
+	return r, nil
+}
+
+func rehearsedBad(reports []rehearsed, strict bool) bool {
+	for _, r := range reports {
+		if strict && len(r.Missing) > 0 {
+			return true
+		}
+		for _, t := range r.Tests {
+			if len(t.Faults) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sayRehearsed prints how tests went.
+func sayRehearsed(a *cli.App, reports []rehearsed) error {
+	if len(reports) == 0 {
+		return a.Say("no workflow has tests: write NAME.test.yaml beside NAME.yaml\n  next: coven grimoires test --help\n")
+	}
+	var b strings.Builder
+	for _, r := range reports {
+		failed := 0
+		for _, t := range r.Tests {
+			mark := "ok  "
+			if len(t.Faults) > 0 {
+				mark, failed = "FAIL", failed+1
+			}
+			fmt.Fprintf(&b, "%s  %s: %s\n", mark, r.Grimoire, t.Test)
+			for _, f := range t.Faults {
+				fmt.Fprintf(&b, "    %s\n", f)
+			}
+		}
+		for _, m := range r.Missing {
+			fmt.Fprintf(&b, "      %s: %s %s\n", r.Grimoire, m.Step, m.What)
+		}
+		fmt.Fprintf(&b, "%s: %d tests, %d failed; %d of %d branches reached\n", r.Grimoire, len(r.Tests), failed, r.Reached, r.Ways)
+	}
+	return a.Say("%s", terminal.PrintableLines(b.String()))
+}

@@ -1,0 +1,221 @@
+package grimoire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+func newGrimoiresValidate(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "validate [NAME|FILE...]", Short: "Find what is wrong in workflows, prompts, and what chooses workflows",
+		Long: `Find what is wrong in workflows, prompts, and what chooses workflows, before a run
+does. Without arguments: everything of this repository, of yours, and what coven
+ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it need
+not be where coven looks for it, nor in a repository. A plugin that is not there is a warning: it may be
+there where the workflow runs.`,
+		Example: `  coven grimoires validate
+  coven grimoires validate implement
+  coven grimoires validate drafts/careful.yaml`,
+		ValidArgsFunction: completeNamesOrFiles(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := openFor(cmd.Context(), a, args)
+			if err != nil {
+				return err
+			}
+			all, err := validate(h, args)
+			if err == nil && h.Repo != nil {
+				err = lookForPlugins(h, all)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.SayJSON(checkedJSON(all))
+			} else {
+				err = sayChecked(a, all)
+			}
+			if err == nil && slices.ContainsFunc(all, grimoires.Checked.Bad) {
+				return exit.Status(exit.Failed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// openFor opens the repository. Outside of one, files can be validated all the same:
+// against the prompts of the user and those that coven ships.
+func openFor(ctx context.Context, a *cli.App, args []string) (*project.Project, error) {
+	h, err := a.Open(ctx)
+	if errors.Is(err, worktree.ErrNotRepository) && len(args) > 0 && !slices.ContainsFunc(args, isName) {
+		return project.Outside(a.Environment), nil
+	}
+	return h, err
+}
+
+// isName reports whether an argument of validate names a grimoire or a prompt, and
+// not a file.
+func isName(arg string) bool {
+	return filepath.Base(arg) == arg && !slices.Contains([]string{".yaml", ".yml", ".md"}, filepath.Ext(arg))
+}
+
+// validate looks at grimoires, prompts and files, or at all that there is.
+func validate(h *project.Project, args []string) ([]grimoires.Checked, error) {
+	if len(args) == 0 {
+		return h.Library.Validate()
+	}
+	var all []grimoires.Checked
+	for _, arg := range args {
+		found, err := validateOne(h, arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			if !slices.ContainsFunc(all, func(other grimoires.Checked) bool { return other.File == c.File && len(c.Problems) == 0 }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all, nil
+}
+
+func validateOne(h *project.Project, arg string) ([]grimoires.Checked, error) {
+	if isName(arg) {
+		found, err := h.Library.ValidateName(arg)
+		return found, unknownGrimoire(err)
+	}
+	file, err := h.Env.Absolute(arg)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, exit.Failedf("coven grimoires list", "%w", err)
+	}
+	return h.Library.ValidateFile(arg, data)
+}
+
+// lookForPlugins warns of plugins that nobody has, here and now. None is started.
+func lookForPlugins(h *project.Project, all []grimoires.Checked) error {
+	r, err := h.Registry()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		c := &all[i]
+		for _, use := range c.Plugins {
+			kind := plugins.Kind(use.Kind)
+			if slices.Contains(r.Names(kind), use.Name) {
+				continue
+			}
+			_, err := r.Find(kind, use.Name)
+			unknown := (*registry.UnknownError)(nil)
+			if !errors.As(err, &unknown) {
+				continue // the lock is wrong: coven plugins verify
+			}
+			p := grimoires.Problem{Warning: true}
+			p.File, p.Line, p.Column = c.File, use.Line, use.Column
+			p.Msg, p.Hint = unknown.Missing(), unknown.Hint
+			c.Problems = append(c.Problems, p)
+		}
+		slices.SortStableFunc(c.Problems, func(a, b grimoires.Problem) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+	}
+	return nil
+}
+
+// completeNamesOrFiles offers names; the shell offers files.
+func completeNamesOrFiles(a *cli.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, _ := a.CompleteWords(cli.GrimoireNames)(cmd, args, typed)
+		return found, cobra.ShellCompDirectiveDefault
+	}
+}
+
+// sayChecked prints a line for each problem, and for each file that has none.
+func sayChecked(a *cli.App, all []grimoires.Checked) error {
+	errs, warnings := 0, 0
+	for _, c := range all {
+		if len(c.Problems) == 0 {
+			if err := a.Say("%s: fine\n", terminal.Printable(c.File)); err != nil {
+				return err
+			}
+		}
+		for _, p := range c.Problems {
+			if p.Warning {
+				warnings++
+			} else {
+				errs++
+			}
+			if err := a.Say("%s\n", terminal.Printable(problemText(p))); err != nil {
+				return err
+			}
+		}
+	}
+	return a.Say("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
+}
+
+// problemText is path:line:column: error: message (hint).
+func problemText(p grimoires.Problem) string {
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneline.Of(p.Msg))
+	if p.Hint != "" {
+		text += " (" + oneline.Of(p.Hint) + ")"
+	}
+	return text
+}
+
+func severity(p grimoires.Problem) string {
+	if p.Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// fileJSON is a file as grimoires validate --json has it.
+type fileJSON struct {
+	Kind     string        `json:"kind"`
+	Name     string        `json:"name,omitempty"`
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Problems []problemJSON `json:"problems"`
+}
+
+type problemJSON struct {
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+func checkedJSON(all []grimoires.Checked) []fileJSON {
+	files := []fileJSON{}
+	for _, c := range all {
+		f := fileJSON{Kind: c.Kind, Name: c.Name, File: c.File, OK: !c.Bad(), Problems: []problemJSON{}}
+		for _, p := range c.Problems {
+			f.Problems = append(f.Problems, problemJSON{p.Line, p.Column, severity(p), p.Msg, p.Hint})
+		}
+		files = append(files, f)
+	}
+	return files
+}

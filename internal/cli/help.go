@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// NoCommand refuses what is not the name of a command.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
+		near = fmt.Sprintf(" (did you mean %s?)", strings.Join(found, " or "))
+	}
+	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], near)
+}
+
+func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// Whoever is told something by coven is told no secret, wherever the words come from.
+func TestNobodyIsToldSecrets(t *testing.T) {
+	const value = "s3cret-value"
+	hide := func(text string) string { return strings.ReplaceAll(text, value, "***") }
+	dir := t.TempDir()
+	tracker := task.OpenFile(filepath.Join(dir, "issues.jsonl"), dir)
+	added, err := tracker.Add(t.Context(), task.New{Title: "T"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := control.Told(project.Item{Task: added, Tracker: tracker}, "", hide)
+	for what, err := range map[string]error{
+		"note": told.Note(t.Context(), "n "+value), "block": told.Block(t.Context(), "b "+value),
+		"release": told.Release(t.Context(), "r "+value), "close": told.Close(t.Context(), "c "+value, "0123"),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+	h := &project.Project{Env: &project.Environment{Environ: os.Environ}, Hide: hide}
+	h.Config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}
+	a := &App{Environment: h.Env, Out: out, Err: errs, project: h}
+	d := &control.Controller{Project: h}
+	stop := a.Watch(d, false, terminal.Lines)
+	if err := a.Tell("d %s\n", value); err != nil {
+		t.Fatal(err)
+	}
+	d.TellOthers(t.Context(), control.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
+	stop()
+	if err := a.Say("a %s\n", value); err != nil {
+		t.Fatal(err)
+	}
+	a.Explain(exit.Usagef("next", "e %s", value))
+	for name, text := range map[string]string{"screen": out.String(), "errors": errs.String(), "tracker": read(t, dir, "issues.jsonl"), "notify": read(t, dir, "news")} {
+		if strings.Contains(text, value) || !strings.Contains(text, "***") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,151 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+func NewEvents(a *cli.App) *cobra.Command {
+	var follow bool
+	var since int64
+	cmd := &cobra.Command{
+		Use:   "events [SESSION|TASK]",
+		Short: "Print events as JSON lines, as they are in the journals",
+		Long: `Print the events of a session, of a task's newest session, or without an
+argument of all sessions, one JSON object a line, the oldest first. The format
+is in docs/formats/session.md. With --follow, go on with those that still come:
+until the session stops, or without an argument until you stop it.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			w := &watcher{app: a, root: h.Repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
+			if len(args) == 1 {
+				v, err := h.SessionOf(args[0])
+				if err != nil {
+					return err
+				}
+				w.only = v.Dir
+			}
+			return w.run(cmd.Context(), follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the events that still come")
+	cmd.Flags().Int64Var(&since, "since", 0, "leave out the events up to number `SEQ` of each session")
+	return cmd
+}
+
+// watcher prints the events of one session or of all.
+type watcher struct {
+	app   *cli.App
+	root  string
+	only  string // a session's directory; empty: all
+	since int64
+	tails map[string]*event.Tail
+
+	broken map[string]bool // directories whose record is damaged
+}
+
+func (w *watcher) run(ctx context.Context, follow bool) error {
+	ticker := time.NewTicker(cli.FollowEvery)
+	defer ticker.Stop()
+	for {
+		over := w.over() // before the events: what ends the session is shown
+		if err := w.print(); err != nil {
+			return err
+		}
+		if !follow || over {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// over says whether no more events will come.
+func (w *watcher) over() bool {
+	if w.only == "" {
+		return false
+	}
+	v, err := session.Load(w.only)
+	return err != nil || v.Status != session.Running
+}
+
+// print prints what is new, ordered by time across sessions.
+func (w *watcher) print() error {
+	dirs, err := w.dirs()
+	if err != nil {
+		return err
+	}
+	var fresh []event.Event
+	for _, dir := range dirs {
+		if w.broken[dir] {
+			continue
+		}
+		tail, ok := w.tails[dir]
+		if !ok {
+			tail = event.NewTail(filepath.Join(dir, "events.jsonl"))
+			w.tails[dir] = tail
+		}
+		events, err := tail.Next()
+		fresh = append(fresh, events...)
+		if err != nil && w.only != "" {
+			return errors.Join(w.say(fresh), err)
+		}
+		if err != nil { // one damaged record: said once
+			w.broken[dir] = true
+			w.app.Explain(err)
+		}
+	}
+	return w.say(fresh)
+}
+
+// say prints events, ordered by time.
+func (w *watcher) say(fresh []event.Event) error {
+	slices.SortStableFunc(fresh, func(a, b event.Event) int { return a.Time.Compare(b.Time) })
+	for _, e := range fresh {
+		if e.Seq <= w.since {
+			continue
+		}
+		if err := w.app.Say("%s", terminal.JSONLine(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watcher) dirs() ([]string, error) {
+	if w.only != "" {
+		return []string{w.only}, nil
+	}
+	parent := filepath.Join(w.root, session.Dir)
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(parent, e.Name()))
+		}
+	}
+	return dirs, nil
+}

@@ -1,0 +1,117 @@
+// Package logs holds the commands that print what happened in a session: logs and events.
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+type logsOptions struct {
+	app    *cli.App
+	follow bool
+	raw    bool
+}
+
+func NewLogs(a *cli.App) *cobra.Command {
+	o := &logsOptions{app: a}
+	cmd := &cobra.Command{
+		Use:               "logs TASK",
+		Short:             "Show what happened in a task's newest session",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			v, err := h.Find(args[0])
+			if err != nil {
+				return err
+			}
+			if o.raw {
+				return o.printRaw(cmd.Context(), v)
+			}
+			return o.print(cmd.Context(), v)
+		},
+	}
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the session stops")
+	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the raw terminal bytes of the steps")
+	return cmd
+}
+
+// print shows the events, and with -f those that still come.
+func (o *logsOptions) print(ctx context.Context, v session.View) error {
+	events := cli.NewSpectator(o.app, v)
+	ticker := time.NewTicker(cli.FollowEvery)
+	defer ticker.Stop()
+	for {
+		now, err := events.Show()
+		if err != nil {
+			return err
+		}
+		if !o.follow || now.Status != session.Running {
+			return o.app.Say("%s  %s\n", terminal.Printable(v.Task), control.StateText(now))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// printRaw copies the logs of the steps, in the order in which they ran.
+func (o *logsOptions) printRaw(ctx context.Context, v session.View) error {
+	shown := map[string]bool{}
+	for _, step := range v.Steps {
+		if shown[step.Path] {
+			continue
+		}
+		shown[step.Path] = true
+		if err := o.copyLog(ctx, v.Dir, step.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *logsOptions) copyLog(ctx context.Context, dir, step string) error {
+	f, err := session.ReadLog(dir, step)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read log %s: %w", session.LogFile(dir, step), err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	_, err = io.Copy(o.app.Out, reader{ctx, f})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return cli.Written(err)
+}
+
+// reader ends when its context does.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,250 @@
+// Package plugin is coven plugins: it lists, verifies and tests plugins.
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
+)
+
+func NewPlugins(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plugins", Short: "List plugins, say which may run, and test one; only test starts any",
+		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a))
+	return cmd
+}
+
+// pluginJSON is a plugin as plugins list --json has it.
+type pluginJSON struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+	From     string `json:"from"` // project, user, PATH, built in
+	File     string `json:"file,omitempty"`
+	State    string `json:"state"`
+	Detail   string `json:"detail,omitempty"`
+	HiddenBy string `json:"hidden_by,omitempty"`
+	Project  bool   `json:"project"` // the repository decides what it is
+	Locked   bool   `json:"locked"`  // plugins.lock names it
+	SHA256   string `json:"sha256,omitempty"`
+	Before   string `json:"sha256_trusted,omitempty"` // changed: the hash that is trusted
+	Size     int64  `json:"size,omitempty"`
+}
+
+func pluginsJSON(all []registry.Plugin) []pluginJSON {
+	list := []pluginJSON{}
+	for _, p := range all {
+		list = append(list, pluginJSON{
+			string(p.Kind), p.Name, p.From, p.File, string(p.State), p.Detail, p.HiddenBy, p.Project, p.Locked, p.SHA256, p.Before.SHA256, p.Size,
+		})
+	}
+	return list
+}
+
+func newPluginsList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all plugins: where they come from, and whether they may run", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).List)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.SayJSON(pluginsJSON(all))
+			}
+			return sayPlugins(a, h, all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// allPlugins opens the repository and lists its plugins.
+func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) ([]registry.Plugin, error)) (*project.Project, []registry.Plugin, error) {
+	h, err := a.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := h.Registry()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := list(r)
+	return h, all, err
+}
+
+func sayPlugins(a *cli.App, h *project.Project, all []registry.Plugin) error {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, p := range all {
+		kind, name := p.Kind, p.Name
+		if kind == "" {
+			kind, name = "-", p.ID()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, terminal.Printable(name), terminal.Printable(whence(h, p)), terminal.Printable(stateOf(h, p))) //nolint:errcheck // Flush reports it
+	}
+	return cli.Written(w.Flush())
+}
+
+// whence is where a plugin comes from.
+func whence(h *project.Project, p registry.Plugin) string {
+	if p.File == "" {
+		return p.From
+	}
+	return p.From + ": " + h.Near(p.File)
+}
+
+// stateOf is what a plugin is fit for, in words.
+func stateOf(h *project.Project, p registry.Plugin) string {
+	if p.State == registry.Hidden {
+		return "hidden by " + h.Near(p.HiddenBy)
+	}
+	if p.Detail == "" {
+		return string(p.State)
+	}
+	return string(p.State) + " (" + oneline.Of(p.Detail) + ")"
+}
+
+func newPluginsInfo(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(pluginNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, all, err := allPlugins(cmd.Context(), a, onlyCalled(args[0]))
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return exit.Failedf("coven plugins list", "there is no plugin %q", args[0])
+			}
+			if asJSON {
+				return a.SayJSON(pluginsJSON(all))
+			}
+			for _, p := range all {
+				if err := a.Say("%s", pluginInfo(h, p)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// onlyCalled lists the plugins of a name, and reads their bytes.
+func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
+	return func(r *registry.Registry) ([]registry.Plugin, error) {
+		all, err := r.List()
+		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !project.Called(p, name) })
+		for i := range all {
+			all[i] = r.Verified(all[i])
+		}
+		return all, err
+	}
+}
+
+// pluginInfo is all about a plugin.
+func pluginInfo(h *project.Project, p registry.Plugin) string {
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %-7s  %s\n", name, terminal.Printable(text))
+		}
+	}
+	fmt.Fprintf(&b, "%s  %s\n", p.Kind, p.Name)
+	line("from", p.From)
+	line("file", p.File)
+	line("state", stateOf(h, p))
+	if p.SHA256 != "" {
+		line("size", fmt.Sprintf("%s, %s", terminal.Size(p.Size), cli.Nature(p)))
+	}
+	line("sha256", p.SHA256)
+	line("trusted", p.Before.SHA256)
+	if p.Locked {
+		line("lock", registry.LockFile+" names it")
+	}
+	line("next", p.NextCommand())
+	return b.String()
+}
+
+func newPluginsVerify(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Read the bytes of all plugins again, and name those that may not run",
+		Long: `Read the bytes of all plugins again, and compare them with what you trust and with
+.coven/plugins.lock. The exit code is 1 when one may not run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).Verify)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.SayJSON(pluginsJSON(all))
+			} else {
+				err = sayVerified(a, h, all)
+			}
+			if err == nil && slices.ContainsFunc(all, project.Unfit) {
+				err = exit.Status(exit.Failed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// sayVerified prints a line for each plugin that is not hidden.
+func sayVerified(a *cli.App, h *project.Project, all []registry.Plugin) error {
+	count, wrong := 0, 0
+	for _, p := range all {
+		if p.State == registry.Hidden {
+			continue
+		}
+		mark := "ok  "
+		if count++; project.Unfit(p) {
+			mark, wrong = "FAIL", wrong+1
+		}
+		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, terminal.Printable(p.ID()), p.SHA256+strings.Repeat("-", 12), terminal.Printable(stateOf(h, p)))
+		if next := p.NextCommand(); next != "" {
+			text += "      next: " + terminal.Printable(next) + "\n"
+		}
+		if err := a.Say("%s", text); err != nil {
+			return err
+		}
+	}
+	return a.Say("%d plugins, %d may not run\n", count, wrong)
+}
+
+// pluginNames are for the one argument that names a plugin.
+func pluginNames(_ context.Context, h *project.Project, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	r, err := h.Registry()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, kind := range plugins.Kinds() {
+		for _, name := range r.Names(kind) {
+			names = append(names, registry.Plugin{Kind: kind, Name: name}.ID())
+		}
+	}
+	return names
+}

@@ -1,0 +1,46 @@
+package resume
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
+)
+
+func NewCancel(a *cli.App) *cobra.Command {
+	var req worktree.RemoveRequest
+	cmd := &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "Stop a task's session for good, store its work and free the task",
+		Long: `Stop a task's session, also while another coven works on it: everything that
+the session started is ended first. Its worktree is stored under
+refs/coven/rescue before it is removed, and the task is open again.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return cancel(cmd.Context(), a, d, args[0], req) })
+		},
+	}
+	cli.RemoveFlags(cmd, &req)
+	return cmd
+}
+
+func cancel(ctx context.Context, a *cli.App, d *control.Controller, id string, req worktree.RemoveRequest) error {
+	v, err := d.Project.Find(id)
+	if err != nil {
+		return err
+	}
+	ended, err := d.Cancel(ctx, v, req)
+	if err != nil {
+		return err
+	}
+	if ended.Commit != "" {
+		return a.Tell("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(id), ended.Commit)
+	}
+	return a.Tell("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(id), cli.KeptAs(ended.Rescue), terminal.Printable(shellword.Word(id)))
+}

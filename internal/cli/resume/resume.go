@@ -1,0 +1,93 @@
+// Package resume holds the commands that continue or end a session: resume, retry and cancel.
+package resume
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+)
+
+func NewResume(a *cli.App) *cobra.Command {
+	var more string
+	cmd := &cobra.Command{
+		Use:   "resume [TASK] [--budget usd=+5]",
+		Short: "Go on with a session that was interrupted, limited or blocked",
+		Long: `Go on with a task's session: steps that are on record are not run again, an
+agent that was cut off goes on with its conversation, a step that blocked the
+task is run anew. Without TASK: every session that was interrupted, that met a
+limit, or that waited for the checkout.
+
+--budget adds to the budgets that hold where the task waits: usd, tokens, turns
+and wall (a duration), several with commas between them.`,
+		Example: `  coven resume
+  coven resume bd-12 --budget usd=+5,turns=+50`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Resting),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			amount, err := moreBudget(more)
+			if err != nil {
+				return err
+			}
+			return a.AtDesk(cmd.Context(), func(d *control.Controller) error {
+				if len(args) == 0 {
+					return resumeAll(cmd.Context(), a, d, amount)
+				}
+				v, err := d.Project.Find(args[0])
+				if err != nil {
+					return err
+				}
+				return cli.Outcome(d.GoOn(cmd.Context(), v, amount))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&more, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
+	return cmd
+}
+
+// moreBudget reads what a person adds to a budget.
+func moreBudget(text string) (budget.Amount, error) {
+	if text == "" {
+		return budget.Amount{}, nil
+	}
+	more, err := budget.ParseMore(text)
+	if err != nil {
+		return more, exit.Usagef("coven resume TASK --budget usd=+5", "--budget: %w", err)
+	}
+	return more, nil
+}
+
+// resumeAll goes on with every session that only needs somebody to start it.
+func resumeAll(ctx context.Context, a *cli.App, d *control.Controller, more budget.Amount) error {
+	views, broken := session.List(d.Project.Repo.Root)
+	a.Explain(broken)
+	code, count, poor := exit.OK, 0, 0
+	for _, v := range views {
+		if !control.Resumable(v, more) {
+			if v.Status == session.Waiting && control.IsPoor(v) {
+				poor, code = poor+1, exit.Worse(code, exit.Budget)
+			}
+			continue
+		}
+		err := cli.Outcome(d.GoOn(ctx, v, more))
+		a.ExplainBetween(err)
+		code, count = exit.Worse(code, exit.Code(err)), count+1
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if poor > 0 {
+		err := a.Say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		return errors.Join(err, exit.Status(code))
+	}
+	if count == 0 {
+		return a.Say("nothing to resume\n  next: coven status\n")
+	}
+	return exit.Status(code)
+}

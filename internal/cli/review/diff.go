@@ -1,0 +1,27 @@
+package review
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+)
+
+func NewDiff(a *cli.App) *cobra.Command {
+	var stat bool
+	cmd := &cobra.Command{
+		Use:               "diff TASK",
+		Short:             "Show what a task's worktree changes: committed, uncommitted and untracked",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.PrintDiff(cmd.Context(), &control.Controller{Project: h}, args[0], stat)
+		},
+	}
+	cmd.Flags().BoolVar(&stat, "stat", false, "show the files and the size of their changes only")
+	return cmd
+}

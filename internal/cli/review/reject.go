@@ -1,0 +1,52 @@
+package review
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+func NewReject(a *cli.App) *cobra.Command {
+	var reason string
+	var req worktree.RemoveRequest
+	cmd := &cobra.Command{
+		Use:   "reject TASK --reason TEXT",
+		Short: "Reject a change: store it, free the task, tell the next attempt why",
+		Long: `Reject what a task's session made. Its worktree is stored under
+refs/coven/rescue before it is removed, the task is open again, and the next
+run of the task is told what was tried and why it was rejected.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Resting),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return exit.Usagef("", "--reason is needed: the next attempt is told")
+			}
+			return a.AtDesk(cmd.Context(), func(d *control.Controller) error {
+				v, err := d.Project.Find(args[0])
+				if err != nil {
+					return err
+				}
+				return reject(cmd.Context(), a, d, v, reason, req)
+			})
+		},
+	}
+	cli.RemoveFlags(cmd, &req)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the next attempt and for people")
+	return cmd
+}
+
+// reject rejects a change and tells what became of it.
+func reject(ctx context.Context, a *cli.App, d *control.Controller, v session.View, reason string, req worktree.RemoveRequest) error {
+	ended, err := d.Reject(ctx, v, reason, req)
+	if err != nil {
+		return err
+	}
+	return a.Tell("%s", cli.RejectedText(v, ended))
+}

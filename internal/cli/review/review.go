@@ -1,0 +1,280 @@
+// Package review holds the commands by which a person decides about a change: review,
+// approve, reject and diff.
+package review
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/scheduler"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/worktree"
+)
+
+func NewReview(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "review [TASK]",
+		Short: "Show what a person decides on: what was done, what was proven, the diff",
+		Long: `Show the page that a person decides on: what the task asked for and what the
+agent says, warnings, the receipts of the checks, what it cost, and the diff. On a
+terminal it opens in your pager ($PAGER) and then asks. Without TASK: list the
+changes that wait for a review.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listReviews(cmd.Context(), a, asJSON)
+			}
+			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return reviewTask(cmd.Context(), a, d, args[0], asJSON) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
+	h, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	views, broken := session.List(h.Repo.Root)
+	a.Explain(broken)
+	asked := []session.View{}
+	for _, v := range views {
+		if v.Status == session.Waiting && v.Reason == event.WaitReview {
+			asked = append(asked, v)
+		}
+	}
+	switch {
+	case asJSON:
+		return a.SayJSON(asked)
+	case len(asked) == 0:
+		return a.Say("nothing waits for a review\n  next: coven status\n")
+	}
+	return a.StatusTable(asked)
+}
+
+func reviewTask(ctx context.Context, a *cli.App, d *control.Controller, id string, asJSON bool) error {
+	p, err := d.Page(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.SayJSON(p)
+	}
+	color := a.Interactive && a.Getenv("NO_COLOR") == ""
+	if err := page(ctx, a, text(p, color)); err != nil {
+		return err
+	}
+	if !a.Interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
+		return a.Say("  next: %s\n", afterPage(p.View))
+	}
+	return askAndDo(ctx, a, d, p.View, p.Diff.PatchID)
+}
+
+// afterPage is the next command for a person who has read the page of v.
+func afterPage(v session.View) string {
+	switch {
+	case control.HeldByFindings(v):
+		return control.AcceptCommand(v)
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
+		return "coven approve " + shellword.Word(v.Task)
+	}
+	return control.NextOf(v)
+}
+
+// askAndDo asks about a change that waits, and does as it is told. patch is what
+// the person has seen.
+func askAndDo(ctx context.Context, a *cli.App, d *control.Controller, v session.View, patch string) error {
+	answer, err := a.Question(ctx, d, v)
+	switch {
+	case err != nil:
+		return err
+	case answer.Verdict == scheduler.Approved:
+		return cli.Outcome(d.ApproveNow(ctx, v, patch))
+	case answer.Verdict == scheduler.Rejected:
+		return reject(ctx, a, d, v, answer.Reason, worktree.RemoveRequest{})
+	}
+	return exit.Status(exit.Person)
+}
+
+func text(p control.Page, color bool) string {
+	v := p.View
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateText(v))
+	if v.Detail != "" {
+		fmt.Fprintf(&b, ": %s", terminal.Printable(control.DetailOf(v)))
+	}
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
+	if v.Summary != "" {
+		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))
+	}
+	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
+		b.WriteString("\nLands as:\n")
+		for line := range strings.Lines(strings.TrimSpace(v.Review.Message)) {
+			b.WriteString(strings.TrimRight("  "+terminal.Printable(strings.TrimRight(line, "\n")), " ") + "\n")
+		}
+	}
+	b.WriteString("\nFindings:\n" + findingsText(p))
+	b.WriteString("\nChecks:\n" + proven(p))
+	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
+	}
+	b.WriteString("\nChanges:\n" + stat(p) + "\n" + paint(cli.SafeDiff(p.Diff.Patch), color))
+	return b.String()
+}
+
+// findingsText are those of the last review, what became of it, those of the rounds
+// before in a line each, and coven's own warnings.
+func findingsText(p control.Page) string {
+	var b strings.Builder
+	for i, r := range p.View.Rounds {
+		if i < len(p.View.Rounds)-1 {
+			fmt.Fprintf(&b, "  %s\n", terminal.Printable(roundLine(r)))
+			continue
+		}
+		for line := range strings.Lines(findingsOf(r)) {
+			fmt.Fprintf(&b, "  %s\n", terminal.Printable(strings.TrimRight(line, "\n")))
+		}
+		fmt.Fprintf(&b, "  %s\n", terminal.Printable(roundLine(r)))
+		if r.Patch != "" && r.Patch != p.Diff.PatchID {
+			b.WriteString("  warning: the change below is not what the reviewers saw\n")
+		}
+	}
+	for _, w := range p.View.Warnings {
+		fmt.Fprintf(&b, "  warning: %s\n", terminal.Printable(oneline.Of(w)))
+	}
+	if b.Len() == 0 {
+		return "  none\n"
+	}
+	return b.String()
+}
+
+// findingsOf is what was found in a round, for people.
+func findingsOf(r session.Round) string {
+	text := findings.Text(findings.Opinions(r.Opinions))
+	for _, o := range r.Opinions {
+		if o.Truncated != "" {
+			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
+		}
+		for _, s := range o.Suggestions {
+			text += "\n" + o.Reviewer + " suggests: " + oneline.Of(s)
+		}
+	}
+	return strings.TrimPrefix(text, "\n")
+}
+
+// roundLine is a round in a line: who said what, and what the arbiter said.
+func roundLine(r session.Round) string {
+	var parts []string
+	for _, o := range r.Opinions {
+		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
+		if o.Flagged {
+			part += " (it said pass beside an error)"
+		}
+		parts = append(parts, part)
+	}
+	if r.Error != "" {
+		parts = append(parts, "it came to no end: "+oneline.Of(r.Error))
+	}
+	if r.Decided {
+		decision := terminal.Decision(r.Continue, r.Reason)
+		if !r.Continue {
+			decision = "not actionable, says the arbiter: " + oneline.Of(r.Reason)
+		}
+		parts = append(parts, decision)
+	}
+	return terminal.StepName(r.Path) + ": " + strings.Join(parts, "; ")
+}
+
+func proven(p control.Page) string {
+	if len(p.Checks) == 0 {
+		return "  NONE ran\n"
+	}
+	var b strings.Builder
+	for _, c := range p.Checks {
+		about := "on exactly this tree"
+		switch {
+		case c.Current:
+		case c.Check:
+			about = "on an earlier tree: it runs again before it lands"
+		default:
+			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
+		}
+		fmt.Fprintf(&b, "  %s  %s, %s\n", terminal.Printable(c.Command), terminal.Receipt(c.Receipt), about)
+	}
+	return b.String()
+}
+
+func stat(p control.Page) string {
+	var b strings.Builder
+	for _, f := range p.Diff.Files {
+		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, terminal.Printable(f.Path), cli.SizeOf(f))
+	}
+	return b.String()
+}
+
+// paint colors a diff as git does.
+func paint(patch string, color bool) string {
+	if !color {
+		return patch
+	}
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		code := ""
+		switch {
+		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			code = "1"
+		case strings.HasPrefix(line, "@@"):
+			code = "36"
+		case strings.HasPrefix(line, "+"):
+			code = "32"
+		case strings.HasPrefix(line, "-"):
+			code = "31"
+		}
+		if code != "" {
+			lines[i] = "\x1b[" + code + "m" + line + "\x1b[m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// page shows a long text: in the user's pager on a terminal.
+func page(ctx context.Context, a *cli.App, text string) error {
+	pager := a.Getenv("PAGER")
+	if !a.Interactive || pager == "cat" {
+		return a.Say("%s", text)
+	}
+	if pager == "" {
+		pager = "less"
+	}
+	// A Ctrl-C in the pager is the pager's.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", pager)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader([]byte(text)), os.Stdout, a.Err
+	cmd.Env = append(a.Environ(), "LESS=FRX")
+	err := cmd.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if err != nil {
+		return a.Say("%s", text) // no pager is no reason to show nothing
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package root
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+)
+
+// The commands below are started by coven itself, or by an agent CLI that coven
+// runs: they are parts of coven that live in processes of their own.
+
+// newGate is the bridge between an agent CLI and the gate: see internal/mcp.
+func newGate(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "gate", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return mcp.Bridge(a.In, a.Out, a.Getenv) },
+	}
+}
+
+// newPlugin serves one of the plugins that we ship.
+func newPlugin() *cobra.Command {
+	return &cobra.Command{
+		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			served, ok := builtin.Shipped(plugins.Kind(args[0]), args[1])
+			if !ok {
+				return fmt.Errorf("no %s plugin %q is built in", args[0], args[1])
+			}
+			plugins.Serve(served)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,47 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+)
+
+// Run is coven: it runs one command line and returns the exit code.
+func Run(a *cli.App, args []string) int {
+	ctx, stop := a.Interruptible()
+	defer stop()
+	a.Stopped = ctx.Done()
+	root := NewRoot(a)
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := root.ExecuteContext(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), control.ErrInterrupted) {
+		err = cli.InterruptedBy(err)
+	}
+	a.Explain(err)
+	return exit.Code(err)
+}
+
+func NewApp(version string) *cli.App {
+	return &cli.App{
+		Environment: project.NewEnv(version),
+		In:          os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		Size: func() (int, int) {
+			width, height, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil || width <= 0 || height <= 0 {
+				return 80, 24
+			}
+			return width, height
+		},
+	}
+}

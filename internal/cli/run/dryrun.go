@@ -1,0 +1,45 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
+)
+
+// list says what would be run.
+func (o *runOptions) list(h *project.Project, todo []project.Item, target worktree.Target) error {
+	code, tasks := exit.OK, []project.Planned{}
+	for _, j := range todo {
+		p, err := h.WouldRun(j, o.grimoire)
+		if err != nil {
+			return err
+		}
+		if p.Problem != "" {
+			code = exit.Usage
+		}
+		tasks = append(tasks, p)
+	}
+	if o.json {
+		if err := o.app.SayJSON(tasks); err != nil {
+			return err
+		}
+		return exit.Status(code)
+	}
+	for _, p := range tasks {
+		text := fmt.Sprintf("%s  P%d  %s  (%s: %s)\n", terminal.Printable(p.ID), p.Priority, terminal.Clip(p.Title, 80), terminal.Printable(p.Grimoire), terminal.Printable(p.Why))
+		if p.Problem != "" {
+			text += "    CANNOT RUN: " + strings.ReplaceAll(terminal.PrintableLines(p.Problem), "\n", "\n    ") + "\n"
+		}
+		if err := o.app.Say("%s", text); err != nil {
+			return err
+		}
+	}
+	if err := o.app.Say("%d tasks would be run, landing on %s\n", len(todo), terminal.Printable(target.Branch)); err != nil {
+		return err
+	}
+	return exit.Status(code)
+}

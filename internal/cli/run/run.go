@@ -1,0 +1,293 @@
+// Package run is coven run: it runs tasks, several at once.
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/scheduler"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
+)
+
+type runOptions struct {
+	app *cli.App
+
+	tasks       []string
+	prompt      string
+	max         int
+	width       int
+	grimoire    string
+	provider    string
+	model       string
+	onto        string
+	base        string
+	budget      string
+	autoApprove bool
+	yes         bool
+	watch       bool
+	dryRun      bool
+	json        bool
+}
+
+func NewRun(a *cli.App) *cobra.Command {
+	o := &runOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run [TASK...]",
+		Short: "Run tasks: each in its own worktree, checked, reviewed and landed",
+		Long: `Run tasks, several at once (-j). Without TASK: first those whose coven was
+killed, then all that are ready, the most urgent first, also those that become
+ready as others land. With -p: a task of your own words, which needs no tracker.
+
+An agent works in a worktree of its own. When it is done and the checks pass,
+coven asks for your approval and lands the change on the branch that you have
+checked out, one task after the other. Uncommitted files of yours stay as they
+are.
+
+Ctrl-C once: start nothing new, park what is at work; coven resume goes on.
+Ctrl-C twice: stop at once.`,
+		Example: `  coven run -p "add a --version flag"
+  coven run bd-12
+  coven run -j 8 --auto-approve
+  coven run --watch`,
+		ValidArgsFunction: a.CompleteTasks(cli.ForRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.tasks = args
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.prompt, "prompt", "p", "", "run this `TEXT` as a task")
+	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
+	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
+	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
+	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
+	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
+	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
+	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: run.budget of the configuration)")
+	f.BoolVar(&o.autoApprove, "auto-approve", false, "land without asking, once the checks pass")
+	f.BoolVar(&o.yes, "yes", false, "do not ask before many tasks are run")
+	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
+	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
+	cli.CompleteFlag(cmd, "grimoire", a.CompleteWords(cli.GrimoireNames))
+	cli.CompleteFlag(cmd, "model", cli.CompleteList("sonnet", "haiku", "opus"))
+	cli.CompleteFlag(cmd, "provider", a.CompleteWords(cli.ProviderNames))
+	cli.CompleteFlag(cmd, "onto", a.CompleteWords(cli.Branches))
+	cli.CompleteFlag(cmd, "base", a.CompleteWords(cli.Branches))
+	return cmd
+}
+
+// manyTasks is how many tasks are run without asking first.
+const manyTasks = 5
+
+func (o *runOptions) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	h, err := o.app.Open(ctx)
+	if err != nil {
+		return err
+	}
+	target, err := h.Repo.Target(ctx, o.onto)
+	if err != nil {
+		return err
+	}
+	if err := h.Chooses(o.grimoire); err != nil {
+		return err // once, and not for each task
+	}
+	from, todo, err := o.choose(ctx, h)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.list(h, todo, target)
+	}
+	if len(todo) == 0 && !o.watch && o.json {
+		return nil
+	}
+	if len(todo) == 0 && !o.watch {
+		return o.app.Say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
+	}
+	limit, err := o.limit(h)
+	if err != nil {
+		return err
+	}
+	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
+		return err
+	}
+	d, err := control.StartDesk(h)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	d.Approve, d.Purse = o.approver(), budget.New(limit)
+	return o.work(ctx, d, from, len(todo), target)
+}
+
+// limit is the budget of all tasks of this run together.
+func (o *runOptions) limit(h *project.Project) (budget.Amount, error) {
+	if o.budget == "" {
+		return h.Config.Run.Budget, nil
+	}
+	limit, err := budget.Parse(o.budget)
+	if err != nil {
+		return limit, exit.Usagef("coven run --budget usd=5", "--budget: %w", err)
+	}
+	return limit, nil
+}
+
+// work runs the tasks and shows them.
+func (o *runOptions) work(ctx context.Context, d *control.Controller, from scheduler.Queue, count int, target worktree.Target) error {
+	if err := d.Allows(ctx, cmp.Or(o.provider, d.Project.Config.Provider)); err != nil {
+		return err // once, and not for each task
+	}
+	draw := terminal.TaskLines
+	if _, named := from.(*scheduler.NamedQueue); count == 1 && (named || o.max == 1) {
+		draw = terminal.Lines // there will not be another task
+	}
+	defer o.app.Watch(d, o.json, draw)()
+	if err := preface(ctx, o.app, d, target); err != nil {
+		return err
+	}
+	s := &scheduler.Scheduler{
+		Controller: d, Queue: from, Width: cmp.Or(o.width, d.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
+		Onto: target.Branch, Observer: shiftObserver(o.app),
+		Choices: control.Choices{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Base: o.base},
+	}
+	if o.app.Interactive && !o.json {
+		s.Ask = func(ctx context.Context, v session.View) (scheduler.Decision, error) {
+			return o.app.Question(ctx, d, v)
+		}
+	}
+	return exit.Status(s.Run(ctx))
+}
+
+func (o *runOptions) check() error {
+	switch {
+	case o.prompt != "" && len(o.tasks) > 0:
+		return exit.Usagef("", "give tasks or -p, not both")
+	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
+		return exit.Usagef("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
+	case o.width < 0 || o.width > config.MostTasks:
+		return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MostTasks)
+	case o.max < 0:
+		return exit.Usagef("coven run -n 5", "-n %d is less than 0", o.max)
+	}
+	return nil
+}
+
+// approver is who the record says has approved, when nobody is asked.
+func (o *runOptions) approver() string {
+	if o.autoApprove {
+		return "--auto-approve"
+	}
+	return ""
+}
+
+// choose returns where the tasks come from, and those that could be run now.
+func (o *runOptions) choose(ctx context.Context, h *project.Project) (scheduler.Queue, []project.Item, error) {
+	if o.prompt != "" || len(o.tasks) > 0 {
+		jobs, err := o.given(ctx, h)
+		return scheduler.NewNamedQueue(jobs), jobs, err
+	}
+	if _, err := h.Tasks(); err != nil {
+		return nil, nil, err
+	}
+	ready := scheduler.NewReadyQueue(h, o.watch)
+	jobs, err := ready.Next(ctx, nil)
+	if o.max > 0 {
+		jobs = jobs[:min(o.max, len(jobs))]
+	}
+	return ready, jobs, err
+}
+
+// given are the tasks that the command line gives.
+func (o *runOptions) given(ctx context.Context, h *project.Project) ([]project.Item, error) {
+	if o.prompt != "" {
+		j, err := h.AdHoc(ctx, o.prompt)
+		if err != nil {
+			return nil, err
+		}
+		return []project.Item{j}, nil
+	}
+	return h.Named(ctx, o.tasks)
+}
+
+// shiftObserver tells how a shift goes.
+func shiftObserver(a *cli.App) scheduler.Observer {
+	tell := func(format string, args ...any) { _ = a.Tell(format, args...) } // there is nobody else to tell
+	return scheduler.Observer{
+		Idle: func() { tell("waiting for tasks (Ctrl-C ends it)\n") },
+		Stopping: func() {
+			tell("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+		},
+		Spent: func(text string) {
+			tell("the budget of this coven run is spent: %s: no task is started any more\n", text)
+		},
+		Failed:   a.ExplainBetween,
+		Rejected: func(v session.View, ended event.Ended) { tell("%s", cli.RejectedText(v, ended)) },
+		Over: func(s scheduler.Summary) {
+			switch {
+			case s.Total() > 1:
+				tell("%d tasks: %s\n", s.Total(), s.Text())
+			case s.Total() == 0 && !s.Interrupted:
+				tell("nothing was left to do: other covens have the tasks\n  next: coven status\n")
+			}
+			if s.Left > 0 {
+				tell("%d more not started\n", s.Left)
+			}
+		},
+	}
+}
+
+// preface says what the user should know before agents work.
+func preface(ctx context.Context, a *cli.App, d *control.Controller, target worktree.Target) error {
+	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
+	uncommitted, err := d.Project.Repo.Uncommitted(ctx)
+	if err != nil {
+		return err
+	}
+	if len(uncommitted) > 0 {
+		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
+	}
+	if d.Runtime.Warning != "" {
+		lines = append(lines, d.Runtime.Warning)
+	}
+	checks, found := d.Project.Checks()
+	switch {
+	case len(checks) == 0:
+		lines = append(lines, "NO CHECKS: nothing says how to test this repository, so nothing is tested before it lands (set checks in .coven/config.yaml)")
+	case len(found) > 0:
+		lines = append(lines, "checks found: "+strings.Join(found, ", "))
+	}
+	lines = append(lines, "landing on "+target.Branch)
+	for _, line := range lines {
+		if err := a.Tell("%s\n", terminal.Printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameSome names the first few of a list.
+func nameSome(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], " "), len(names)-few)
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+func (a *App) StatusTable(views []session.View) error {
+	if len(views) == 0 {
+		return a.Say("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
+	seen := map[string]bool{}
+	for _, v := range views { // the newest first: only that of a task has a next command
+		next := control.NextOf(v)
+		if seen[v.Task] {
+			next = ""
+		}
+		seen[v.Task] = true
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), control.StateText(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
+	}
+	if err := Written(w.Flush()); err != nil {
+		return err
+	}
+	return a.openFindings(views)
+}
+
+// openFindings says below the table which sessions wait because of their findings.
+func (a *App) openFindings(views []session.View) error {
+	for _, v := range views {
+		if !control.HeldByFindings(v) {
+			continue
+		}
+		if err := a.Say("%s: %s\n", terminal.Printable(v.Task), terminal.Printable(findings.Summary(v.Open))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf is the task of a session, or the session where the record does not say.
+func nameOf(v session.View) string {
+	if v.Task == "" {
+		return v.ID
+	}
+	return v.Task
+}
+
+// whereOf is where a session is, or what is wrong with its record.
+func whereOf(v session.View) string {
+	if v.Status == session.Damaged {
+		return "see: coven doctor"
+	}
+	return v.At()
+}

@@ -1,0 +1,76 @@
+// Package setup holds the commands that set coven up or describe it: init, schema,
+// completion, version and man.
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/worktree"
+)
+
+func NewInit(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Write .coven/config.yaml with the checks that this repository has",
+		Long: `Write .coven/config.yaml. coven runs without it; with it, what is checked before
+a change lands is written down and not detected anew each time.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return writeConfig(a, h)
+		},
+	}
+}
+
+func writeConfig(a *cli.App, h *project.Project) error {
+	file := filepath.Join(h.Repo.Root, ".coven", "config.yaml")
+	_, err := os.Stat(file)
+	if err == nil {
+		return a.Say("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("init: %w", err)
+	}
+	if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+		return err
+	}
+	checks, found := config.DetectChecks(h.Repo.Root)
+	text, err := configText(checks)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	said := "no checks found: list what must pass before a change lands in .coven/config.yaml"
+	if len(found) > 0 {
+		said = "checks found: " + strings.Join(found, ", ")
+	}
+	return a.Say("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
+}
+
+func configText(checks []string) (string, error) {
+	if checks == nil {
+		checks = []string{}
+	}
+	list, err := yaml.Marshal(map[string][]string{"checks": checks})
+	if err != nil {
+		return "", fmt.Errorf("init: %w", err)
+	}
+	return "# What coven does in this repository. All keys: docs/formats/config.md\n\n" +
+		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list), nil
+}

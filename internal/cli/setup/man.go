@@ -1,0 +1,118 @@
+package setup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+)
+
+// NewMan writes the manual. It is for those who package coven.
+func NewMan(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "man DIR", Short: "Write the man pages of all commands into a directory",
+		Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("write the man pages: %w", err)
+			}
+			pages := visible(cmd.Root())
+			for _, c := range pages {
+				page, err := manPage(c)
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(args[0], dashed(c)+".1"), page, 0o644); err != nil {
+					return fmt.Errorf("write the man pages: %w", err)
+				}
+			}
+			return a.Say("wrote %d man pages to %s\n", len(pages), args[0])
+		},
+	}
+}
+
+// visible are a command and those below it that its help shows, in order.
+func visible(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			all = append(all, visible(sub)...)
+		}
+	}
+	return all
+}
+
+// dashed is the name of a command's page.
+func dashed(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// manPage is the page of one command. It depends on nothing but the program:
+// not on the day, the machine or the version that was built.
+func manPage(cmd *cobra.Command) ([]byte, error) {
+	plain := *cmd // cobra writes into what it documents
+	plain.DisableAutoGenTag = true
+	plain.Long = codeLines(longText(cmd))
+	date := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	var page bytes.Buffer
+	err := doc.GenMan(&plain, &doc.GenManHeader{Date: &date, Source: "coven", Manual: "coven manual"}, &page)
+	if err != nil {
+		return nil, fmt.Errorf("write the man page of %s: %w", cmd.CommandPath(), err)
+	}
+	codes := ".SH EXIT STATUS\n.nf\n" + strings.TrimPrefix(exit.Help, "Exit codes:\n") + "\n.fi\n\n"
+	text, related, found := strings.Cut(page.String(), ".SH SEE ALSO")
+	if !found {
+		return []byte(text + "\n" + codes), nil
+	}
+	return []byte(text + codes + ".SH SEE ALSO" + related), nil
+}
+
+func longText(cmd *cobra.Command) string {
+	if cmd.Long != "" {
+		return cmd.Long
+	}
+	return cmd.Short + "."
+}
+
+// codeLines makes code blocks in Markdown of the lines that a help text indents.
+func codeLines(text string) string {
+	var b strings.Builder
+	inside := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if code := strings.HasPrefix(line, "  "); code != inside {
+			b.WriteString("```\n")
+			inside = code
+		}
+		b.WriteString(line + "\n")
+	}
+	if inside {
+		b.WriteString("```\n")
+	}
+	return b.String()
+}
+
+// CommandsPage is docs/commands.md: what every command's help says.
+func CommandsPage(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# Commands\n\nMade of the program's own help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
+	b.WriteString("```\n" + exit.Help + "\n```\n")
+	for _, c := range visible(root) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
+		if c.Long != "" {
+			b.WriteString("\n" + strings.TrimRight(codeLines(c.Long), "\n") + "\n")
+		}
+		if c.Example != "" {
+			b.WriteString("\nExamples:\n\n```\n" + c.Example + "\n```\n")
+		}
+		if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
+			b.WriteString("\n```\n" + strings.TrimRight(flags.FlagUsages(), "\n") + "\n```\n")
+		}
+	}
+	return b.String()
+}

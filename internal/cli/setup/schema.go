@@ -1,0 +1,95 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/runner/workflowtest"
+)
+
+// SchemaKinds are the files that have a schema.
+func SchemaKinds() []schemaKind {
+	return []schemaKind{
+		{"config", ".coven/config.yaml", config.Schema},
+		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
+		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
+		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", workflowtest.Schema},
+		{"plugins-lock", registry.LockFile, registry.LockSchema},
+		{"secrets", ".coven/secrets.yaml", secret.Schema},
+	}
+}
+
+type schemaKind struct {
+	Name, file string
+	Schema     func() *schema.Schema
+}
+
+func NewSchema(a *cli.App) *cobra.Command {
+	var names []string
+	for _, k := range SchemaKinds() {
+		names = append(names, k.Name)
+	}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "schema [KIND]",
+		Short: "Print the JSON Schema of a kind of file, for editors",
+		Long: `Print the JSON Schema of a kind of file, made of what coven itself reads it
+with. An editor with the YAML language server checks a file by it, and completes
+its keys, when the file begins with the line
+
+  # yaml-language-server: $schema=PATH
+
+Without KIND: the kinds.`,
+		Example: `  coven schema grimoire -o .coven/grimoire.schema.json
+  # and as the first line of .coven/grimoires/NAME.yaml:
+  # yaml-language-server: $schema=../grimoire.schema.json`,
+		Args: cobra.MaximumNArgs(1), ValidArgs: names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, k := range SchemaKinds() {
+					if err := a.Say("%-18s %s\n", k.Name, k.file); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for _, k := range SchemaKinds() {
+				if k.Name == args[0] {
+					text, err := schema.Write(k.Schema(), "coven: "+k.file)
+					if err != nil {
+						return err
+					}
+					return keep(a, file, text)
+				}
+			}
+			return exit.Failedf("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to `FILE`")
+	return cmd
+}
+
+// keep writes a text to a file, or prints it.
+func keep(a *cli.App, file string, text []byte) error {
+	if file == "" {
+		return a.Say("%s", text)
+	}
+	file, err := a.Absolute(file)
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(file, text, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}

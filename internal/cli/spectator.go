@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// FollowEvery is how often a followed session is read again.
+const FollowEvery = 200 * time.Millisecond
+
+// spectator shows a session's events to a person as they come.
+type spectator struct {
+	app  *App
+	dir  string
+	tail *event.Tail
+}
+
+func NewSpectator(a *App, v session.View) *spectator {
+	return &spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
+}
+
+// Show shows the events that are new, and returns the session as it was before
+// they were read: what ended it by then is shown.
+func (s *spectator) Show() (session.View, error) {
+	now, err := session.Load(s.dir)
+	if err != nil {
+		return now, err
+	}
+	events, err := s.tail.Next()
+	if err != nil {
+		return now, err
+	}
+	for _, e := range events {
+		if err := s.app.Say("%s", terminal.Lines(e)); err != nil {
+			return now, err
+		}
+	}
+	return now, nil
+}

@@ -1,0 +1,67 @@
+// Package status holds the commands that explain where tasks are: status and why.
+package status
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/session"
+)
+
+func NewStatus(a *cli.App) *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the sessions and what is next for each",
+		Long:  "Show every session that is not over, and the last ten that are (--all: every session). It reads the disk: coven need not run.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			views, broken := session.List(h.Repo.Root)
+			damaged, broken := session.DamagedIn(broken)
+			if broken != nil {
+				return broken
+			}
+			for _, d := range damaged {
+				views = append(views, control.DamagedView(d))
+			}
+			if !all {
+				views = current(views)
+			}
+			if asJSON {
+				for i := range views {
+					next := control.NextOf(views[i])
+					if views[i] = views[i].Shown(); views[i].Status == session.Damaged {
+						views[i].Next = next
+					}
+				}
+				return a.SayJSON(views)
+			}
+			return a.StatusTable(views)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "show every session")
+	return cmd
+}
+
+// manyEnded is how many sessions that are over status shows.
+const manyEnded = 10
+
+// current leaves out all but the newest sessions that are over.
+func current(views []session.View) []session.View {
+	kept, ended := []session.View{}, 0
+	for _, v := range views {
+		if !v.Ended.IsZero() && v.Status != session.Blocked {
+			if ended++; ended > manyEnded {
+				continue
+			}
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}

@@ -1,0 +1,47 @@
+package status
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+func NewWhy(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "why TASK",
+		Short: "Say why a task is where it is, and the one command that goes on",
+		Long: `Say in one line why a task is where it is, and the one command that goes on. It
+reads the disk and the tracker: coven need not run.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.All),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := control.Why(cmd.Context(), h, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.SayJSON(r)
+			}
+			return a.Say("%s\n", terminal.PrintableLines(text(r)))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func text(r control.Reason) string {
+	text := fmt.Sprintf("%s  %s: %s", r.Task, r.State, r.Reason)
+	if r.Next != "" {
+		text += "\n  next: " + r.Next
+	}
+	return text
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+// headLines is how many lines of a script are shown.
+const headLines = 10
+
+// TrustPage shows plugins that are not trusted.
+func TrustPage(h *project.Project, open []registry.Plugin) string {
+	if len(open) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This repository wants to run programs of its own. They are not fenced: they can do\n" +
+		"what you can. Trusted would be exactly these bytes, in this repository.\n\n")
+	for _, p := range open {
+		b.WriteString(trustEntry(h, p) + "\n")
+	}
+	return b.String()
+}
+
+func trustEntry(h *project.Project, p registry.Plugin) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
+	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(h.Near(p.File)), terminal.Size(p.Size), Nature(p))
+	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
+		fmt.Fprintf(&b, "          which is %s\n", terminal.Printable(h.Near(real)))
+	}
+	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
+	switch p.Hides {
+	case "":
+	case registry.FromCoven:
+		b.WriteString("  hides   the one that is built in\n")
+	default:
+		fmt.Fprintf(&b, "  hides   the one of: %s\n", p.Hides)
+	}
+	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
+		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
+	}
+	lines := strings.Split(strings.TrimRight(p.Head, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), headLines)] {
+		if p.Lines > 0 {
+			fmt.Fprintf(&b, "  %4d  %s\n", i+1, terminal.Clip(terminal.Printable(line), 100))
+		}
+	}
+	if more := p.Lines - min(len(lines), headLines); p.Lines > 0 && more > 0 {
+		fmt.Fprintf(&b, "        and %d more lines\n", more)
+	}
+	return b.String()
+}
+
+// novelty is what is new about a plugin.
+func novelty(p registry.Plugin) string {
+	text := "new"
+	if p.Before.SHA256 != "" {
+		text = fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)
+	}
+	if p.State == registry.Mismatch {
+		text += "\n  DOES NOT MATCH " + registry.LockFile + ": " + p.Detail + "; to trust it changes that"
+	}
+	return text
+}
+
+// Nature is what a plugin's file looks like.
+func Nature(p registry.Plugin) string {
+	switch p.Lines {
+	case 0:
+		return "a program"
+	case 1:
+		return "a script of 1 line"
+	}
+	return fmt.Sprintf("a script of %d lines", p.Lines)
+}
+
+// AskTrust shows plugins and asks whether they are trusted. Where nobody can be
+// asked the answer is no, unless it was given before.
+func (a *App) AskTrust(ctx context.Context, h *project.Project, open []registry.Plugin, wanted []project.Wish, yes bool) (bool, error) {
+	if err := a.Say("%s", TrustPage(h, open)+variablesPage(wanted)); err != nil {
+		return false, err
+	}
+	switch {
+	case yes:
+	case !a.Interactive:
+		return false, exit.Usagef("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+	default:
+		answer, err := a.Ask(ctx, "trust these? [y/N] ")
+		if err != nil {
+			return false, err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			return false, a.Say("nothing was trusted\n")
+		}
+	}
+	if err := a.trustVariables(h, wanted); err != nil || len(open) == 0 {
+		return err == nil, err
+	}
+	return true, a.trustNow(h, open)
+}
+
+// trustVariables trusts the uses of variables as they were shown.
+func (a *App) trustVariables(h *project.Project, shown []project.Wish) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	store, err := h.TrustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, w := range shown {
+		items, names = append(items, w.Item(h.Env.Now().UTC().Truncate(time.Second))), append(names, w.Name)
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	return a.Say("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
+}
+
+// trustNow trusts plugins as they were shown, and pins them in the lock.
+func (a *App) trustNow(h *project.Project, shown []registry.Plugin) error {
+	store, err := h.TrustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	var names []string
+	for _, p := range shown {
+		items = append(items, trust.Item{
+			Kind: trust.KindPlugin, Name: p.ID(), What: h.Near(p.File), SHA256: p.SHA256, Since: h.Env.Now().UTC().Truncate(time.Second),
+		})
+		names = append(names, p.ID())
+	}
+	if err := store.Add(items...); err != nil {
+		return err
+	}
+	if err := a.Say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+		return err
+	}
+	if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+		return err
+	}
+	wrote, err := registry.Pin(h.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+	if err != nil || !wrote {
+		return err
+	}
+	return a.Say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+}
+
+// AdmitPlugins says whether plugins may run. On a terminal it asks about those
+// that only need a person's trust.
+func (a *App) AdmitPlugins(ctx context.Context, h *project.Project, needs []plugins.Need) error {
+	wanting, err := h.Unfit(needs)
+	if err == nil || len(wanting) == 0 || !a.Interactive {
+		return err
+	}
+	trusted, askErr := a.AskTrust(ctx, h, wanting, nil, false)
+	if askErr != nil {
+		return askErr
+	}
+	if !trusted {
+		return err
+	}
+	return h.MayRun(needs)
+}
+
+// variablesPage shows variables that are not trusted.
+func variablesPage(wanted []project.Wish) string {
+	if len(wanted) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
+		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
+	for _, w := range wanted {
+		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.Kind, terminal.Printable(w.Variable), terminal.Printable(w.Why))
+		for _, use := range w.Uses {
+			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// Outcome is the exit of a command that ran one session.
+func Outcome(e runner.Outcome, err error) error {
+	if err != nil {
+		return err
+	}
+	return exit.Status(control.ExitOf(e))
+}
+
+// AtDesk opens the repository and what runs tasks for one command. The command
+// asks no questions.
+func (a *App) AtDesk(ctx context.Context, do func(*control.Controller) error) error {
+	h, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := control.StartDesk(h)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	defer a.Watch(d, false, terminal.Lines)()
+	return do(d)
+}
+
+// Watch shows on the terminal what a desk does, until stop is called.
+func (a *App) Watch(d *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
+	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON}
+	d.Parking = a.Parking
+	d.Ask = func(ctx context.Context, needs []plugins.Need) (err error) {
+		if gaveUp := a.shown.Alone(ctx, func() { err = a.AdmitPlugins(ctx, d.Project, needs) }); gaveUp != nil {
+			return gaveUp
+		}
+		return err
+	}
+	d.Observer = control.Observer{
+		Event: a.shown.See,
+		Ended: func(s control.Stretch) {
+			_ = a.Tell("%s\n  session: %s\n", terminal.PrintableLines(endText(s)), session.Dir+"/"+s.Session) // there is nobody else to tell
+		},
+		Notice: func(n control.Notice) { _ = a.Tell("%s", noticeText(n)) }, // there is nobody else to tell
+	}
+	return a.shown.Close
+}
+
+// noticeText is a notice for a terminal.
+func noticeText(n control.Notice) string {
+	text := terminal.Printable(n.Text)
+	if n.Task != "" {
+		text = terminal.Printable(n.Task) + "  " + text
+	}
+	if n.Next != "" {
+		text += "\n  next: " + terminal.Printable(n.Next)
+	}
+	return text + "\n"
+}
+
+// display is where tasks at work are shown.
+type display struct {
+	*terminal.Screen
+	json bool // as events, and nothing else
+}
+
+// endText says how a session ended.
+func endText(s control.Stretch) string {
+	var b strings.Builder
+	e := s.Ending
+	fmt.Fprintf(&b, "%s  %s", s.Task, e.Status)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", e.Reason)
+	}
+	switch {
+	case e.Status == engine.Completed && e.Commit != "":
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
+	case e.Status == engine.Completed:
+		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
+	case e.Detail != "":
+		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&b, "\n  next: %s", e.Next)
+	}
+	return b.String()
+}
+
+// screen is where tasks at work are shown: as JSON lines, or as draw says.
+func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
+	switch {
+	case asJSON:
+		return terminal.New(a.Out, terminal.JSONLine, nil)
+	case a.Interactive:
+		return terminal.New(a.Out, draw, terminal.NewLive(a.Out, a.Size, a.Now))
+	}
+	return terminal.New(a.Out, draw, nil)
+}
+
+// RejectedText tells what became of a rejected change.
+func RejectedText(v session.View, ended event.Ended) string {
+	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), KeptAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
+}
+
+func KeptAs(ref string) string {
+	if ref == "" {
+		return "nothing had to be stored"
+	}
+	return "everything it made is stored as " + ref
+}

@@ -1,0 +1,119 @@
+// Package worktree is coven worktree: it lists and removes the worktrees of tasks.
+package worktree
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
+)
+
+func NewWorktree(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "worktree", Short: "List and remove the worktrees of tasks",
+		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newWorktreeList(a), newWorktreeRemove(a))
+	return cmd
+}
+
+func newWorktreeList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the worktrees of tasks", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			trees, err := h.Repo.Worktrees(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.SayJSON(trees)
+			}
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			for _, t := range trees {
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
+			}
+			return cli.Written(w.Flush())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newWorktreeRemove(a *cli.App) *cobra.Command {
+	req := worktree.RemoveRequest{Note: "coven worktree remove"}
+	cmd := &cobra.Command{
+		Use:               "remove TASK",
+		Short:             "Store what is in a worktree and nowhere else, then remove it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteTasks(cli.Treed),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := idle(h, args[0]); err != nil {
+				return err
+			}
+			tree, err := h.Repo.Leftover(cmd.Context(), args[0])
+			if errors.Is(err, worktree.ErrNoWorktree) {
+				return exit.Failedf("coven worktree list", "task %s has no worktree", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			ref, err := tree.Remove(cmd.Context(), req)
+			if err != nil {
+				return tooBig(err)
+			}
+			return a.Say("removed%s\n", stored(ref))
+		},
+	}
+	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
+	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
+	return cmd
+}
+
+// idle says no when a session still needs the task's worktree.
+func idle(h *project.Project, id string) error {
+	v, err := session.OfTask(h.Repo.Root, id)
+	switch {
+	case errors.Is(err, session.ErrNone):
+		return nil
+	case err != nil:
+		return err
+	case v.Live():
+		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, control.StateText(v))
+	}
+	return nil
+}
+
+func stored(ref string) string {
+	if ref == "" {
+		return "; all of it had landed"
+	}
+	return "; stored as " + ref
+}
+
+// tooBig adds what to do to an error about ignored files.
+func tooBig(err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return exit.Personf("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+	}
+	return err
+}

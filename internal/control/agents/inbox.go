@@ -1,0 +1,114 @@
+package agents
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/runner"
+)
+
+// mailbox is where people reach a session that runs in this process: coven
+// attach and coven cancel put requests into its directory, here they are taken.
+// A message stays there until it is in the journal.
+type mailbox struct {
+	session  *session.Session
+	since    time.Time
+	messages chan agent.Message // to the agent at work
+
+	mu      sync.Mutex
+	offered map[string]bool // messages that the agent at work was handed
+	taken   map[string]bool // messages that are in the journal
+}
+
+func NewInbox(s *session.Session) *mailbox {
+	m := &mailbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+	for _, e := range s.Journal.Of(event.AgentMessage) {
+		m.see(e)
+	}
+	s.Journal.Watch(m.see)
+	return m
+}
+
+// see notes the messages that the journal has.
+func (m *mailbox) see(e event.Event) {
+	if e.Type == event.AgentMessage {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.taken[event.As[event.Message](e).ID] = true
+	}
+}
+
+// anew says that another agent begins: it is handed what the one before did not
+// take.
+func (m *mailbox) anew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.offered)
+}
+
+// LookEvery is how often a session looks for requests.
+const LookEvery = 200 * time.Millisecond
+
+// Open takes requests until stop is called. The context that it returns ends
+// with runner.ErrCancelled when a person cancels the session.
+func (m *mailbox) Open(ctx context.Context) (running context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var side sync.WaitGroup
+	side.Go(func() { m.watch(cancel, done) })
+	return ctx, func() {
+		close(done)
+		side.Wait()
+		m.look(cancel) // what was taken last
+		cancel(nil)
+	}
+}
+
+func (m *mailbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
+	ticker := time.NewTicker(LookEvery)
+	defer ticker.Stop()
+	for {
+		next, agents := m.look(cancel), m.messages
+		if next == nil {
+			next, agents = &agent.Message{}, nil
+		}
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		case agents <- *next:
+			m.mu.Lock()
+			m.offered[next.ID] = true
+			m.mu.Unlock()
+		}
+	}
+}
+
+// look does what requests ask for, and returns a message that the agent at work
+// was not handed yet.
+func (m *mailbox) look(cancel context.CancelCauseFunc) *agent.Message {
+	requests, err := m.session.Requests()
+	if err != nil {
+		return nil // the next look may succeed
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range requests {
+		switch {
+		case r.Kind == session.KindCancel && r.Time.Before(m.since):
+			m.session.Take(r) // it was about an earlier run, whose end it did not see
+		case r.Kind == session.KindCancel && m.session.Take(r):
+			cancel(runner.ErrCancelled)
+		case r.Kind != session.KindMessage:
+		case m.taken[r.ID]:
+			m.session.Take(r)
+		case !m.offered[r.ID]:
+			return &agent.Message{ID: r.ID, Text: r.Text, By: r.By}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package agents
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// keeper returns what stores the worktree while an agent works whose calls do not
+// pass the gate, when it has changed; nil when there is to be no such agent.
+func (c *Agents) keeper(ctx context.Context, kind drives, emit func(event.Type, any) error) (func(context.Context) error, error) {
+	if kind.Gated || !c.Ungated {
+		return nil, nil
+	}
+	last, err := c.Workspace.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		now, err := c.Workspace.Tree(ctx)
+		if err != nil || now == last {
+			return err
+		}
+		snapshot, err := c.Workspace.Snapshot(ctx, "while the agent works")
+		if err != nil {
+			return err
+		}
+		last = now
+		return emit(event.SnapshotTaken, snapshot)
+	}, nil
+}

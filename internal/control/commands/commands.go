@@ -1,0 +1,51 @@
+// Package commands runs the shell commands of steps and checks for the runner.
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// Commands runs shell commands: runner's interface.
+type Commands struct {
+	Launcher  *process.Launcher
+	Workspace *workspace.Workspace
+	Idle      time.Duration
+}
+
+// Run implements runner's commands.
+func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
+	dir, err := c.Workspace.Dir(cmd.Workdir)
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	env, err := c.Workspace.Environment(cmd.Env, cmd.Secrets)
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	start := time.Now()
+	exit, output, err := c.Launcher.Run(ctx, process.Spec{
+		Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir,
+		Env:        append(agent.Environment(c.Workspace.Environ(), c.Workspace.Pass), env...),
+		Transcript: cmd.Transcript, Idle: c.Idle,
+	})
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	ran := runner.Ran{ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start)}
+	over := (*engine.OverTimeError)(nil)
+	switch {
+	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
+		ran.Stopped = exit.Cause.Error()
+	case exit.Cause != nil:
+		return runner.Ran{}, exit.Cause
+	}
+	return ran, nil
+}

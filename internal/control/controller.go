@@ -1,0 +1,332 @@
+// Package control is the API that every face of coven calls: it begins, resumes,
+// retries, approves, rejects and cancels sessions, sends messages to their agents, and
+// explains the state of tasks. It prints nothing and asks nobody: a face observes what
+// happens and shows it.
+//
+// There is one file per operation. What the runner is handed are packages of their own:
+// workspace, agents, commands and reviewers.
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/commands"
+	"github.com/coven-run/coven/internal/control/reviewers"
+	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+var ErrInterrupted = runner.ErrInterrupted
+
+// Controller begins, resumes, approves, rejects and cancels sessions. Several tasks may use
+// it at once. It prints nothing: the face that uses it observes.
+type Controller struct {
+	Project  *project.Project
+	Runtime  *Runtime
+	Observer Observer
+	Parking  func() (done func()) // marks work that is parked when it is interrupted; nil: nobody asks
+	Approve  string               // who approves merge reviews without being asked; empty: a person is asked
+	Purse    *budget.Budget       // of all tasks of this command; nil: there is no budget
+	// ask decides whether plugins may run before a session resumes; nil: as trusted.
+	Ask func(context.Context, []plugins.Need) error
+}
+
+// Observer is told what happens while sessions run, in the goroutine of the session. A
+// nil func is not called.
+type Observer struct {
+	Event  func(event.Event) // an event of a session that runs, those since its last start first
+	Ended  func(Stretch)     // a session has stopped running
+	Notice func(Notice)      // something a person should read
+}
+
+// Stretch is what a session did between its start or resumption and its next end.
+type Stretch struct {
+	Task, Session string
+	Ending        runner.Outcome
+}
+
+// Notice is something a person should read that is in no journal.
+type Notice struct {
+	Task string // empty: of no task
+	Text string
+	Next string // the command that helps; empty: none is needed
+}
+
+// Close ends what runs tasks.
+func (d *Controller) Close() {
+	if d.Runtime != nil {
+		d.Runtime.close()
+	}
+}
+
+func (d *Controller) notify(n Notice) {
+	if d.Observer.Notice != nil {
+		d.Observer.Notice(n)
+	}
+}
+
+// park marks work that an interrupt parks, until done is called.
+func (d *Controller) park() (done func()) {
+	if d.Parking == nil {
+		return func() {}
+	}
+	return d.Parking()
+}
+
+// Choices are what the command line says about a new session.
+type Choices struct {
+	Grimoire, Provider, Model string
+	Target                    worktree.Target
+	Base                      string
+}
+
+// Begin starts a new session of a task. prior is the session before, which is
+// over, or none.
+func (d *Controller) Begin(ctx context.Context, j project.Item, prior session.View, c Choices) (runner.Outcome, error) {
+	plan, err := d.plan(ctx, j, prior, c)
+	if err != nil {
+		return runner.Outcome{}, err
+	}
+	base := c.Target.Tip
+	if c.Base != "" {
+		info, err := d.Project.Repo.Show(ctx, c.Base)
+		if err != nil {
+			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", c.Base, err)
+		}
+		base = info.Oid
+	}
+	defer d.park()()
+	s, err := session.Create(d.Project.Repo.Root, j.Task.ID, j.Task.Title, d.Project.Env.Now)
+	if err != nil {
+		return runner.Outcome{}, err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	s.Hide(d.Runtime.secrets)
+	started := event.Session{
+		Project: d.Project.Repo.Root, Query: j.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Model: plan.Model, Target: c.Target.Ref, Base: base, Tracker: j.TrackerName(), Version: d.Project.Env.Version,
+		Attempt: prior.Info.Attempt + 1, Approve: d.Approve, Holder: holder.HolderName(),
+		Actor: holder.ActorOf(s.ID),
+	}
+	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
+		return runner.Outcome{}, err
+	}
+	return d.work(ctx, s, j, plan, started)
+}
+
+// admit claims the task for the new session, clears away what an earlier one
+// left, and puts the beginning on record.
+func (d *Controller) admit(ctx context.Context, j project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
+	frozen, err := plan.Marshal()
+	if err != nil {
+		return errors.Join(err, s.Discard())
+	}
+	site := d.site(s, j.Task.ID, started)
+	if _, err := site.Claim(ctx); err != nil {
+		return errors.Join(err, s.Discard())
+	}
+	// Only who holds the claim may clear: nobody else works there now.
+	err = d.clear(ctx, j, prior)
+	if err == nil {
+		err = d.claimTask(ctx, j, holder.ActorOf(s.ID))
+	}
+	if err != nil {
+		return errors.Join(err, site.Release(ctx), s.Discard())
+	}
+	if err := s.Freeze(frozen); err != nil {
+		return err
+	}
+	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
+		return err
+	}
+	for _, place := range plan.Raw {
+		text := "a command takes a value unquoted: " + place
+		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear puts away what a failed session of the task left: everything in its
+// worktree is stored first.
+func (d *Controller) clear(ctx context.Context, j project.Item, prior session.View) error {
+	tree, err := d.Project.Repo.Leftover(ctx, j.Task.ID)
+	switch {
+	case errors.Is(err, worktree.ErrNoWorktree):
+		return nil
+	case err != nil:
+		return err
+	case prior.Status != session.Failed && prior.Status != session.Cancelled:
+		return exit.Personf("coven worktree remove "+shellword.Word(j.Task.ID), "task %s has a worktree that no session owns: %s", j.Task.ID, tree.Path)
+	}
+	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+	if err != nil || ref == "" {
+		return project.DropFirst(j.Task.ID, err)
+	}
+	d.notify(Notice{Task: j.Task.ID, Text: "the earlier attempt is stored as " + ref})
+	return nil
+}
+
+// Resume goes on with a session that is not over. The step that blocked it runs
+// again. more is added to the budgets that hold where it waits.
+func (d *Controller) Resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
+	retry := event.Resumed{Budget: more}
+	if more != (budget.Amount{}) {
+		retry.At = v.WaitsAt
+	}
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		retry.Retry = v.Failing
+	}
+	return d.resumeAt(ctx, v, retry)
+}
+
+// resumeAt goes on with a session; the results that retry names count no more.
+func (d *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
+	j, err := d.JobOf(v)
+	if err != nil {
+		return runner.Outcome{}, err
+	}
+	defer d.park()()
+	s, err := d.take(v)
+	if err != nil {
+		return runner.Outcome{}, err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	plan, err := project.PlanOf(s.Dir)
+	if err != nil {
+		return runner.Outcome{}, err
+	}
+	if err := d.Project.MayRun(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
+		return runner.Outcome{}, err
+	}
+	if err := d.mayUse(plan.Grimoire); err != nil {
+		return runner.Outcome{}, err
+	}
+	if err := d.admits(ctx, plan); err != nil {
+		return runner.Outcome{}, err
+	}
+	s.Hide(d.Runtime.secrets)
+	// Taking the claim anew makes it a new one: whoever wants to take it over from
+	// a session that is over finds that it is not.
+	if _, err := d.site(s, j.Task.ID, v.Info).Claim(ctx); err != nil {
+		return runner.Outcome{}, err
+	}
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		if err := d.claimAgain(ctx, j, v); err != nil {
+			return runner.Outcome{}, err
+		}
+	}
+	retry.Holder = holder.HolderName()
+	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
+		return runner.Outcome{}, err
+	}
+	return d.work(ctx, s, j, plan, v.Info)
+}
+
+// claimAgain claims the task in its tracker for a session that was blocked.
+func (d *Controller) claimAgain(ctx context.Context, j project.Item, v session.View) error {
+	err := d.claimTask(ctx, j, holder.ActorIn(v))
+	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+	}
+	return err
+}
+
+// take opens a session that a person saw as v, to write it. What has changed
+// meanwhile is not what the person decided about.
+func (d *Controller) take(v session.View) (*session.Session, error) {
+	s, err := session.Open(d.Project.Repo.Root, v.ID, d.Project.Env.Now)
+	if errors.Is(err, session.ErrBusy) {
+		return nil, exit.Personf("coven status", "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.View()
+	if err == nil && !now.Same(v) {
+		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, StateText(now))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (d *Controller) site(s *session.Session, id string, info event.Session) *workspace.Workspace {
+	branch := strings.TrimPrefix(info.Target, "refs/heads/")
+	return &workspace.Workspace{
+		Repo: d.Project.Repo, Session: s, Launcher: d.Runtime.launcher, Environ: d.Project.Env.Environ, Secrets: d.Runtime.secrets,
+		Pass: d.Project.Config.Env.Pass, Task: id, Base: info.Base,
+		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
+		Holder: holder.HolderName(), Attempt: info.Attempt,
+	}
+}
+
+// work runs a session to its next end and shows it.
+func (d *Controller) work(ctx context.Context, s *session.Session, j project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
+	d.warm(ctx, plan.Provider)
+	site := d.site(s, j.Task.ID, info)
+	idle, mail := d.Project.Config.Timeouts.Idle, agents.NewInbox(s)
+	workers := &agents.Agents{
+		Providers: d.Runtime.providers, Runner: d.Runtime.agents, Workspace: site, Session: s, Provider: plan.Provider, Idle: idle,
+		Limits: d.Project.Config.Limits, Ungated: d.Project.Config.AllowUngated, Waits: &agents.LimitWait{}, Inbox: mail,
+	}
+	r := &runner.Runner{
+		Task: j.Task.ID, Plan: plan, Journal: s, Tracker: Told(j, cmp.Or(info.Actor, holder.ActorOf(s.ID)), d.Project.Hidden), Claims: site, Workspace: site,
+		Executor: &runner.Executor{
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: d.Runtime.host, Workspace: site, Task: plan.Task}, Commands: commands.Commands{Launcher: d.Runtime.launcher, Workspace: site, Idle: idle}, Approve: cmp.Or(d.Approve, info.Approve),
+			Prices: d.Project.Config.Prices, Budget: d.Purse,
+		},
+	}
+	if see := d.Observer.Event; see != nil {
+		for _, e := range s.Journal.Since(event.SessionStarted, event.SessionResumed) {
+			see(e)
+		}
+		s.Journal.Watch(see)
+	}
+	ctx, drop := site.Keep(ctx, workspace.RenewTime)
+	defer drop()
+	ctx, stop := mail.Open(ctx)
+	ending, err := r.Run(ctx)
+	stop()
+	drop()
+	// The session is given up before anybody is told: they may act on it at once.
+	if err := errors.Join(err, s.Close()); err != nil {
+		err = fmt.Errorf("task %s: %w", j.Task.ID, err)
+		if errors.Is(err, process.ErrNotFound) {
+			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume"}
+		}
+		return ending, err
+	}
+	if d.Observer.Ended != nil {
+		d.Observer.Ended(Stretch{Task: j.Task.ID, Session: s.ID, Ending: ending})
+	}
+	d.announce(ctx, j, s, ending)
+	return ending, nil
+}
+
+// warm lets a provider start while the worktree is made. What is wrong with it is
+// said when an agent needs it.
+func (d *Controller) warm(ctx context.Context, name string) {
+	go func() { _ = d.Runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
+}

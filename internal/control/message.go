@@ -1,0 +1,20 @@
+package control
+
+import (
+	"strings"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// SendMessage puts a message into the inbox of a session, for the agent at work. It
+// returns the file that is there until the agent was told.
+func SendMessage(h *project.Project, v session.View, text string) (file string, err error) {
+	if strings.TrimSpace(text) == "" {
+		return "", exit.Usagef("", "the message is empty")
+	}
+	return session.Ask(h.Repo.Root, v.ID, session.Request{
+		Kind: session.KindMessage, Text: text, By: h.Env.User(), Time: h.Env.Now(),
+	})
+}

@@ -1,0 +1,62 @@
+package control
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/runner"
+)
+
+// Resumable says whether a session goes on when a person starts it again. One
+// whose own budget is spent goes on with more only.
+func Resumable(v session.View, more budget.Amount) bool {
+	switch {
+	case v.Status == session.Interrupted:
+		return true
+	case v.Status != session.Waiting || v.Reason == event.WaitReview:
+		return false
+	}
+	return !IsPoor(v) || more != (budget.Amount{})
+}
+
+// IsPoor says whether a session waits for a budget of its own: not that of a coven
+// run with several tasks, which is over.
+func IsPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
+
+// GoOn resumes one session, where that is what its state asks for.
+func (d *Controller) GoOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
+	task := shellword.Word(v.Task)
+	switch {
+	case v.Damage != "" && v.Status != session.Running:
+		return runner.Outcome{}, exit.Personf(NextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
+	case v.Status == session.Waiting && v.Reason == event.WaitReview:
+		return runner.Outcome{}, exit.Personf(NextOf(v), "task %s waits for a review: %s", v.Task, DetailOf(v))
+	case v.Status == session.Running:
+		return runner.Outcome{}, exit.Personf("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
+	case v.Status == session.Completed:
+		return runner.Outcome{}, exit.Failedf("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+	case v.Status == session.Failed, v.Status == session.Cancelled:
+		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+	}
+	if err := d.admitSession(ctx, v); err != nil {
+		return runner.Outcome{}, err
+	}
+	return d.Resume(ctx, v, more)
+}
+
+// admitSession reports whether the plugins of a session may run.
+func (d *Controller) admitSession(ctx context.Context, v session.View) (err error) {
+	needs, err := project.NeedsOfSession(v.Dir)
+	if err != nil {
+		return err
+	}
+	if d.Ask == nil {
+		return d.Project.MayRun(needs)
+	}
+	return d.Ask(ctx, needs)
+}

@@ -1,0 +1,184 @@
+// Package reviewers adapts reviewer and arbiter plugins to the runner, and serves what
+// they ask of coven.
+package reviewers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Reviewers asks plugins to judge what is in a site: runner's interface.
+type Reviewers struct {
+	Host      *plugins.Host
+	Workspace *workspace.Workspace
+	Task      grimoires.Task
+}
+
+// mostDiff is how much of a change reviewers are shown, in bytes; the rest they can
+// ask for.
+const mostDiff = 400 << 10
+
+// Change implements runner's judges.
+func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) {
+	diff, err := j.Workspace.Diff(ctx)
+	if err != nil {
+		return reviewer.Change{}, "", err
+	}
+	change := reviewer.Change{Task: j.asked(), Dir: j.Workspace.Worktree.Path, Base: diff.From, Tree: diff.To}
+	for _, f := range diff.Files {
+		change.Files = append(change.Files, reviewer.File{
+			Path: f.Path, From: f.OldPath, Status: f.Status, Binary: f.Binary, Added: f.Added, Deleted: f.Deleted,
+		})
+	}
+	change.Diff, change.Truncated = shortened(diff, mostDiff)
+	return change, diff.PatchID, nil
+}
+
+// asked is the task, as judges see it.
+func (j Reviewers) asked() reviewer.Task {
+	data := grimoires.TaskData(j.Task)
+	criteria, _ := data["acceptance_criteria"].([]string)
+	return reviewer.Task{ID: j.Task.ID, Title: j.Task.Title, Description: j.Task.Description, Acceptance: criteria}
+}
+
+// shortened is the patch of a diff without the files for which there is no room,
+// the smallest first, and what that leaves out, in words.
+func shortened(diff worktree.Diff, most int) (patch, left string) {
+	if len(diff.Patch) <= most {
+		return diff.Patch, ""
+	}
+	parts := diff.Parts()
+	room, shown := most, map[int]bool{}
+	for _, i := range bySize(parts) {
+		if len(parts[i]) <= room {
+			room -= len(parts[i])
+			shown[i] = true
+		}
+	}
+	var out []string
+	var b strings.Builder
+	for i, part := range parts {
+		if shown[i] {
+			b.WriteString(part)
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, kib(len(part))))
+	}
+	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), sentence(out))
+}
+
+// kib is a number of bytes in KiB, rounded up.
+func kib(n int) int { return (n + 1<<10 - 1) >> 10 }
+
+// bySize are the indexes of texts, the shortest first.
+func bySize(texts []string) []int {
+	order := make([]int, len(texts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(texts[a]), len(texts[b])) })
+	return order
+}
+
+// fewNamed is how many files a sentence names.
+const fewNamed = 10
+
+// sentence is a list for a sentence.
+func sentence(texts []string) string {
+	more := ""
+	if n := len(texts) - fewNamed; n > 0 {
+		texts, more = texts[:fewNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(texts, ", ") + more
+}
+
+// Review implements runner's judges.
+func (j Reviewers) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.HostServices) (reviewer.Review, error) {
+	r, err := j.Host.Reviewer(ctx, plugin)
+	if err != nil {
+		return reviewer.Review{}, err
+	}
+	return r.Review(ctx, change, &hostServices{judges: j, desk: desk})
+}
+
+// Decide implements runner's judges.
+func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.HostServices) (arbiter.Decision, error) {
+	a, err := j.Host.Arbiter(ctx, plugin)
+	if err != nil {
+		return arbiter.Decision{}, err
+	}
+	question.Task = j.asked()
+	return a.Decide(ctx, question, &hostServices{judges: j, desk: desk})
+}
+
+// hostServices are the services for one call of a plugin.
+type hostServices struct {
+	judges Reviewers
+	desk   *runner.HostServices
+}
+
+// RunAgent implements hostservice.Services.
+func (e *hostServices) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
+	return e.desk.Ask(ctx, ask)
+}
+
+// Diff implements hostservice.Services.
+func (e *hostServices) Diff(ctx context.Context, paths ...string) (string, error) {
+	diff, err := e.judges.Workspace.Diff(ctx)
+	if err != nil {
+		return "", err
+	}
+	patch := diff.Patch
+	if len(paths) > 0 {
+		patch = diff.Of(paths...)
+	}
+	if len(patch) > hostservice.MaxBytes {
+		return "", fmt.Errorf("the diff has %d bytes: %w", len(patch), pluginerr.ErrTooLarge)
+	}
+	return patch, nil
+}
+
+// ReadFile implements hostservice.Services. No link leads out of the worktree.
+func (e *hostServices) ReadFile(_ context.Context, path string) ([]byte, error) {
+	file, err := regularfile.OpenIn(e.judges.Workspace.Worktree.Path, path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	case errors.Is(err, regularfile.ErrNotFile):
+		return nil, fmt.Errorf("%s is no file: %w", path, os.ErrPermission)
+	case err != nil:
+		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	if info, err := file.Stat(); err == nil && info.Size() > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s has %d bytes: %w", path, info.Size(), pluginerr.ErrTooLarge)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, hostservice.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(content) > hostservice.MaxBytes {
+		return nil, fmt.Errorf("%s: %w", path, pluginerr.ErrTooLarge)
+	}
+	return content, nil
+}
+
+// Log implements hostservice.Services.
+func (e *hostServices) Log(_ context.Context, text string) error { return e.desk.Log(text) }

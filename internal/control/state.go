@@ -1,0 +1,94 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// DamagedView is a damaged session as status lists it.
+func DamagedView(e *session.DamagedError) session.View {
+	v := e.View()
+	v.Next = e.NextCommand()
+	return v
+}
+
+// AcceptCommand approves a change together with its open error findings.
+func AcceptCommand(v session.View) string {
+	return "coven approve " + shellword.Word(v.Task) + " --accept-findings"
+}
+
+// Unaccepted says why a change with open error findings is not approved, and names
+// the findings.
+func Unaccepted(v session.View) string {
+	noun := "findings"
+	if len(v.Open) == 1 {
+		noun = "finding"
+	}
+	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s",
+		v.Task, len(v.Open), noun, OpenLines(v.Open))
+}
+
+// maxOpenLines is how many open findings a message lists.
+const maxOpenLines = 20
+
+// OpenLines lists open error findings, one per line, for a terminal.
+func OpenLines(open []event.Finding) string {
+	var lines []string
+	for _, f := range open[:min(maxOpenLines, len(open))] {
+		lines = append(lines, "  "+terminal.Printable(findings.Line(f))+" ("+terminal.Printable(f.Reviewer)+")")
+	}
+	if more := len(open) - maxOpenLines; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// StateText is a session's state in words: waiting (review).
+func StateText(v session.View) string {
+	v = v.Shown()
+	if v.Reason != "" {
+		return string(v.Status) + " (" + string(v.Reason) + ")"
+	}
+	return string(v.Status)
+}
+
+// NextOf is the one command that goes on with a session; empty when it is over
+// or at work.
+func NextOf(v session.View) string {
+	switch {
+	case v.Damage != "" && v.Status != session.Running:
+		return "coven cancel " + shellword.Word(v.Task)
+	case HeldByFindings(v):
+		return "coven review " + shellword.Word(v.Task)
+	case v.Next != "":
+		return v.Next
+	case v.Status == session.Interrupted:
+		return "coven resume " + shellword.Word(v.Task)
+	case v.Status == session.Failed, v.Status == session.Cancelled:
+		return "coven run " + shellword.Word(v.Task)
+	}
+	return ""
+}
+
+// HeldByFindings reports whether a session waits for a person because of open error
+// findings.
+func HeldByFindings(v session.View) bool {
+	return v.Status == session.Waiting && v.Reason == event.WaitReview && len(v.Open) > 0
+}
+
+// DetailOf is why a session is in its state, in one line. Records of versions that
+// did not hold a change for its findings do not name them.
+func DetailOf(v session.View) string {
+	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
+	if HeldByFindings(v) && !strings.Contains(detail, open) {
+		return open + "; " + detail
+	}
+	return detail
+}

@@ -1,0 +1,43 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// stopTime bounds how long coven waits for another coven to stop a session.
+const stopTime = time.Minute
+
+// stop asks the coven that runs a session to stop it, and waits until it has.
+func (d *Controller) stop(ctx context.Context, v session.View) (session.View, error) {
+	name, err := session.Ask(d.Project.Repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.Project.Env.User(), Time: d.Project.Env.Now()})
+	if err != nil {
+		return v, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	ticker := time.NewTicker(agents.LookEvery)
+	defer ticker.Stop()
+	for {
+		now, err := session.Load(v.Dir)
+		if err != nil || now.Status != session.Running && !session.Busy(v.Dir) {
+			session.Withdraw(name)
+			return now, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			session.Withdraw(name)
+			if err := context.Cause(ctx); errors.Is(err, ErrInterrupted) {
+				return v, err
+			}
+			return v, exit.Personf("kill "+holder.PidOf(v.Holder), "task %s: the coven that runs it (%s) does not stop", v.Task, v.Holder)
+		}
+	}
+}

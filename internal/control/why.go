@@ -1,0 +1,161 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// Reason is why a task is where it is: one reason, and one command.
+type Reason struct {
+	Task   string `json:"task"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	Next   string `json:"next,omitempty"`
+}
+
+func Why(ctx context.Context, h *project.Project, id string) (Reason, error) {
+	v, err := session.OfTask(h.Repo.Root, id)
+	damaged := (*session.DamagedError)(nil)
+	switch {
+	case errors.As(err, &damaged):
+		return Reason{Task: id, State: string(session.Damaged), Reason: oneline.Of(damaged.Error()), Next: damaged.NextCommand()}, nil
+	case errors.Is(err, session.ErrNone):
+		return whyTask(ctx, h, id)
+	case err != nil:
+		return Reason{}, err
+	}
+	r := Reason{Task: id, State: StateText(v), Reason: DetailOf(v), Next: NextOf(v)}
+	if v.Damage != "" && v.Status != session.Running {
+		r.Reason = fmt.Sprintf("session %s is damaged: %s", v.ID, v.Damage)
+		return r, nil
+	}
+	switch v.Status {
+	case session.Running:
+		r.Reason, r.Next = atWork(h, v), "coven attach "+shellword.Word(id)
+	case session.Completed:
+		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
+		if v.Commit != "" {
+			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
+		}
+	case session.Failed, session.Cancelled:
+		r.Next = NextOf(v)
+	case session.Interrupted:
+		r.Reason = interrupted(h, v)
+	}
+	return r, nil
+}
+
+// atWork says what a session that runs does, in which coven, and since when; of
+// one that waits for its turn to land, who has it.
+func atWork(h *project.Project, v session.View) string {
+	now := h.Env.Now()
+	if v.Parked != nil {
+		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), holder.PidOf(v.Holder), age(now, v.Since))
+	}
+	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), holder.PidOf(v.Holder), age(now, v.Since))
+	last := v.Steps
+	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {
+		return text
+	}
+	holder, held := h.Repo.TurnHolder(v.Info.Target)
+	if held && holder.PID > 0 && holder.What != "land "+v.Task {
+		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
+			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
+	}
+	return text
+}
+
+func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }
+
+// FullDisk is how many bytes are too few to write a journal and a snapshot.
+const FullDisk = 1 << 20
+
+// interrupted says why a session was interrupted. One that could not even write
+// that down was stopped by a full disk.
+func interrupted(h *project.Project, v session.View) string {
+	var disk syscall.Statfs_t
+	if syscall.Statfs(h.Repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < FullDisk {
+		return "the disk is full: make room first (" + oneline.Of(v.Detail) + ")"
+	}
+	return oneline.Of(v.Detail)
+}
+
+// whyTask explains a task that was never run.
+func whyTask(ctx context.Context, h *project.Project, id string) (Reason, error) {
+	tracker, err := h.Tasks()
+	if err != nil {
+		return Reason{}, err
+	}
+	t, err := tracker.Get(ctx, id)
+	if err != nil {
+		return Reason{}, err
+	}
+	ready, err := tracker.Ready(ctx)
+	if err != nil {
+		return Reason{}, err
+	}
+	for _, other := range ready {
+		if other.ID == id {
+			return Reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellword.Word(id)}, nil
+		}
+	}
+	r, err := holdup(ctx, h, tracker, t)
+	r.Task = id
+	return r, err
+}
+
+// holdup says what keeps a task from being ready.
+func holdup(ctx context.Context, h *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
+	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
+	switch {
+	case t.Status == task.StatusClosed:
+		return Reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
+	case !t.Work():
+		return Reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
+	}
+	blockers, err := tracker.Blockers(ctx, t.ID)
+	switch {
+	case err != nil:
+		return Reason{}, err
+	case len(blockers) > 0:
+		return Reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellword.Word(blockers[0])}, nil
+	case h.Abandoned(t.Assignee):
+		return Reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
+	case t.Assignee != "":
+		return Reason{State: "assigned", Reason: "it belongs to " + t.Assignee, Next: show}, nil
+	case t.DeferUntil.After(h.Env.Now()):
+		return Reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
+	case t.Status == task.StatusBlocked:
+		return Reason{State: "blocked", Reason: "the tracker says blocked" + lastNote(t.Notes), Next: run}, nil
+	}
+	return Reason{State: t.Status, Reason: "the tracker says " + t.Status, Next: show}, nil
+}
+
+// closedBecause is why a task was closed, in one line.
+func closedBecause(text string) string {
+	if text = oneline.Of(text); text == "" {
+		return "nobody said why"
+	}
+	return text
+}
+
+// lastNote is the last line of a task's notes.
+func lastNote(notes string) string {
+	lines := strings.Split(strings.TrimSpace(notes), "\n")
+	if last := oneline.Of(lines[len(lines)-1]); last != "" {
+		return ": " + last
+	}
+	return ""
+}

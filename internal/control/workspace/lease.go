@@ -1,0 +1,59 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/worktree"
+)
+
+// A claim is a lease: it holds for leaseTime, and a session that runs renews it
+// every renewTime. Who finds one that has run out, of a session that says it runs,
+// knows that its machine is gone. On the same machine the session's lock says so
+// at once. What fences a late landing is the claim's ref, not the time.
+const (
+	leaseTime = 30 * time.Minute
+	RenewTime = 5 * time.Minute
+)
+
+// Keep renews the claim until stop is called. When the task is somebody else's
+// the context that it returns ends.
+func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var side sync.WaitGroup
+	side.Go(func() {
+		ticker := time.NewTicker(clock.World(every))
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if err := s.renew(ctx); errors.Is(err, worktree.ErrClaimLost) || errors.Is(err, worktree.ErrClaimed) || errors.Is(err, worktree.ErrNoClaim) {
+				cancel(err)
+			}
+		}
+	})
+	return ctx, sync.OnceFunc(func() { close(done); side.Wait(); cancel(nil) })
+}
+
+// renew makes the claim hold for leaseTime from now on.
+func (s *Workspace) renew(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held.Oid == "" {
+		return nil // not claimed yet
+	}
+	held, err := s.Repo.Renew(ctx, s.held, s.Session.Now().Add(leaseTime))
+	if err == nil {
+		s.held = held
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+// A session that runs renews its claim, and ends when it has lost it.
+func TestLease(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+	for _, argv := range [][]string{{"init", "-q"}, {"-c", "user.name=T", "-c", "user.email=t@example.invalid", "commit", "-q", "--allow-empty", "-m", "first"}} {
+		cmd := exec.CommandContext(t.Context(), "git", argv...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", argv, err, out)
+		}
+	}
+	repo, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := session.Create(repo.Root, "t", "t", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer record.Close() //nolint:errcheck // a test
+	s := &Workspace{Repo: repo, Session: record, Task: "t", Holder: holder.HolderName()}
+	first, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := s.Keep(t.Context(), 5*time.Millisecond)
+	defer stop()
+	renewed := awaitLease(t, func() (worktree.Held, bool) {
+		held, err := repo.ClaimOf(t.Context(), "t")
+		return held, err == nil && held.Oid != first.Oid
+	})
+	if ctx.Err() != nil || renewed.Session != record.ID || time.Until(renewed.Expires) > leaseTime || time.Until(renewed.Expires) < leaseTime/2 {
+		t.Errorf("renewed: %+v, %v", renewed, ctx.Err())
+	}
+	awaitLease(t, func() (bool, bool) {
+		held, err := repo.ClaimOf(t.Context(), "t")
+		return true, err == nil && repo.Unclaim(t.Context(), "t", held.Oid) == nil
+	})
+	select {
+	case <-ctx.Done():
+	case <-time.After(leasePatience):
+		t.Fatal("the session goes on without its claim")
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, worktree.ErrClaimLost) && !errors.Is(cause, worktree.ErrNoClaim) {
+		t.Errorf("it ended because: %v", cause)
+	}
+}
+
+// leasePatience is how long a test waits for what must come.
+const leasePatience = time.Minute
+
+// awaitLease looks until it sees.
+func awaitLease[T any](t *testing.T, look func() (T, bool)) T {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(leasePatience); time.Now().Before(deadline); <-ticker.C {
+		if seen, ok := look(); ok {
+			return seen
+		}
+	}
+	t.Fatal("it never came")
+	panic("not reached")
+}

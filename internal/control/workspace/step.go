@@ -1,0 +1,63 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Environment puts the secrets into the variables of a step, and adds those that
+// its command uses by themselves.
+func (s *Workspace) Environment(env, secrets []string) ([]string, error) {
+	var all []string
+	for _, kv := range env {
+		plain, err := tmpl.Reveal(kv, s.Secrets.Value)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, plain)
+	}
+	for _, name := range secrets {
+		value, err := s.Secrets.Value(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tmpl.SecretVariable(name)+"="+value)
+	}
+	return all, nil
+}
+
+// Dir is the directory of a step, inside the worktree: no link leads out.
+func (s *Workspace) Dir(dir string) (string, error) {
+	root, err := filepath.EvalSymlinks(s.Worktree.Path)
+	if err != nil {
+		return "", fmt.Errorf("find the worktree: %w", err)
+	}
+	if dir == "" {
+		return root, nil
+	}
+	inside, err := os.OpenRoot(root)
+	if err != nil {
+		return "", fmt.Errorf("open the worktree: %w", err)
+	}
+	defer inside.Close() //nolint:errcheck // read only
+	info, err := inside.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return "", &runner.RefusedError{Reason: "workdir not found: " + dir}
+	}
+	return filepath.Join(root, dir), nil
+}
+
+// Diff is what the worktree changes now.
+func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
+	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	if err != nil {
+		return worktree.Diff{}, err
+	}
+	return s.Worktree.Diff(ctx, target.Tip)
+}

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/worktree"
+)
+
+func TestOlderThan(t *testing.T) {
+	for _, c := range []struct {
+		said, least  string
+		older, known bool
+	}{
+		{"git version 2.39.5", "2.38.0", false, true},
+		{"git version 2.38", "2.38.0", true, true},
+		{"git version 2.37.9.windows.1", "2.38.0", true, true},
+		{"git version 10.0.0", "2.38.0", false, true},
+		{"2.1.330 (Claude Code)", "2.1.330", false, true},
+		{"2.1.99 (Claude Code)", "2.1.330", true, true},
+		{"3.0.0", "2.1.330", false, true},
+		{"unknown", "2.1.330", true, false},
+		{"", "2.1.330", true, false},
+	} {
+		older, known := olderThan(c.said, c.least)
+		if older != c.older || known != c.known {
+			t.Errorf("olderThan(%q, %s) = %v, %v", c.said, c.least, older, known)
+		}
+	}
+}
+
+// The versions that doctor compares with are those that the tests install.
+func TestTestedCLIs(t *testing.T) {
+	pins, err := os.ReadFile(filepath.Join("..", "..", ".ci", "pins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{"claude": "CLAUDE_CODE", "codex": "CODEX", "qwen": "QWEN_CODE"}
+	for _, c := range builtin.AgentCLIs() {
+		if !strings.Contains(string(pins), "\n"+names[c.Program]+"="+c.Tested+"\n") {
+			t.Errorf("the tests install another version of %s than %s", c.Program, c.Tested)
+		}
+	}
+}
+
+// One list of providers: what a grimoire may name is what is shipped, and what
+// doctor looks for.
+func TestProviders(t *testing.T) {
+	var looked []string
+	for _, c := range builtin.AgentCLIs() {
+		looked = append(looked, c.Program)
+	}
+	if !slices.Equal(looked, project.BuiltinProviders()) {
+		t.Errorf("doctor looks for %q, the providers are %q", looked, project.BuiltinProviders())
+	}
+	for _, name := range project.BuiltinProviders() {
+		if _, ok := builtin.Shipped("provider", name); !ok {
+			t.Errorf("provider %s is not shipped", name)
+		}
+	}
+	if _, ok := builtin.Shipped("provider", "none"); ok {
+		t.Error("a provider is shipped that nobody knows")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for free, want := range map[uint64]string{
+		0: StateFail, control.FullDisk - 1: StateFail, control.FullDisk: StateWarn, littleDisk - 1: StateWarn, littleDisk: StateOK, 1<<64 - 1: StateOK,
+	} {
+		f := room("/x", free)
+		if f.State != want || (f.Next == "") != (want == StateOK) {
+			t.Errorf("%d bytes: %+v", free, f)
+		}
+	}
+}
+
+// A claim whose session is gone is not dead while something may work under it.
+func TestAtLarge(t *testing.T) {
+	now := time.Now()
+	coven := exec.CommandContext(t.Context(), "sleep", "600")
+	coven.Args[0] = "coven"
+	if err := coven.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
+	h := &project.Project{Env: &project.Environment{Now: func() time.Time { return now }}}
+	for name, c := range map[string]struct {
+		holder  string
+		expires time.Time
+		atLarge bool
+	}{
+		"its coven runs":                 {fmt.Sprintf("%s%s/%d", holder.ActorPrefix, holder.Machine(), coven.Process.Pid), now, true},
+		"another program has the number": {holder.HolderName(), now, false}, // a test is no coven
+		"nobody has the number":          {holder.ActorPrefix + holder.Machine() + "/4194305", now.Add(time.Hour), false},
+		"no number":                      {holder.ActorPrefix + holder.Machine() + "/x", now.Add(time.Hour), false},
+		"another machine":                {holder.ActorPrefix + "elsewhere/1", now.Add(time.Hour), true},
+		"another machine, long ago":      {holder.ActorPrefix + "elsewhere/1", now.Add(-time.Hour), false},
+	} {
+		held := worktree.Held{Claim: worktree.Claim{Holder: c.holder, Expires: c.expires}}
+		if got := h.AtLarge(held); (got != "") != c.atLarge {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// Every checkup has its line in the guide.
+func TestDoctorGuide(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Checkups() {
+		if !strings.Contains(string(guide), "\n| "+c.Name+" |") {
+			t.Errorf("the guide says nothing of %s", c.Name)
+		}
+	}
+}

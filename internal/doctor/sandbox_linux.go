@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sandbox says what there is, and that it is not used yet.
+func (v *visit) sandbox(ctx context.Context) []Finding {
+	landlock := "no Landlock"
+	if abi := landlockABI(); abi > 0 {
+		landlock = fmt.Sprintf("Landlock (ABI %d)", abi)
+	}
+	namespaces := "user namespaces"
+	if err := v.userNamespace(ctx); err != nil {
+		namespaces = "no user namespaces"
+	}
+	return odd("", "shell commands are not fenced yet: an agent's Bash can reach what you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
+}
+
+// landlockABI is 0 where the kernel has no Landlock.
+func landlockABI() int {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(abi)
+}
+
+// userNamespace starts coven itself in a user namespace.
+func (v *visit) userNamespace(ctx context.Context) error {
+	self, err := v.env.Self()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, "version")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+	}
+	return cmd.Run()
+}

@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/tempdir"
+	"github.com/coven-run/coven/worktree"
+)
+
+// worktrees finds what is left of tasks that nobody works on.
+func (v *visit) worktrees(ctx context.Context) []Finding {
+	owned, broken := v.owned(ctx)
+	orphans, err := v.orphans(ctx, owned)
+	if err != nil {
+		return bad(exit.Next(err), "%v", err)
+	}
+	stale, err := v.house.Repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
+	if err != nil {
+		return bad(exit.Next(err), "%v", err)
+	}
+	found := orphans
+	for _, s := range stale {
+		f := bad("coven doctor --fix", "%s", s.Text)[0]
+		f.mend = func(ctx context.Context) (string, error) { return v.clear(ctx, s) }
+		found = append(found, f)
+	}
+	if broken != nil { // nobody knows what belongs to a session that cannot be read
+		for i := range found {
+			found[i].mend, found[i].Next = nil, "ls -l "+session.Dir
+		}
+	}
+	failed := v.failed(ctx)
+	if len(found)+len(failed) == 0 {
+		return good("nothing is left of tasks that are over")
+	}
+	return append(found, failed...)
+}
+
+// owned are the names of tasks for which somebody is responsible: a session
+// that can go on, or be tried again, or a claim that is not dead. The error
+// names sessions that cannot be read, and claims.
+func (v *visit) owned(ctx context.Context) (map[string]bool, error) {
+	owned := map[string]bool{}
+	views, err := v.sessionViews()
+	for _, s := range views {
+		name := worktree.SafeName(s.Task)
+		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.house.Retryable(ctx, s.Task)
+	}
+	claims, claimsErr := v.house.Repo.Claims(ctx)
+	for _, held := range claims {
+		if why, _ := v.house.Dead(ctx, held); why == "" {
+			owned[worktree.SafeName(held.Task)] = true
+		}
+	}
+	return owned, errors.Join(err, claimsErr)
+}
+
+// orphans are worktrees of coven's, whole or in part, that nobody owns.
+func (v *visit) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
+	trees, err := v.house.Repo.Worktrees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, t := range trees {
+		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
+			continue // it has an owner, or Stale tells what it is
+		}
+		text := "task %s, on which nobody works, has a worktree: %s"
+		if !t.Present {
+			text = "task %s, on which nobody works, has a branch; its worktree %s is gone"
+		}
+		f := bad("coven doctor --fix", text, t.TaskID, t.Path)[0]
+		f.mend = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// failed are worktrees that a failed session left for another try.
+func (v *visit) failed(ctx context.Context) []Finding {
+	trees, err := v.house.Repo.Worktrees(ctx)
+	if err != nil {
+		return nil
+	}
+	var found []Finding
+	for _, t := range trees {
+		if t.TaskID != "" && v.house.Retryable(ctx, t.TaskID) {
+			found = append(found, odd("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
+		}
+	}
+	return found
+}
+
+// remove stores what a worktree holds and nothing else does, and removes it.
+func (v *visit) remove(ctx context.Context, id string) (string, error) {
+	return v.keeper.hold(ctx, id, func() (string, error) {
+		tree, err := v.house.Repo.Leftover(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		last, err := session.OfTask(v.house.Repo.Root, id)
+		if err != nil && !errors.Is(err, session.ErrNone) {
+			return "", err
+		}
+		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
+			Note: cmp.Or(last.ID, "no session") + ", cleared away by coven doctor", Landed: last.Landed.Tip,
+		})
+		return removedAs(ref), project.DropFirst(id, err)
+	})
+}
+
+// clear clears one thing that is left over. What belongs to no task needs no
+// claim.
+func (v *visit) clear(ctx context.Context, s worktree.Stale) (string, error) {
+	clear := func() (string, error) {
+		ref, err := v.house.Repo.Clear(ctx, s)
+		if errors.Is(err, worktree.ErrNotStale) {
+			return "it is gone already", nil
+		}
+		return removedAs(ref), project.DropFirst(s.Task, err)
+	}
+	if s.Task == "" {
+		return clear()
+	}
+	return v.keeper.hold(ctx, s.Task, clear)
+}
+
+func removedAs(ref string) string {
+	if ref == "" {
+		return "removed"
+	}
+	return "removed; what it held is stored as " + ref
+}
+
+// leftovers finds files of covens that were killed. They are in nobody's way.
+func (v *visit) leftovers(context.Context) []Finding {
+	var found []Finding
+	parent := v.env.SocketDir()
+	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
+		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
+		f.mend = func(context.Context) (string, error) {
+			tempdir.Sweep(parent)
+			if left := tempdir.Abandoned(parent); len(left) > 0 {
+				return "", fmt.Errorf("%s cannot be removed", left[0])
+			}
+			return "removed", nil
+		}
+		found = append(found, f)
+	}
+	root := v.house.Repo.Root
+	litter, err := session.FindLitter(root, v.env.Now())
+	if err != nil {
+		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
+	}
+	for _, l := range litter {
+		f := odd("coven doctor --fix", "%s: %s", l.Text, l.Path)[0]
+		f.mend = func(context.Context) (string, error) { return "removed", l.Remove() }
+		found = append(found, f)
+	}
+	if len(found) == 0 {
+		return good("none")
+	}
+	return found
+}

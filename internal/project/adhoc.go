@@ -1,0 +1,42 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// AdHoc makes a task of a prompt. Its id is new to the repository.
+func (h *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
+	if strings.TrimSpace(prompt) == "" {
+		return Item{}, exit.Usagef("", "the prompt is empty")
+	}
+	if len(prompt) > task.MaxText {
+		return Item{}, exit.Usagef("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(prompt), task.MaxText)
+	}
+	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	slug := "p-" + session.Slug(title)
+	id := slug
+	for n := 2; ; n++ {
+		_, err := session.OfTask(h.Repo.Root, id)
+		_, claimed := h.Repo.ClaimOf(ctx, id)
+		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
+			break
+		}
+		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
+			return Item{}, err
+		}
+		id = fmt.Sprintf("%s-%d", slug, n)
+	}
+	t := task.Task{ID: id, Title: title, Description: prompt}
+	if t.Description == title {
+		t.Description = ""
+	}
+	return Item{Task: t}, nil
+}

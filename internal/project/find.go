@@ -1,0 +1,103 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+)
+
+func (h *Project) Find(id string) (session.View, error) {
+	v, err := session.OfTask(h.Repo.Root, id)
+	if errors.Is(err, session.ErrNone) {
+		return v, exit.Failedf("coven status", "task %s has no session", id)
+	}
+	return v, err
+}
+
+// SessionOf finds a session by its own id or by that of its task.
+func (h *Project) SessionOf(name string) (session.View, error) {
+	if filepath.Base(name) == name && session.Exists(h.Repo.Root, name) {
+		return session.Load(filepath.Join(h.Repo.Root, session.Dir, name))
+	}
+	return h.Find(name)
+}
+
+// Named looks up the tasks that the user named: in the tracker, or among those
+// of the user's own words.
+func (h *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
+	var jobs []Item
+	for _, id := range ids {
+		j, err := h.wordsOf(id)
+		if errors.Is(err, session.ErrNone) {
+			j, err = h.Tracked(ctx, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+func (h *Project) Tracked(ctx context.Context, id string) (Item, error) {
+	tracker, err := h.Tasks()
+	if err != nil {
+		return Item{}, err
+	}
+	t, err := tracker.Get(ctx, id)
+	if err == nil {
+		err = t.Usable()
+	}
+	return Item{Task: t, Tracker: tracker}, err
+}
+
+// wordsOf finds a task of the user's own words by its session: ErrNone when the
+// id is not one of those.
+func (h *Project) wordsOf(id string) (Item, error) {
+	v, err := session.OfTask(h.Repo.Root, id)
+	if err != nil {
+		return Item{}, err
+	}
+	if v.Info.Tracker != NoTracker {
+		return Item{}, session.ErrNone
+	}
+	plan, err := PlanOf(v.Dir)
+	if err != nil {
+		return Item{}, err
+	}
+	t := task.Task{
+		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
+		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
+	}
+	return Item{Task: t}, nil
+}
+
+// PlanOf is what a session froze when it began.
+func PlanOf(dir string) (*grimoires.Plan, error) {
+	frozen, err := session.Plan(dir)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := grimoires.ReadPlan(frozen)
+	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
+		return nil, exit.Usagef("coven version", "session %s: %w", filepath.Base(dir), err)
+	}
+	return plan, err
+}
+
+// Newest leaves the newest session of each task. Views have the newest first.
+func Newest(views []session.View) []session.View {
+	var kept []session.View
+	seen := map[string]bool{}
+	for _, v := range views {
+		if !seen[v.Task] {
+			seen[v.Task], kept = true, append(kept, v)
+		}
+	}
+	return kept
+}

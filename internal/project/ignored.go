@@ -1,0 +1,18 @@
+package project
+
+import (
+	"errors"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
+)
+
+// DropFirst says what a person may do about ignored files that are too large to
+// store.
+func DropFirst(id string, err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return exit.Personf("coven worktree remove --drop-ignored "+shellword.Word(id), "%w", err)
+	}
+	return err
+}

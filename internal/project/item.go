@@ -1,0 +1,22 @@
+package project
+
+import (
+	"github.com/coven-run/coven/internal/task"
+)
+
+// Item is a task to run.
+type Item struct {
+	Task    task.Task
+	Tracker task.Tracker // nil: a task of the user's own words, nobody is told
+}
+
+// NoTracker is what a session records as the tracker of a task of the
+// user's own words.
+const NoTracker = "none"
+
+func (j Item) TrackerName() string {
+	if j.Tracker == nil {
+		return NoTracker
+	}
+	return j.Tracker.Kind()
+}

@@ -1,0 +1,22 @@
+package project
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/plugins/builtin"
+)
+
+// BuiltinProviders are the names of the providers that are built in.
+func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Drivers())) }
+
+// ModelOf is the model of a provider's agents where nobody chose one: coven's own
+// default is a model of claude's, and each other CLI has a default of its own.
+func ModelOf(provider string, cfg config.Config) string {
+	standard := config.Default()
+	if provider != standard.Provider && cfg.DefaultModel == standard.DefaultModel {
+		return ""
+	}
+	return cfg.DefaultModel
+}

@@ -1,0 +1,24 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// checkPlaces refuses a repository in which coven's own directories are links: what
+// coven writes there would be elsewhere.
+func checkPlaces(root string) error {
+	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {
+		err := regularfile.Directory(root, name)
+		if link := (*regularfile.LinkError)(nil); errors.As(err, &link) {
+			return link
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package project is an opened repository: its settings, its tracker, its grimoires, the
+// plugins it may run and what the user trusts of it. Opening one starts nothing.
+package project
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Project is a repository with everything that coven has in it. It starts
+// nothing until it is asked to.
+type Project struct {
+	Env     *Environment
+	Repo    *worktree.Repo
+	Finder  *session.Finder
+	Config  config.Config
+	Library *grimoires.Library
+	Tracker task.Tracker // nil when the repository has none that coven reads
+	NoTasks error        // why not
+
+	Hide func(text string) string // takes secrets out of a text; nil: no process was handed any
+}
+
+// Open finds the repository that the user stands in.
+func Open(ctx context.Context, e *Environment) (*Project, error) {
+	dir, err := e.workdir()
+	if err != nil {
+		return nil, fmt.Errorf("find the current directory: %w", err)
+	}
+	repo, err := worktree.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPlaces(repo.Root); err != nil {
+		return nil, err
+	}
+	cfg, err := e.settings(repo)
+	if err != nil {
+		return nil, err
+	}
+	return newHouse(e, dir, repo, cfg), nil
+}
+
+// OpenLenient opens a repository also when its settings cannot be read: the defaults
+// hold then, and the second error tells what is wrong with them.
+func OpenLenient(ctx context.Context, e *Environment) (h *Project, settings, err error) {
+	dir, err := e.workdir()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the current directory: %w", err)
+	}
+	repo, err := worktree.Open(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkPlaces(repo.Root); err != nil {
+		return nil, nil, err // what is made good elsewhere is not the repository's
+	}
+	cfg, settings := e.settings(repo)
+	if settings != nil {
+		cfg = config.Default()
+	}
+	return newHouse(e, dir, repo, cfg), settings, nil
+}
+
+// Outside is a house without a repository: the grimoires and prompts of the user, and
+// those that coven ships.
+func Outside(e *Environment) *Project {
+	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
+}
+
+func newHouse(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
+	h := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
+	h.findTracker(dir)
+	return h
+}
+
+// Hidden is a text without the secrets that processes were handed.
+func (h *Project) Hidden(text string) string {
+	if h.Hide == nil {
+		return text
+	}
+	return h.Hide(text)
+}
+
+func (h *Project) findTracker(dir string) {
+	h.Tracker, h.NoTasks = task.Open(task.Options{
+		Dir: dir, MainCheckout: h.Repo.Root, LockDir: filepath.Join(h.Repo.GitDir, "coven", "locks"),
+		Choice: h.Config.Tracker, Getenv: h.Env.Getenv, Environ: h.Env.Environ(),
+	})
+}
+
+// Tasks returns the tracker, or says why there is none.
+func (h *Project) Tasks() (task.Tracker, error) {
+	if h.NoTasks != nil {
+		return nil, &exit.Error{Exit: exit.Usage, Err: h.NoTasks}
+	}
+	return h.Tracker, nil
+}

@@ -1,0 +1,161 @@
+package project
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/worktree"
+)
+
+// territory is where the word of those who write the repository is.
+func territory(repo *worktree.Repo) (trust.UntrustedPaths, error) {
+	checkouts, err := repo.Checkouts()
+	if err != nil {
+		return trust.UntrustedPaths{}, err
+	}
+	coven := filepath.Join(repo.Root, ".coven")
+	dirs := append(checkouts, repo.Checkout, repo.GitDir, coven, filepath.Join(coven, "worktrees"))
+	return trust.NewUntrustedPaths(dirs...), nil
+}
+
+// TrustStore is what the user trusts of this repository.
+func (h *Project) TrustStore() (*trust.Store, error) {
+	where, err := territory(h.Repo)
+	if err != nil {
+		return nil, err
+	}
+	return h.storeFor(where), nil
+}
+
+func (h *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
+	return trust.New(trust.Options{UserDir: h.Env.UserDir(), GitDir: h.Repo.GitDir, UntrustedPaths: where, Getenv: h.Env.Getenv, Stop: h.Env.Stopped})
+}
+
+// Registry knows the plugins that this repository can have.
+func (h *Project) Registry() (*registry.Registry, error) {
+	self, err := h.Env.Self()
+	if err != nil {
+		return nil, fmt.Errorf("find coven's own program: %w", err)
+	}
+	where, err := territory(h.Repo)
+	if err != nil {
+		return nil, err
+	}
+	o := registry.Options{
+		Root: h.Repo.Root, UntrustedPaths: where, UserDir: h.Env.UserDir(), CacheDir: h.Env.cacheDir(),
+		Path: h.Env.Getenv("PATH"), Store: h.storeFor(where),
+	}
+	for kind, served := range builtin.Builtins() {
+		for _, name := range slices.Sorted(maps.Keys(served)) {
+			o.Shipped = append(o.Shipped, registry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}})
+		}
+	}
+	return registry.New(o), nil
+}
+
+// NeedsOf are the plugins that a grimoire can need, with the provider of a run.
+func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
+	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
+	for s := range g.All() {
+		if s.Agent != nil && s.Agent.Provider != "" {
+			needs = append(needs, plugins.Need{Kind: plugins.KindProvider, Name: s.Agent.Provider})
+		}
+		for _, j := range s.Reviewers() {
+			needs = append(needs, plugins.Need{Kind: plugins.KindReviewer, Name: j.Plugin})
+		}
+		if s.AgentLoop != nil {
+			needs = append(needs, plugins.Need{Kind: plugins.KindArbiter, Name: s.AgentLoop.Arbiter.Plugin})
+		}
+	}
+	slices.SortFunc(needs, func(a, b plugins.Need) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(needs)
+}
+
+// NeedsOfJobs are the plugins that jobs can need. What is wrong with a grimoire is
+// said when its job begins.
+func (h *Project) NeedsOfJobs(todo []Item, grimoire, provider string) []plugins.Need {
+	provider = cmp.Or(provider, h.Config.Provider)
+	needs := NeedsOf(&grimoires.Grimoire{}, provider)
+	for _, j := range todo {
+		choice, err := h.GrimoireOf(j.Task, grimoire)
+		if err != nil {
+			continue
+		}
+		g, err := h.Library.Load(choice.Grimoire)
+		if err != nil {
+			continue
+		}
+		for _, n := range NeedsOf(g, provider) {
+			if !slices.Contains(needs, n) {
+				needs = append(needs, n)
+			}
+		}
+	}
+	return needs
+}
+
+// NeedsOfSession are the plugins that a session's frozen plan can need.
+func NeedsOfSession(dir string) ([]plugins.Need, error) {
+	plan, err := PlanOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	return NeedsOf(plan.Grimoire, plan.Provider), nil
+}
+
+// MayRun says whether plugins may run: it resolves each, and starts none.
+func (h *Project) MayRun(needs []plugins.Need) error {
+	_, err := h.Unfit(needs)
+	return err
+}
+
+// Unfit are those of the plugins that a person could trust now, and the reasons
+// of all that may not run.
+func (h *Project) Unfit(needs []plugins.Need) ([]registry.Plugin, error) {
+	r, err := h.Registry()
+	if err != nil {
+		return nil, err
+	}
+	var wanting []registry.Plugin
+	var reasons []error
+	for _, n := range needs {
+		_, err := r.Resolve(n.Kind, n.Name)
+		if p, ok := trustable(err); ok {
+			wanting = append(wanting, p)
+		}
+		known := func(reason error) bool { return reason.Error() == err.Error() } // a lock is wrong for all of them
+		if err != nil && !slices.ContainsFunc(reasons, known) {
+			reasons = append(reasons, err)
+		}
+	}
+	return wanting, errors.Join(reasons...)
+}
+
+// trustable is the plugin that an error is about, when a person's word would help.
+func trustable(err error) (registry.Plugin, bool) {
+	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
+		return untrusted.Plugin, true
+	}
+	if mismatch := (*registry.MismatchError)(nil); errors.As(err, &mismatch) {
+		return mismatch.Plugin, mismatch.Plugin.Project
+	}
+	return registry.Plugin{}, false
+}
+
+// Unfit says whether a plugin may not run, and hides none that may.
+func Unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
+
+// Called says whether a person means a plugin by a name: that of its file, or its
+// own.
+func Called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

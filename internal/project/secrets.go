@@ -1,0 +1,51 @@
+package project
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Secrets reads the project's secrets. A file that git would take into a commit
+// is not read.
+func (h *Project) Secrets() (*secret.Store, error) {
+	if secret.Exists(h.Repo.Root) {
+		if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+			return nil, err
+		}
+		ignored, err := h.Repo.Ignores(context.Background(), secret.File)
+		if err != nil {
+			return nil, err
+		}
+		if !ignored {
+			return nil, exit.Usagef("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
+		}
+	}
+	return secret.Open(h.Repo.Root, h.Env.Getenv)
+}
+
+// handedNames are the names of variables that processes are handed besides those that
+// every program gets.
+func (h *Project) handedNames() []string {
+	return append(slices.Clone(h.Config.Env.Pass), credentials()...)
+}
+
+// credentials are the variables in which the agent CLIs that coven knows find theirs.
+func credentials() []string {
+	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
+}
+
+// HideHanded hides what processes are handed. It returns a warning about what cannot be
+// hidden; empty: there is nothing.
+func (h *Project) HideHanded(store *secret.Store) string {
+	short := store.Handed(h.Env.Environ(), func(name string) bool { return agent.Names(h.handedNames(), name) })
+	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(h.Config.Env.Pass, name) })
+	if len(short) == 0 {
+		return ""
+	}
+	return secret.ShortWarning(short)
+}
