@@ -303,11 +303,11 @@ func (s *site) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	diff, err := s.tree.Diff(ctx, c.TargetTip)
+	diff, err := s.tree.Diff(ctx, c.Old)
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID}, nil
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, Patch: diff.PatchID}, nil
 }
 
 // Land moves the target to the candidate.
@@ -318,11 +318,11 @@ func (s *site) Land(ctx context.Context, c event.Landing, message string, intent
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	landed, err := s.tree.Land(ctx, worktree.LandRequest{
-		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
-		Strategy:  worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
+		Landing:  worktree.Landing{Target: s.target, Old: c.Old, Tip: c.Tip, Tree: c.Tree},
+		Strategy: worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
 		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
-		Journal: intentFunc(func(i worktree.Intent) error {
+		Journal: intentFunc(func(i worktree.Landing) error {
 			c.New = i.New
 			return intent(c)
 		}),
@@ -337,7 +337,7 @@ func (s *site) Land(ctx context.Context, c event.Landing, message string, intent
 	case err != nil:
 		return event.Landing{}, err
 	}
-	c.New, c.Tree = landed.Commit, landed.Tree
+	c.New, c.Tree = landed.New, landed.Tree
 	return c, nil
 }
 
@@ -374,7 +374,7 @@ func (s *site) presentable(ctx context.Context, c event.Landing) error {
 
 // Recover finishes or undoes a landing that was cut off.
 func (s *site) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	landed, err := s.repo.RecoverLanding(ctx, worktree.Intent{Task: s.task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
+	landed, err := s.repo.RecoverLanding(ctx, worktree.Landing{Task: s.task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree})
 	if wait := waitFor(err); wait != nil {
 		return false, wait
 	}
@@ -394,7 +394,7 @@ func waitFor(err error) *runner.Wait {
 	return nil
 }
 
-type intentFunc func(worktree.Intent) error
+type intentFunc func(worktree.Landing) error
 
 // Intent implements the journal that a landing writes to.
-func (f intentFunc) Intent(i worktree.Intent) error { return f(i) }
+func (f intentFunc) Intent(i worktree.Landing) error { return f(i) }
