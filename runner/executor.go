@@ -59,7 +59,7 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error)
 		err = cause // the cause of whatever was interrupted
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result, err = engine.Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output}, nil
+		result, err = engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
 	}
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {

@@ -138,7 +138,7 @@ func (x *Executor) readResult(path, text string, result *engine.Result) error {
 	}
 	result.Summary, result.Outputs = claim.Summary, claim.Outputs
 	if !claim.Success {
-		result.Error, result.ErrorType = "the agent says that it did not succeed: "+claim.reason(), "agent"
+		result.Error, result.ErrorType = "the agent says that it did not succeed: "+claim.reason(), event.ErrorAgent
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine
 func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result.Error, result.ErrorType = refused.Reason, "commit"
+		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
 		if refused.Output != "" {
 			result.Output = refused.Output
 		}

@@ -32,7 +32,7 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
-			return engine.Result{Error: refused.Reason, ErrorType: "refused", Output: refused.Output, Next: refused.Next}, nil
+			return engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
@@ -128,7 +128,7 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	case err != nil || result.Error != "":
 		return result, err
 	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
-		return engine.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: "internal"}, nil
+		return engine.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
 	}
 	return engine.Result{}, nil
 }

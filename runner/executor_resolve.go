@@ -44,7 +44,7 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (en
 func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result engine.Result, m event.Merging) (engine.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
-		result.Error, result.ErrorType = why, "commit"
+		result.Error, result.ErrorType = why, event.ErrorCommit
 		return result, err
 	}
 	return x.committed(ctx, c, b, result, m.Target)

@@ -174,7 +174,7 @@ func unjudged(ctx context.Context, err error, late string) (engine.Result, error
 	case errors.As(err, &wait):
 		return engine.Result{}, wait
 	case errors.As(context.Cause(ctx), &over):
-		return engine.Result{Error: over.Error() + ": " + late, ErrorType: "timeout"}, nil
+		return engine.Result{Error: over.Error() + ": " + late, ErrorType: event.ErrorTimeout}, nil
 	case ctx.Err() != nil:
 		return engine.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
@@ -194,7 +194,7 @@ func briefly(err error) []string {
 		return all
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return []string{strings.TrimSuffix(first, "; it printed last:")}
+	return []string{strings.TrimSuffix(first, "; last output:")}
 }
 
 // given returns the opinions received so far.

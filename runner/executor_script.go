@@ -23,7 +23,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engi
 		}
 	}
 	if text := tooLong(c.Script); text != "" {
-		return engine.Result{Error: text, ErrorType: "too_long"}, nil
+		return engine.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
 	}
 	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
@@ -99,9 +99,9 @@ func (r Ran) result(what string) engine.Result {
 	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
 	case r.Stopped != "":
-		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, "timeout"
+		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, event.ErrorTimeout
 	case r.ExitCode != 0:
-		result.Error, result.ErrorType = fmt.Sprintf("%s ended with exit code %d", what, r.ExitCode), "process_exit"
+		result.Error, result.ErrorType = fmt.Sprintf("%s ended with exit code %d", what, r.ExitCode), event.ErrorProcessExit
 	}
 	return result
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
@@ -27,7 +28,7 @@ func (d *desk) retry(ctx context.Context, id, from string) (runner.Outcome, erro
 		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
 	case session.Failed:
 		if _, err := d.house.repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
-			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, terminal.OneLine(v.Detail))
+			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneline.Of(v.Detail))
 		}
 	}
 	again := event.Resumed{Retry: v.Failing}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
@@ -45,11 +44,6 @@ func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 		return err
 	}
 	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
-}
-
-// writesWhenReviewing says that a provider's agents cannot review.
-func writesWhenReviewing(provider string) error {
-	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
 }
 
 // allows says whether a provider's agents may run here. Those whose tool calls do

@@ -279,7 +279,7 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Workspace: site,
 		Executor: &runner.Executor{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
-			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Approve: cmp.Or(d.approve, info.Approve),
+			Agents: workers, Reviewers: judges{host: d.runtime.host, site: site, task: plan.Task}, Commands: commands{launcher: d.runtime.launcher, site: site, idle: idle}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}

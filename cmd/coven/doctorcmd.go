@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -61,9 +62,9 @@ belongs to a session that can go on is not touched, nor a lock of git's.
 func (a *app) sayFindings(found []finding) error {
 	for _, f := range found {
 		mark := map[string]string{stateOK: "ok", stateWarn: "warn", stateFail: "FAIL"}[f.State]
-		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(terminal.OneLine(f.Text)))
+		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(oneline.Of(f.Text)))
 		if f.Fixed != "" {
-			text += "      fixed: " + terminal.Printable(terminal.OneLine(f.Fixed)) + "\n"
+			text += "      fixed: " + terminal.Printable(oneline.Of(f.Fixed)) + "\n"
 		}
 		if f.Next != "" {
 			text += "      next: " + terminal.Printable(f.Next) + "\n"

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/terminal"
 )
 
 // What coven needs of the programs it runs.
@@ -51,7 +51,7 @@ func versionOf(ctx context.Context, program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
-	return terminal.OneLine(out.String()), nil
+	return oneline.Of(out.String()), nil
 }
 
 var versionRE = regexp.MustCompile(`\d+(\.\d+)+`)

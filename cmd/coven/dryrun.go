@@ -29,7 +29,7 @@ func (o *runOptions) list(h *house, todo []job, target worktree.Target) error {
 		return exit.Status(code)
 	}
 	for _, p := range tasks {
-		text := fmt.Sprintf("%s  P%d  %s  (%s: %s)\n", terminal.Printable(p.ID), p.Priority, clip(p.Title, 80), terminal.Printable(p.Grimoire), terminal.Printable(p.Why))
+		text := fmt.Sprintf("%s  P%d  %s  (%s: %s)\n", terminal.Printable(p.ID), p.Priority, terminal.Clip(p.Title, 80), terminal.Printable(p.Grimoire), terminal.Printable(p.Why))
 		if p.Problem != "" {
 			text += "    CANNOT RUN: " + strings.ReplaceAll(terminal.PrintableLines(p.Problem), "\n", "\n    ") + "\n"
 		}

@@ -27,8 +27,8 @@ type runtimeParts struct {
 // they say which server an agent CLI asks, or how often, never a credential.
 func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
 
-// desk starts what runs tasks.
-func (h *house) desk() (*desk, error) {
+// startDesk starts what runs tasks.
+func (h *house) startDesk() (*desk, error) {
 	e, err := h.start()
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -75,7 +76,7 @@ func errorText(err error) string {
 
 // entryText says what a grimoire is for, or that it cannot be run.
 func entryText(e grimoires.Entry) string {
-	text := clip(terminal.OneLine(e.Description), 80)
+	text := terminal.Clip(oneline.Of(e.Description), 80)
 	if e.Err != nil {
 		text = "NOT VALID: coven grimoires validate " + shellword.Word(e.Name)
 	}

@@ -81,3 +81,10 @@ type planned struct {
 	Why      string `json:"grimoire_why"`
 	Problem  string `json:"problem,omitempty"` // why it cannot be run
 }
+
+func planTask(t task.Task) grimoires.Task {
+	return grimoires.Task{
+		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,
+		Notes: t.Notes, Type: t.Type, Priority: t.Priority, Labels: t.Labels, Parent: t.Parent, ExternalRef: t.ExternalRef,
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
@@ -31,7 +32,7 @@ there where the workflow runs.`,
 		Example: `  coven grimoires validate
   coven grimoires validate implement
   coven grimoires validate drafts/careful.yaml`,
-		ValidArgsFunction: a.completeValidate,
+		ValidArgsFunction: completeNamesOrFiles(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.openFor(cmd.Context(), args)
 			if err != nil {
@@ -141,10 +142,12 @@ func (h *house) lookForPlugins(all []grimoires.Checked) error {
 	return nil
 }
 
-// completeValidate offers names; the shell offers files.
-func (a *app) completeValidate(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
-	return found, cobra.ShellCompDirectiveDefault
+// completeNamesOrFiles offers names; the shell offers files.
+func completeNamesOrFiles(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
+		return found, cobra.ShellCompDirectiveDefault
+	}
 }
 
 // sayChecked prints a line for each problem, and for each file that has none.
@@ -172,9 +175,9 @@ func (a *app) sayChecked(all []grimoires.Checked) error {
 
 // problemText is path:line:column: error: message (hint).
 func problemText(p grimoires.Problem) string {
-	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), terminal.OneLine(p.Msg))
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneline.Of(p.Msg))
 	if p.Hint != "" {
-		text += " (" + terminal.OneLine(p.Hint) + ")"
+		text += " (" + oneline.Of(p.Hint) + ")"
 	}
 	return text
 }

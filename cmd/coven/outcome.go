@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -15,9 +16,9 @@ func exitOf(e runner.Outcome) int {
 		return exit.Interrupted
 	case engine.Waiting:
 		switch e.Reason {
-		case "limit":
+		case event.WaitLimit:
 			return exit.Limit
-		case "budget":
+		case event.WaitBudget:
 			return exit.Budget
 		}
 		return exit.Person

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
@@ -111,7 +112,7 @@ func (h *house) stateOf(p registry.Plugin) string {
 	if p.Detail == "" {
 		return string(p.State)
 	}
-	return string(p.State) + " (" + terminal.OneLine(p.Detail) + ")"
+	return string(p.State) + " (" + oneline.Of(p.Detail) + ")"
 }
 
 func newPluginsInfo(a *app) *cobra.Command {
@@ -204,9 +205,6 @@ func newPluginsVerify(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
-
-// unfit says whether a plugin may not run, and hides none that may.
-func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
 // sayVerified prints a line for each plugin that is not hidden.
 func (a *app) sayVerified(h *house, all []registry.Plugin) error {

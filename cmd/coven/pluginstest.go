@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/shellword"
@@ -46,7 +47,7 @@ coven's own making, never yours.`,
 		Example: `  coven plugins test ./coven-reviewer-style
   coven plugins test ./build/style --kind reviewer --with words=TODO
   coven plugins test coven-reviewer-style --json`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completePlugin,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completePlugin(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options, err := a.testOptions(with, transcript)
 			if err != nil {
@@ -199,9 +200,9 @@ func (a *app) fileToTest(which string, kind plugins.Kind) (string, plugins.Kind,
 func (a *app) sayCase(r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:
-		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(terminal.OneLine(r.Detail)))
+		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(oneline.Of(r.Detail)))
 	case plugintest.Skipped:
-		return a.say("skip  %s: %s\n", r.Name, terminal.Printable(terminal.OneLine(r.Detail)))
+		return a.say("skip  %s: %s\n", r.Name, terminal.Printable(oneline.Of(r.Detail)))
 	}
 	return a.say("ok    %s\n", r.Name)
 }
@@ -216,9 +217,11 @@ func (a *app) saySum(results []plugintest.Result) error {
 }
 
 // completePlugin offers plugins, or files where a path is typed.
-func (a *app) completePlugin(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
-		return nil, cobra.ShellCompDirectiveDefault
+func completePlugin(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return a.completeWords(pluginNames)(cmd, args, typed)
 	}
-	return a.completeWords(pluginNames)(cmd, args, typed)
 }

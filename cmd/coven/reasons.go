@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
@@ -27,7 +28,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	damaged := (*session.DamagedError)(nil)
 	switch {
 	case errors.As(err, &damaged):
-		return reason{Task: id, State: string(session.Damaged), Reason: terminal.OneLine(damaged.Error()), Next: damaged.NextCommand()}, nil
+		return reason{Task: id, State: string(session.Damaged), Reason: oneline.Of(damaged.Error()), Next: damaged.NextCommand()}, nil
 	case errors.Is(err, session.ErrNone):
 		return h.whyTask(ctx, id)
 	case err != nil:
@@ -42,9 +43,9 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	case session.Running:
 		r.Reason, r.Next = h.atWork(v), "coven attach "+shellword.Word(id)
 	case session.Completed:
-		r.Reason, r.Next = "nothing changed"+colon(v.Summary), "coven run "+shellword.Word(id)
+		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Failed, session.Cancelled:
 		r.Next = nextOf(v)
@@ -84,9 +85,9 @@ const fullDisk = 1 << 20
 func (h *house) interrupted(v session.View) string {
 	var disk syscall.Statfs_t
 	if syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
-		return "the disk is full: make room first (" + terminal.OneLine(v.Detail) + ")"
+		return "the disk is full: make room first (" + oneline.Of(v.Detail) + ")"
 	}
-	return terminal.OneLine(v.Detail)
+	return oneline.Of(v.Detail)
 }
 
 // whyTask explains a task that was never run.
@@ -142,7 +143,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 
 // closedBecause is why a task was closed, in one line.
 func closedBecause(text string) string {
-	if text = terminal.OneLine(text); text == "" {
+	if text = oneline.Of(text); text == "" {
 		return "nobody said why"
 	}
 	return text
@@ -151,7 +152,7 @@ func closedBecause(text string) string {
 // lastNote is the last line of a task's notes.
 func lastNote(notes string) string {
 	lines := strings.Split(strings.TrimSpace(notes), "\n")
-	if last := terminal.OneLine(lines[len(lines)-1]); last != "" {
+	if last := oneline.Of(lines[len(lines)-1]); last != "" {
 		return ": " + last
 	}
 	return ""

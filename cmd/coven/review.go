@@ -6,24 +6,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-)
-
-// decision is what a person says about a change that is ready.
-type decision struct {
-	verdict verdict
-	reason  string // of a rejection
-}
-
-type verdict int
-
-// The verdicts.
-const (
-	later verdict = iota
-	approved
-	rejected
-	elsewhere // somebody has answered, or the session goes on
 )
 
 // question asks a person about a change, between the lines of the tasks at work.
@@ -114,7 +99,7 @@ func (a *app) introduce(ctx context.Context, d *desk, v session.View) error {
 	if more := len(names) - fewFiles; more > 0 {
 		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
 	}
-	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(terminal.OneLine(v.Info.Query)), terminal.Printable(colon(v.Summary)), added, deleted,
+	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(oneline.Of(v.Info.Query)), terminal.Printable(terminal.Colon(v.Summary)), added, deleted,
 		terminal.Printable(strings.Join(names, " ")))
 	if open := findings.Summary(v.Open); open != "" {
 		text += "  " + terminal.Printable(open) + "\n"

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
@@ -118,7 +119,7 @@ func (p page) text(color bool) string {
 	}
 	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
 	if v.Summary != "" {
-		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(terminal.OneLine(v.Summary)))
+		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))
 	}
 	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
 		b.WriteString("\nLands as:\n")
@@ -126,7 +127,7 @@ func (p page) text(color bool) string {
 			b.WriteString(strings.TrimRight("  "+terminal.Printable(strings.TrimRight(line, "\n")), " ") + "\n")
 		}
 	}
-	b.WriteString("\nFindings:\n" + p.findings())
+	b.WriteString("\nFindings:\n" + p.findingsText())
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
@@ -135,9 +136,9 @@ func (p page) text(color bool) string {
 	return b.String()
 }
 
-// findings are those of the last review, what became of it, those of the rounds
+// findingsText are those of the last review, what became of it, those of the rounds
 // before in a line each, and coven's own warnings.
-func (p page) findings() string {
+func (p page) findingsText() string {
 	var b strings.Builder
 	for i, r := range p.View.Rounds {
 		if i < len(p.View.Rounds)-1 {
@@ -153,7 +154,7 @@ func (p page) findings() string {
 		}
 	}
 	for _, w := range p.View.Warnings {
-		fmt.Fprintf(&b, "  warning: %s\n", terminal.Printable(terminal.OneLine(w)))
+		fmt.Fprintf(&b, "  warning: %s\n", terminal.Printable(oneline.Of(w)))
 	}
 	if b.Len() == 0 {
 		return "  none\n"
@@ -169,7 +170,7 @@ func findingsOf(r session.Round) string {
 			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
 		}
 		for _, s := range o.Suggestions {
-			text += "\n" + o.Reviewer + " suggests: " + terminal.OneLine(s)
+			text += "\n" + o.Reviewer + " suggests: " + oneline.Of(s)
 		}
 	}
 	return strings.TrimPrefix(text, "\n")
@@ -186,12 +187,12 @@ func roundLine(r session.Round) string {
 		parts = append(parts, part)
 	}
 	if r.Error != "" {
-		parts = append(parts, "it came to no end: "+terminal.OneLine(r.Error))
+		parts = append(parts, "it came to no end: "+oneline.Of(r.Error))
 	}
 	if r.Decided {
 		decision := terminal.Decision(r.Continue, r.Reason)
 		if !r.Continue {
-			decision = "not actionable, says the arbiter: " + terminal.OneLine(r.Reason)
+			decision = "not actionable, says the arbiter: " + oneline.Of(r.Reason)
 		}
 		parts = append(parts, decision)
 	}

@@ -22,7 +22,7 @@ func (a *app) statusTable(views []session.View) error {
 			next = ""
 		}
 		seen[v.Task] = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(nameOf(v), 30), stateText(v), clip(whereOf(v), 30), clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), stateText(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
 	}
 	if err := written(w.Flush()); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
@@ -85,7 +86,7 @@ func heldByFindings(v session.View) bool {
 // detailOf is why a session is in its state, in one line. Records of versions that
 // did not hold a change for its findings do not name them.
 func detailOf(v session.View) string {
-	detail, open := terminal.OneLine(v.Detail), terminal.OneLine(findings.Summary(v.Open))
+	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
 	if heldByFindings(v) && !strings.Contains(detail, open) {
 		return open + "; " + detail
 	}

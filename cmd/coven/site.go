@@ -35,7 +35,7 @@ type site struct {
 	holder   string
 	attempt  int
 
-	tree *worktree.Worktree
+	worktree *worktree.Worktree
 
 	mu   sync.Mutex // landing and renewing the claim exclude each other
 	held worktree.Held
@@ -118,7 +118,7 @@ func (s *site) Enter(ctx context.Context) error {
 		}
 		tree, err = s.repo.Add(ctx, worktree.AddRequest{TaskID: s.task, Base: s.base})
 	}
-	s.tree = tree
+	s.worktree = tree
 	return err
 }
 
@@ -132,7 +132,7 @@ func (s *site) again(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tree = tree
+	s.worktree = tree
 	text := "the worktree was deleted; it was made again from its branch (ignored files are gone)"
 	if from.N > 0 {
 		text = fmt.Sprintf("the worktree was deleted; it was made again from snapshot %d (ignored files are gone)", from.N)
@@ -169,19 +169,19 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 }
 
 // Tree is the tree that a commit of the worktree would have now.
-func (s *site) Tree(ctx context.Context) (string, error) { return s.tree.Tree(ctx) }
+func (s *site) Tree(ctx context.Context) (string, error) { return s.worktree.Tree(ctx) }
 
 // Tip is the commit of the task's branch.
-func (s *site) Tip(ctx context.Context) (string, error) { return s.tree.Tip(ctx) }
+func (s *site) Tip(ctx context.Context) (string, error) { return s.worktree.Tip(ctx) }
 
 // PutTip makes the branch what it was.
 func (s *site) PutTip(ctx context.Context, tip, note string) (string, error) {
-	return s.tree.PutTip(ctx, tip, note)
+	return s.worktree.PutTip(ctx, tip, note)
 }
 
 // Snapshot stores the worktree as it is.
 func (s *site) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
-	snapshot, err := s.tree.Snapshot(ctx, s.session.ID, note)
+	snapshot, err := s.worktree.Snapshot(ctx, s.session.ID, note)
 	if err != nil {
 		return event.Snapshot{}, err
 	}
@@ -195,13 +195,13 @@ func (s *site) Changed(ctx context.Context, from, to string) ([]string, error) {
 
 // Restore puts the worktree back to a snapshot.
 func (s *site) Restore(ctx context.Context, commit string) error {
-	_, err := s.tree.Restore(ctx, s.session.ID, commit)
+	_, err := s.worktree.Restore(ctx, s.session.ID, commit)
 	return err
 }
 
 // Commit commits what is uncommitted on the task branch.
 func (s *site) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
-	done, err := s.tree.Commit(ctx, worktree.CommitRequest{
+	done, err := s.worktree.Commit(ctx, worktree.CommitRequest{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.base), Hooks: s.hook,
 	})
 	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)
@@ -251,10 +251,10 @@ func (s *site) Conflict(ctx context.Context) (string, []string, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	c, err := s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+	c, err := s.worktree.IntegrateConflicted(ctx, target, s.session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		if _, err = s.Commit(ctx, byHand, ""); err == nil {
-			c, err = s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+			c, err = s.worktree.IntegrateConflicted(ctx, target, s.session.ID)
 		}
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
@@ -271,10 +271,10 @@ const byHand = "Changes by hand"
 
 // shortPath is the worktree as a person in the main checkout names it.
 func (s *site) shortPath() string {
-	if rel, err := filepath.Rel(s.repo.Root, s.tree.Path); err == nil {
+	if rel, err := filepath.Rel(s.repo.Root, s.worktree.Path); err == nil {
 		return rel
 	}
-	return s.tree.Path
+	return s.worktree.Path
 }
 
 // Integrate brings the target's tip into the task branch and its worktree.
@@ -286,12 +286,12 @@ func (s *site) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	c, err := s.tree.Integrate(ctx, target)
+	c, err := s.worktree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
 		// checked and reviewed like the rest.
 		if _, err = s.Commit(ctx, byHand, ""); err == nil {
-			c, err = s.tree.Integrate(ctx, target)
+			c, err = s.worktree.Integrate(ctx, target)
 		}
 	}
 	if refused := refusal(err); refused != nil {
@@ -303,7 +303,7 @@ func (s *site) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	diff, err := s.tree.Diff(ctx, c.Old)
+	diff, err := s.worktree.Diff(ctx, c.Old)
 	if err != nil {
 		return event.Landing{}, err
 	}
@@ -317,7 +317,7 @@ func (s *site) Land(ctx context.Context, c event.Landing, message string, intent
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	landed, err := s.tree.Land(ctx, worktree.LandRequest{
+	landed, err := s.worktree.Land(ctx, worktree.LandRequest{
 		Landing:  worktree.Landing{Target: s.target, Old: c.Old, Tip: c.Tip, Tree: c.Tree},
 		Strategy: worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
@@ -365,7 +365,7 @@ func (s *site) presentable(ctx context.Context, c event.Landing) error {
 	if worktree.Strategy(c.Strategy) != worktree.Merge {
 		return nil // coven writes the messages
 	}
-	telling, err := s.tree.Unredacted(ctx, c.Old)
+	telling, err := s.worktree.Unredacted(ctx, c.Old)
 	if err != nil || len(telling) == 0 {
 		return err
 	}

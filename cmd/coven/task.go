@@ -168,7 +168,7 @@ func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", clip(t.ID, 40), t.Priority, t.Status, clip(t.Title, 80)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80)) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
@@ -218,7 +219,7 @@ func reserved(label string) bool {
 func (a *app) sayProposals(all []proposal) error {
 	var b strings.Builder
 	for i, p := range all {
-		fmt.Fprintf(&b, "%d. %s", i+1, terminal.Printable(terminal.OneLine(p.Title)))
+		fmt.Fprintf(&b, "%d. %s", i+1, terminal.Printable(oneline.Of(p.Title)))
 		if len(p.After) > 0 {
 			fmt.Fprintf(&b, " (after %s)", strings.Trim(fmt.Sprint(p.After), "[]"))
 		}
@@ -228,10 +229,10 @@ func (a *app) sayProposals(all []proposal) error {
 		}
 		b.WriteString("\n")
 		if p.Description != "" {
-			fmt.Fprintf(&b, "   %s\n", terminal.Printable(terminal.OneLine(p.Description)))
+			fmt.Fprintf(&b, "   %s\n", terminal.Printable(oneline.Of(p.Description)))
 		}
 		for _, criterion := range p.Acceptance {
-			fmt.Fprintf(&b, "   - %s\n", terminal.Printable(terminal.OneLine(criterion)))
+			fmt.Fprintf(&b, "   - %s\n", terminal.Printable(oneline.Of(criterion)))
 		}
 	}
 	return a.say("%s", b.String())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/trust"
@@ -49,12 +50,12 @@ func (h *house) trustEntry(p registry.Plugin) string {
 		fmt.Fprintf(&b, "  hides   the one of: %s\n", p.Hides)
 	}
 	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
-		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(terminal.OneLine(p.Detail)))
+		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
 	}
 	lines := strings.Split(strings.TrimRight(p.Head, "\n"), "\n")
 	for i, line := range lines[:min(len(lines), headLines)] {
 		if p.Lines > 0 {
-			fmt.Fprintf(&b, "  %4d  %s\n", i+1, clip(terminal.Printable(line), 100))
+			fmt.Fprintf(&b, "  %4d  %s\n", i+1, terminal.Clip(terminal.Printable(line), 100))
 		}
 	}
 	if more := p.Lines - min(len(lines), headLines); p.Lines > 0 && more > 0 {
@@ -189,7 +190,7 @@ func variablesPage(wanted []wish) string {
 	for _, w := range wanted {
 		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, terminal.Printable(w.variable), terminal.Printable(w.why))
 		for _, use := range w.uses {
-			fmt.Fprintf(&b, "          %s\n", clip(terminal.Printable(terminal.OneLine(use)), 160))
+			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
 		}
 		b.WriteString("\n")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
@@ -30,7 +31,7 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.desk()
+	d, err := h.startDesk()
 	if err != nil {
 		return err
 	}
@@ -87,11 +88,11 @@ func endText(s stretch) string {
 	}
 	switch {
 	case e.Status == engine.Completed && e.Commit != "":
-		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
 	case e.Status == engine.Completed:
-		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
+		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
-		fmt.Fprintf(&b, ": %s", terminal.OneLine(e.Detail))
+		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
 	}
 	if e.Next != "" {
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)

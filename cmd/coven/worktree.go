@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -41,7 +42,7 @@ func newWorktreeList(a *app) *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 			for _, t := range trees {
-				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
 			return written(w.Flush())
 		},

@@ -3,9 +3,9 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 )
 
@@ -58,7 +58,7 @@ func (r *run) lastWords() string {
 	if r.report.Text == "" {
 		return ""
 	}
-	return ": " + oneLine(r.report.Text)
+	return ": " + oneline.Of(r.report.Text)
 }
 
 func exitText(exit process.Exit) string {
@@ -67,5 +67,3 @@ func exitText(exit process.Exit) string {
 	}
 	return fmt.Sprintf("exit code %d", exit.Code)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -95,9 +96,9 @@ func sum(before, last provider.Result) provider.Result {
 func verdict(result provider.Result) (event.ErrorType, string) {
 	switch {
 	case result.Limit:
-		return Limit, oneLine(result.Error)
+		return Limit, oneline.Of(result.Error)
 	case !result.OK:
-		return Failed, oneLine(result.Error)
+		return Failed, oneline.Of(result.Error)
 	}
 	return None, ""
 }

@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -127,10 +127,7 @@ const maxMessage = 200
 
 // Line is a finding in one line: "a.txt:1 leaks the token".
 func Line(f event.Finding) string {
-	text := strings.Join(strings.Fields(f.Message), " ")
-	if runes := []rune(text); len(runes) > maxMessage {
-		text = string(runes[:maxMessage-1]) + "…"
-	}
+	text := oneline.Clip(f.Message, maxMessage)
 	if f.File == "" {
 		return text
 	}

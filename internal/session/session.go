@@ -106,7 +106,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 		}
 		id = fmt.Sprintf("%s-%d", name, n)
 	}
-	if err := syncDir(parent); err != nil {
+	if err := regularfile.SyncDir(parent); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	failpoint.Point("session.made")
@@ -211,20 +211,11 @@ func (s *Session) Freeze(plan []byte) error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
-	if err := syncDir(s.Dir); err != nil {
+	if err := regularfile.SyncDir(s.Dir); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
 	failpoint.Point("session.freeze.after")
 	return nil
-}
-
-// syncDir makes the names in a directory as durable as the files.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Plan reads the frozen plan of a session directory.

@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -139,7 +140,7 @@ func (t *liveTask) line(now time.Time) string {
 	if used.CostUSD >= 0.005 {
 		parts = append(parts, fmt.Sprintf("$%.2f", used.CostUSD))
 	}
-	return Printable(strings.TrimSpace(strings.Join(append(parts, OneLine(t.doing)), "  ")))
+	return Printable(strings.TrimSpace(strings.Join(append(parts, oneline.Of(t.doing)), "  ")))
 }
 
 // Tokens is a number of tokens as people read it: 950 tok, 12.3k tok.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
@@ -174,7 +175,7 @@ func stepEnd(e event.Event) string {
 		if r.Tolerated {
 			severity = "warning"
 		}
-		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, OneLine(r.Error), severity)
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, oneline.Of(r.Error), severity)
 	case r.OK:
 		return StepName(e.Path) + ": done"
 	}
@@ -208,7 +209,7 @@ func Decision(again bool, reason string) string {
 		text = "another round"
 	}
 	if reason != "" {
-		text += ": " + OneLine(reason)
+		text += ": " + oneline.Of(reason)
 	}
 	return text
 }
@@ -218,7 +219,7 @@ const summaryRunes = 100
 
 // firstRunes is the beginning of a text, as one line.
 func firstRunes(text string) string {
-	runes := []rune(OneLine(text))
+	runes := []rune(oneline.Of(text))
 	return string(runes[:min(summaryRunes, len(runes))])
 }
 
@@ -258,9 +259,6 @@ func Printable(text string) string {
 		return r
 	}, text)
 }
-
-// OneLine makes a text one line.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // PrintableLines is Printable for each line of a text.
 func PrintableLines(text string) string {
