@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// AgentResult is what an agent says of its work, in the last fenced JSON block of
-// its final message.
+// AgentResult is what an agent reports about its work, in the last fenced JSON block
+// of its final message.
 type AgentResult struct {
 	Success bool           `json:"success"`
 	Summary string         `json:"summary"`
@@ -15,8 +15,8 @@ type AgentResult struct {
 	Error   string         `json:"error"`
 }
 
-// AgentResultContract tells an agent how to say it. It is part of every agent's
-// system text.
+// AgentResultContract tells an agent how to report its result. It is part of every
+// agent's system text.
 const AgentResultContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
 	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
@@ -30,9 +30,9 @@ func (c AgentResult) reason() string {
 	return ""
 }
 
-// ParseAgentResult finds the claim in an agent's final message. found is false when
-// the message ends in no such block; a block that is meant to be one and is not
-// valid is an error, unless it plainly says that the work failed.
+// ParseAgentResult finds the result in an agent's final message. found is false if the
+// message does not end in a result block. A malformed block is an error, unless it
+// has "success": false.
 func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	block, ok := lastFence(text)
 	if !ok {
@@ -43,10 +43,10 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 		return AgentResult{}, false, fmt.Errorf("%w", err)
 	}
 	if _, ok := keys["success"]; !ok {
-		return AgentResult{}, false, nil // some other JSON that the agent showed
+		return AgentResult{}, false, nil // some other JSON of the agent
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
-		if string(keys["success"]) == "false" { // whatever is wrong with the rest of it
+		if string(keys["success"]) == "false" { // the rest may be wrong
 			return c, true, nil
 		}
 		return AgentResult{}, false, fmt.Errorf("%w", err)
@@ -54,7 +54,8 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	return c, true, nil
 }
 
-// WithoutAgentResult is an agent's message without its claim: what people read.
+// WithoutAgentResult returns an agent's message without its result block, for people
+// to read.
 func WithoutAgentResult(text string) string {
 	if _, found, err := ParseAgentResult(text); err != nil || !found {
 		return text
@@ -63,8 +64,8 @@ func WithoutAgentResult(text string) string {
 	return strings.TrimSpace(text[:start])
 }
 
-// lastFence returns the inside of the last fenced block, when it is marked as
-// JSON or is not marked and looks like an object.
+// lastFence returns the content of the last fenced block if it is marked as JSON, or
+// is not marked and looks like an object.
 func lastFence(text string) (string, bool) {
 	lines := strings.Split(text, "\n")
 	end := -1
@@ -87,8 +88,7 @@ func lastFence(text string) (string, bool) {
 	return "", false
 }
 
-// firstParagraph is the summary of a message that claims nothing.
-// summaryOf is the part of a text under a heading "Summary", or its first
+// summaryOf returns the part of a text under a heading "Summary", or its first
 // paragraph.
 func summaryOf(text string) string {
 	section, in := []string{}, false
@@ -117,7 +117,7 @@ func firstParagraph(text string) string {
 	return ""
 }
 
-// message is a commit message of the title and what was done.
+// message returns a commit message with the title and what was done.
 func message(title, summary string) string {
 	if summary == "" || summary == title {
 		return title

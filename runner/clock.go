@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// clock is the time at work that a step has left. It stands still while the step
-// waits for something that is not its own fault.
+// clock is the time at work that a step has left. It is paused while the step waits for
+// something outside it.
 type clock struct {
 	outer *clock
 	end   func() // nil: it only counts
@@ -25,15 +25,15 @@ type clock struct {
 
 type clockKey struct{}
 
-// withClock returns a context that ends with cause when limit is over, the time
-// left out in which it was paused.
+// withClock returns a context that ends with cause after limit, not counting the time
+// in which it was paused.
 func withClock(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, c := started(ctx, &clock{left: limit, end: func() { cancel(cause) }})
 	return ctx, func() { c.stop(); cancel(nil) }
 }
 
-// stopwatch returns a context whose time at work is counted.
+// stopwatch returns a context whose time at work is measured.
 func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Duration) {
 	ctx, c := started(ctx, &clock{})
 	return ctx, func() time.Duration {
@@ -62,8 +62,8 @@ func Pause(ctx context.Context) (resume func()) {
 	})
 }
 
-// charge takes time at work from a context's clocks that an earlier process
-// spent.
+// charge subtracts time that an earlier process spent at work from the clocks of a
+// context.
 func charge(ctx context.Context, worked time.Duration) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil && worked > 0; c = c.outer {
@@ -75,7 +75,7 @@ func charge(ctx context.Context, worked time.Duration) {
 	}
 }
 
-// stop and start may nest: the clock goes when each stop has met its start.
+// stop and start may nest: the clock runs when each stop has its start.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

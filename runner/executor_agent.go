@@ -16,20 +16,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// resumePrompt is what an agent is told whose conversation was cut off.
+// resumePrompt is the first prompt to an agent with an interrupted conversation.
 const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
 
-// restartPrompt is what a new agent is told when the CLI of the one that was cut off
-// cannot resume its conversation.
+// restartPrompt is added to the prompt of a new agent when the CLI cannot resume the
+// interrupted conversation.
 const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
 
-// fewCalls is how many of its calls the agent is reminded of.
-const fewCalls = 10
+// maxCalls bounds how many of its calls the agent is reminded of.
+const maxCalls = 10
 
-// reminder is what an agent is told first after an interruption: how that was, the
-// last calls before it, and what a person said that was not heard. The CLI writes
-// its conversation down a little later than it goes on: the agent may not know what
-// it just did.
+// reminder returns the first prompt after an interruption: what happened, the last tool
+// calls, and messages of people that the agent did not get. The CLI writes its
+// conversation with a delay, so the agent may not remember its last calls.
 func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
 	var calls []string
 	for _, e := range x.remembered() {
@@ -38,11 +37,11 @@ func (x *Executor) reminder(how, whose, path string, b beginning, said []string)
 			calls = append(calls, "- "+call.Summary)
 		}
 	}
-	return strings.Join(append([]string{how + calledBefore(whose, calls)}, said...), "\n\n")
+	return strings.Join(append([]string{how + lastCalls(whose, calls)}, said...), "\n\n")
 }
 
-// unheard is what a person said to the agent of a leaf that was cut off, and
-// that is not in its conversation.
+// unheard returns the messages of people to the agent of an interrupted leaf that are
+// not in its conversation.
 func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	var said []string
 	for _, e := range x.remembered() {
@@ -54,15 +53,15 @@ func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	return said
 }
 
-func calledBefore(whose string, calls []string) string {
+func lastCalls(whose string, calls []string) string {
 	if len(calls) == 0 {
 		return ""
 	}
-	calls = calls[max(0, len(calls)-fewCalls):]
+	calls = calls[max(0, len(calls)-maxCalls):]
 	return " " + whose + " last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
-// primaryAgent is the agent that does agent steps.
+// primaryAgent is the definition of the agent that runs agent steps.
 const primaryAgent = "build"
 
 // agent does an agent leaf.
@@ -84,8 +83,8 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (engin
 	return x.committed(ctx, c, b, result, "")
 }
 
-// report runs the agent to its end. A time that is up is a report; after a limit
-// the agent goes on, when it is over: see agents.Await.
+// report runs the agent to its end. A timeout is a report; after a rate limit the
+// agent continues (agents.Await).
 func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	report, err := x.converse(ctx, c, b)
 	for err == nil && report.Kind == agent.Limit {
@@ -100,12 +99,12 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agen
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
 	if wait := b.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
-		return report, wait // one that came to its end has: the next does not begin
+		return report, wait // an agent that completed has its result; the next does not start
 	}
 	return report, err
 }
 
-// outcome makes a result of a report, as far as the agent's word goes.
+// outcome returns the result of a report, before anything is committed.
 func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
 	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
@@ -115,8 +114,8 @@ func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, e
 	return result, x.readResult(c.Path, finalMessage(report), &result)
 }
 
-// finalMessage is the agent's last message with a claim in it: what it answers to a
-// person afterwards takes nothing of that back. Without any it is the last message.
+// finalMessage returns the agent's last message with a result block: answers to people
+// after it do not change the result. Without a result block it is the last message.
 func finalMessage(report agent.Report) string {
 	for _, said := range slices.Backward(report.Said) {
 		if _, found, err := ParseAgentResult(said); found || err != nil {
@@ -126,7 +125,7 @@ func finalMessage(report agent.Report) string {
 	return report.Text
 }
 
-// readResult reads what the agent claims to have done.
+// readResult adds what the agent reports about its work to a result.
 func (x *Executor) readResult(path, text string, result *engine.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
@@ -144,9 +143,9 @@ func (x *Executor) readResult(path, text string, result *engine.Result) error {
 	return nil
 }
 
-// unfinished commits what a step that failed has left: the steps after it, and
-// the next attempt, build on it. What must not be committed stays uncommitted.
-// The time of the step may be up: this is not part of it.
+// unfinished commits what a failed step has left: later steps and the next attempt
+// build on it. What must not be committed stays uncommitted. The time of the step
+// may be up; the commit is not limited by it.
 func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine.Result, error) {
 	commit, err := x.Workspace.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -159,8 +158,8 @@ func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine
 	return result, nil
 }
 
-// committed commits what the step left and reports whether that is enough.
-// merges is the commit of the target that it merged, or empty.
+// committed commits what the step has changed and completes its result. merges is the
+// commit of the target that the step merged, or empty.
 func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -181,8 +180,8 @@ func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, re
 	return result, nil
 }
 
-// converse runs the agent to its end, going on with a conversation that was
-// cut off where there is one.
+// converse runs the agent to its end. It resumes an interrupted conversation if there
+// is one.
 func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
@@ -208,7 +207,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 		Conversation: conversation(before, last), Resumed: true, Prompt: x.reminder(resumePrompt, "Your", c.Path, b, said),
 	})
 	switch {
-	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI resumes nothing
+	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI cannot resume
 		return x.runPrompt(ctx, c, b, event.AgentStart{
 			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
 		})
@@ -218,8 +217,8 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 	return report, err
 }
 
-// conversation is the id of the conversation that is gone on with: the CLI's own,
-// when that has the form of one that coven chooses.
+// conversation returns the id of the conversation to resume: the CLI's own, if it is
+// a UUID like those that coven chooses.
 func conversation(before agent.Report, last event.AgentStart) string {
 	if uuid.Validate(before.Conversation) != nil {
 		return last.Conversation
@@ -237,7 +236,7 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (a
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
-// runPrompt runs the agent of a leaf once.
+// runPrompt runs the agent of a leaf with one prompt.
 func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b beginning, start event.AgentStart) (agent.Report, error) {
 	return x.runAgent(ctx, b.usage, start, AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
@@ -266,8 +265,8 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	return report, err
 }
 
-// starts are the runs of the agent of a leaf that was cut off, as far as they
-// belong to its last conversation.
+// starts returns the runs of the agent of an interrupted leaf in its last
+// conversation.
 func (x *Executor) starts(path string, b beginning) []event.AgentStart {
 	var starts []event.AgentStart
 	for _, e := range x.remembered() {
@@ -283,7 +282,7 @@ func (x *Executor) starts(path string, b beginning) []event.AgentStart {
 	return starts
 }
 
-// recall reads what a run that was cut off had come to.
+// recall reads the report of an interrupted run from its transcript.
 func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (agent.Report, bool, error) {
 	transcript, err := x.Journal.ReadLog(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// merge does a merge leaf: bring the target in, check that very tree, have it
-// reviewed, land it.
+// merge does a merge leaf: it brings the target in, runs the checks on that tree,
+// waits for approval and lands.
 func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, error) {
 	if snapshot := x.leftovers(c.Path); snapshot != "" {
 		if err := x.Workspace.Restore(ctx, snapshot); err != nil {
@@ -44,8 +44,8 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 	}
 }
 
-// turn waits for the turn to land. No clock of the step or the run goes on
-// meanwhile: others take their time.
+// turn waits for the turn to land. The clocks of the step and the run are paused
+// meanwhile.
 func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 	resume := Pause(ctx)
 	defer resume()
@@ -87,7 +87,8 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	return landing, engine.Result{}, err
 }
 
-// recovered ends a landing that was cut off between its intent and its record.
+// recovered completes or undoes a landing that was interrupted between its intent and
+// its record.
 func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
 	var last event.Event
 	for _, e := range x.remembered() {
@@ -132,7 +133,7 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	return engine.Result{}, nil
 }
 
-// provenHere looks for the receipts of this step before it was cut off.
+// provenHere reports whether this step has receipts from before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
 	for _, e := range x.remembered() {
@@ -187,7 +188,8 @@ func (x *Executor) approval(c engine.Call, candidate event.Landing, message stri
 	return reviewWait(open, unseen)
 }
 
-// reviewWait says why a change waits for a person's approval, and what to look at.
+// reviewWait returns why a change waits for a person's approval, and the command for
+// it.
 func reviewWait(open []event.Finding, unseen bool) *Wait {
 	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
 	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
@@ -204,8 +206,7 @@ func reviewWait(open []event.Finding, unseen bool) *Wait {
 	return w
 }
 
-// becomes reports whether a tree is another one, but for what git alone has brought
-// into it from the target since.
+// becomes reports whether tree became now by nothing but merges of the target.
 func (x *Executor) becomes(tree, now string) bool {
 	if tree == "" {
 		return false
@@ -227,7 +228,7 @@ func (x *Executor) becomes(tree, now string) bool {
 }
 
 // askedAbout reports whether a person was asked about a candidate, and whether one
-// approved it, or what became it.
+// approved it or a tree that became it.
 func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
 	for _, e := range x.remembered() {
 		var r event.MergeDecision

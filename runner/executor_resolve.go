@@ -10,9 +10,9 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// resolved has an agent resolve a conflict with the target. It finds the merge
-// half done in the worktree. What does not end the merge is undone: a worktree
-// with conflict markers is nothing to build on.
+// resolved has an agent resolve a conflict with the target, which is in the worktree
+// as an unfinished merge. If the agent fails, the merge is undone, because nothing
+// can build on a worktree with conflict markers.
 func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -25,7 +25,7 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (en
 		return engine.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
 	}
 	found := b
-	found.Snapshot = merging.Snapshot // where the agent begins, and begins anew
+	found.Snapshot = merging.Snapshot // where the agent starts, and starts again
 	report, err := x.report(ctx, c, found)
 	if err != nil {
 		return engine.Result{}, err
@@ -40,8 +40,7 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (en
 	return result, err
 }
 
-// merged commits the merge that an agent has ended, unless it undoes what others
-// did.
+// merged commits the merge of an agent, unless it undoes changes of the target.
 func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result engine.Result, m event.Merging) (engine.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
@@ -61,8 +60,8 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 	return err
 }
 
-// conflict puts the conflict into the worktree, or finds that it is there: of a
-// step that was cut off the journal knows which commit of the target it is with.
+// conflict puts the conflict into the worktree. For an interrupted step the journal
+// has the commit of the target that is being merged.
 func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
 	var m event.Merging
 	for _, e := range x.remembered() {
@@ -91,10 +90,9 @@ func (x *Executor) conflict(ctx context.Context, path string, b beginning) (even
 	return m, x.emit(event.MergeBegun, path, m)
 }
 
-// dropped says what the agent took away that the target had changed: a file
-// that is no conflict and is again as the task's branch has it. Its merge would
-// undo other people's work. A conflict that the task's side won as a whole is a
-// warning.
+// dropped describes what the merge would undo of other people's work: files without
+// a conflict that the agent reset to the version of the task's branch. A conflict
+// in which it took the task's side as a whole is a warning.
 func (x *Executor) dropped(ctx context.Context, path string, b beginning, m event.Merging) (why string, err error) {
 	now, err := x.Workspace.Tree(ctx)
 	if err != nil {

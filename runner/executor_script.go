@@ -52,11 +52,12 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engi
 	return x.committed(ctx, c, b, result, "")
 }
 
-// maxArgument is how long an argument or a variable of a program may be: Linux allows
-// 128 KiB, with the byte that ends it.
+// maxArgument bounds an argument or a variable of a program: Linux allows 128 KiB,
+// including the terminating byte.
 const maxArgument = 128<<10 - 1
 
-// tooLong says that a script cannot be run because of its length; empty: it can.
+// tooLong describes what of a script exceeds the length that the system accepts; it
+// returns "" if nothing does.
 func tooLong(s *engine.ScriptInput) string {
 	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
@@ -71,8 +72,8 @@ func tooLong(s *engine.ScriptInput) string {
 	return ""
 }
 
-// settings is what makes a script's run differ from that of the same command
-// elsewhere; empty: nothing.
+// settings returns a hash of the variables and the directory of a script, by which its
+// receipt differs from that of the bare command; empty: it has none.
 func settings(s *engine.ScriptInput) string {
 	if len(s.Env) == 0 && s.Workdir == "" {
 		return ""
@@ -81,7 +82,7 @@ func settings(s *engine.ScriptInput) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// receipt is the proof that a command ran on a tree.
+// receipt returns the proof that a command ran on a tree.
 func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	receipt := event.Receipt{
 		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, Log: hex.EncodeToString(log.Sum(nil)),
@@ -92,7 +93,8 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	return receipt
 }
 
-// result makes a leaf's result of a command's end; what names the command.
+// result converts the end of a command to the result of a leaf; what names the
+// command.
 func (r Ran) result(what string) engine.Result {
 	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
@@ -104,8 +106,8 @@ func (r Ran) result(what string) engine.Result {
 	return result
 }
 
-// checks runs checks on the worktree as it is, until one fails. A check may
-// leave nothing behind: what it leaves is stored, named and removed.
+// checks runs checks on the worktree as it is, until one fails. A check must not
+// change the worktree: its changes are stored, named and removed.
 func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
 	result := engine.Result{OK: true}
 	for _, check := range checks {
@@ -131,8 +133,8 @@ func (x *Executor) checks(ctx context.Context, path string, checks []string, tra
 	return result, nil
 }
 
-// check runs one check and makes its receipt. It is on record as ended only when
-// the worktree is again what it was before.
+// check runs one check and returns its receipt. Its end is recorded after the worktree
+// is restored.
 func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
@@ -149,8 +151,8 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
 }
 
-// leftovers is the snapshot from before a check that was cut off: what is in the
-// worktree since then is the check's.
+// leftovers returns the snapshot before an interrupted check: later changes in the
+// worktree are the check's.
 func (x *Executor) leftovers(path string) string {
 	snapshot := ""
 	for _, e := range x.remembered() {
@@ -168,7 +170,7 @@ func (x *Executor) leftovers(path string) string {
 	return snapshot
 }
 
-// tidy removes what a check left in the worktree.
+// tidy removes the changes of a check from the worktree.
 func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
 	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {

@@ -23,7 +23,7 @@ type HostServices struct {
 	ctx      context.Context // of the leaf: its clocks are in it
 	end      context.CancelFunc
 	leaf     string // path
-	reviewer string // of the judge
+	reviewer string // or the arbiter
 	model    string
 	usage    *leafUsage
 

@@ -73,14 +73,14 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 		}
 	}
 	out, err := r.steps(ctx)
-	ending, err := r.outcome(out, err)
+	outcome, err := r.outcome(out, err)
 	if err != nil {
 		return Outcome{}, r.stopped(err)
 	}
-	if err := r.end(context.WithoutCancel(ctx), ending); err != nil {
+	if err := r.end(context.WithoutCancel(ctx), outcome); err != nil {
 		return Outcome{}, r.stopped(err)
 	}
-	return ending, nil
+	return outcome, nil
 }
 
 // steps runs the plan's tree, or what is left of it.
@@ -110,33 +110,33 @@ func (r *Runner) stopped(err error) error {
 // outcome converts the end of the tree to the outcome of the run. Other errors mean
 // that the machine broke.
 func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
-	ending := Outcome{Summary: out.Result.Summary, Step: out.Path}
+	outcome := Outcome{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		ending.Status, ending.Reason, ending.Detail = engine.Waiting, wait.Reason, wait.Detail
-		ending.Next, ending.Until = r.command(wait.Next), wait.Until
-		if ending.More = wait.More; wait.More != "" {
-			ending.Next += " --budget " + wait.More
+		outcome.Status, outcome.Reason, outcome.Detail = engine.Waiting, wait.Reason, wait.Detail
+		outcome.Next, outcome.Until = r.command(wait.Next), wait.Until
+		if outcome.More = wait.More; wait.More != "" {
+			outcome.Next += " --budget " + wait.More
 		}
 	case errors.Is(err, ErrInterrupted):
-		ending.Status, ending.Detail, ending.Next = engine.Interrupted, "stopped by a person", r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = engine.Interrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
-		ending.Status, ending.Detail, ending.Next = engine.Cancelled, "being cancelled by a person", r.command("cancel")
+		outcome.Status, outcome.Detail, outcome.Next = engine.Cancelled, "being cancelled by a person", r.command("cancel")
 	case err != nil:
 		return Outcome{}, err
 	case out.Verdict == engine.Stopped:
-		ending.Status, ending.Detail = out.Status, out.Result.Error
-		ending.Next = r.command(cmp.Or(out.Result.Next, "resume"))
+		outcome.Status, outcome.Detail = out.Status, out.Result.Error
+		outcome.Next = r.command(cmp.Or(out.Result.Next, "resume"))
 		if out.Status == engine.StatusFail {
-			ending.Next = r.command("retry")
+			outcome.Next = r.command("retry")
 		}
 	case out.Verdict == engine.Failed:
-		ending.Status, ending.Detail, ending.Next = engine.Blocked, out.Result.Error, r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = engine.Blocked, out.Result.Error, r.command("resume")
 	default:
-		ending.Status, ending.Commit = engine.Completed, r.landing().New
+		outcome.Status, outcome.Commit = engine.Completed, r.landing().New
 	}
-	return ending, nil
+	return outcome, nil
 }
 
 // closed reports whether the steps have ended and the tracker was told: the worktree

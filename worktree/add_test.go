@@ -26,7 +26,7 @@ func TestAddLeftover(t *testing.T) {
 	equal(t, "uncommitted work", again().Unlanded, true)
 	commitAll(t, w, "work")
 	equal(t, "committed work", again().Unlanded, true)
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
 	equal(t, "landed work", again().Unlanded, false)
 
 	must(t, os.RemoveAll(w.Path))
@@ -80,7 +80,7 @@ func TestAddFromSparseCheckout(t *testing.T) {
 	gitIn(t, w.Path, "checkout", "-q", ".")
 	write(t, filepath.Join(w.Path, ".github", "x"), "work")
 	commitAll(t, w, "work")
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
 	equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 

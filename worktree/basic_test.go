@@ -40,10 +40,10 @@ func TestAddCommitDiffLand(t *testing.T) {
 			equal(t, "empty", again.Empty, true)
 			equal(t, "tip", again.Oid, c.Oid)
 
-			candidate := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
-			landed := value[Landed](t)(land(t, w, candidate, Squash))
+			candidate := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+			landed := value[Landing](t)(land(t, w, candidate, Squash))
 			equal(t, "landed tree", landed.Tree, c.Tree)
-			equal(t, "main", r.target(t).Tip, landed.Commit)
+			equal(t, "main", r.target(t).Tip, landed.New)
 			equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 			equal(t, "content", read(t, filepath.Join(r.Root, "file0.txt")), "changed\n")
 

@@ -34,10 +34,10 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 	}
 	tip := r.target(t).Tip
 	for range 6 {
-		landed := value[Landed](t)(land(t, w, c, Squash))
+		landed := value[Landing](t)(land(t, w, c, Squash))
 		c := r.checkout(r.GitDir, r.Root)
 		c.ref = "refs/heads/main"
-		must(t, c.follow(t.Context(), landed.Commit, tip))
+		must(t, c.follow(t.Context(), landed.New, tip))
 		must(t, c.settle(t.Context()))
 		gitIn(t, r.Root, "update-ref", "refs/heads/main", tip)
 	}

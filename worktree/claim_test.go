@@ -57,11 +57,11 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	w, c := ready(t, r, "T")
 	old := claimFor(t, r, "T")
 	fresh := value[Held](t)(r.Renew(t.Context(), old, time.Now().Add(time.Hour)))
-	request := LandRequest{Candidate: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
+	request := LandRequest{Landing: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
 	_, err := w.Land(t.Context(), request)
 	wantIs(t, err, ErrClaimLost)
 	request.ClaimOid = fresh.Oid
-	value[Landed](t)(w.Land(t.Context(), request))
+	value[Landing](t)(w.Land(t.Context(), request))
 }
 
 // A holder that is killed while it renews has the old claim or the new one, and

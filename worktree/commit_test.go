@@ -150,7 +150,7 @@ func TestSubmodules(t *testing.T) {
 	equal(t, "files", strings.Join(c.Files, " "), "sub")
 	_, err := w.Integrate(ctx, r.target(t))
 	runShell(t, wantError[*GitlinkError](t, err).Next)
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
 	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
@@ -207,7 +207,7 @@ func TestCommitIgnoresSuspectsOfTarget(t *testing.T) {
 	write(t, filepath.Join(r.Root, ".env"), "A=1")
 	gitIn(t, r.Root, "add", "-f", ".env")
 	gitIn(t, r.Root, "commit", "-qm", "the person's choice")
-	value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	commitAll(t, w, "b")
 }

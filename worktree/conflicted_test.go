@@ -81,11 +81,11 @@ func TestIntegrateConflicted(t *testing.T) {
 	done := value[Commit](t)(finish(t, w, c))
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+c.TargetTip)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	candidate := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
-	equal(t, "nothing left to merge", candidate.BranchTip, done.Oid)
+	candidate := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 	equal(t, "against the target", gitIn(t, r.Root, "diff", "--name-only", "main", done.Oid), "file0.txt\nfile2.txt\nmine.txt")
-	landed := value[Landed](t)(land(t, w, candidate, Squash))
-	equal(t, "landed", gitIn(t, r.Root, "show", landed.Commit+":file0.txt"), "one\nboth\nthree 0")
+	landed := value[Landing](t)(land(t, w, candidate, Squash))
+	equal(t, "landed", gitIn(t, r.Root, "show", landed.New+":file0.txt"), "one\nboth\nthree 0")
 	equal(t, "forgotten", exists(w.conflictedPath()), false)
 }
 
@@ -174,8 +174,8 @@ func TestConflictKinds(t *testing.T) {
 			}
 			change(t, w.Path, c.resolve)
 			done := value[Commit](t)(finish(t, w, got))
-			candidate := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-			equal(t, "nothing left to merge", candidate.BranchTip, done.Oid)
+			candidate := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 			holds(t, w.Path, c.resolve)
 		})
 	}
@@ -227,7 +227,7 @@ func TestConflictedRefusals(t *testing.T) {
 	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
 	equal(t, "no conflict any more", len(c.Files), 0)
 	equal(t, "worktree", contents(t, w.Path), before)
-	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(w.Integrate(ctx, r.target(t)))
 }
 
 // Without IntegrateConflicted, Commit looks for itself what was in conflict;
@@ -245,7 +245,7 @@ func TestCommitMerge(t *testing.T) {
 	equal(t, "empty", done.Empty, false)
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+theirs)
 	equal(t, "tree", done.Tree, gitIn(t, r.Root, "rev-parse", tip+"^{tree}"))
-	equal(t, "integrated", value[Candidate](t)(w.Integrate(ctx, r.target(t))).BranchTip, done.Oid)
+	equal(t, "integrated", value[Landing](t)(w.Integrate(ctx, r.target(t))).Tip, done.Oid)
 	again := value[Commit](t)(w.Commit(ctx, request))
 	equal(t, "again", again.Empty, true)
 	_, err = w.Commit(ctx, CommitRequest{Message: "m", Merge: "no-such-commit"})
@@ -339,7 +339,7 @@ func TestConflictedSurvivesKill(t *testing.T) {
 			equal(t, "markers", hasMarkers([]byte(read(t, filepath.Join(w.Path, "file0.txt")))), true)
 			change(t, w.Path, map[string]string{"file0.txt": "both\n", "b~main": ""})
 			done := value[Commit](t)(finish(t, w, c))
-			equal(t, "integrated", value[Candidate](t)(w.Integrate(ctx, r.target(t))).BranchTip, done.Oid)
+			equal(t, "integrated", value[Landing](t)(w.Integrate(ctx, r.target(t))).Tip, done.Oid)
 			noLocks(t, r.GitDir)
 		})
 	}

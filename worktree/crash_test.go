@@ -103,7 +103,7 @@ func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 
 func recoverFrom(t *testing.T, r *Repo, intentPath string) bool {
 	t.Helper()
-	var intent Intent
+	var intent Landing
 	if err := readJSON(intentPath, &intent); os.IsNotExist(err) {
 		return false
 	}
@@ -133,7 +133,7 @@ func TestRecoverHalfMovedCheckout(t *testing.T) {
 	personWorks(t, r.Root)
 	before := status(t, r.Root)
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
-	intent := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: commit, Tree: c.Tree}
+	intent := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
 	half := func() {
 		t.Helper()
 		must(t, writeJSON(movePathOf(r), map[string]string{"checkout": r.Root, "from": intent.Old, "to": intent.New}))
@@ -151,7 +151,7 @@ func TestRecoverHalfMovedCheckout(t *testing.T) {
 	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock")))
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
 	equal(t, "checkout", status(t, r.Root), before)
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 }
 
 // Without a mark coven has not begun to move anything: a person's change that
@@ -162,7 +162,7 @@ func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
 	write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
 	before := status(t, r.Root)
-	intent := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: commit, Tree: c.Tree}
+	intent := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
 	equal(t, "checkout", status(t, r.Root), before)
 }
@@ -178,8 +178,8 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	gitIn(t, r.Root, "commit", "-qm", "the person's")
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
-	landed := value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
-	equal(t, "already there", landed.Already, true)
+	landed := value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	equal(t, "already there", landed.Already(), true)
 }
 
 // The git of a killed coven works on. Recovery waits for it: the lock is that

@@ -25,7 +25,7 @@ func TestLandFilters(t *testing.T) {
 	write(t, filepath.Join(w.Path, ".gitattributes"), "*.up filter=up\n")
 	write(t, filepath.Join(w.Path, "a.up"), "WORD\n")
 	commitAll(t, w, "work")
-	c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
 
 	write(t, filepath.Join(linked, "broken"), "")
 	before, second := status(t, r.Root), status(t, linked)
@@ -37,7 +37,7 @@ func TestLandFilters(t *testing.T) {
 	equal(t, "second", status(t, linked), second)
 	must(t, os.Remove(filepath.Join(linked, "broken")))
 
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 	for _, top := range []string{r.Root, linked} {
 		equal(t, top, read(t, filepath.Join(top, "a.up")), "WORD\n")
 	}

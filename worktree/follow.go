@@ -93,7 +93,7 @@ func (c *userCheckout) settle(ctx context.Context) error {
 
 // putBack undoes follow, unless a commit that the person made meanwhile took
 // the landing's changes along: then the checkout is right as it is.
-func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Intent) error {
+func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) error {
 	defer c.release()
 	swallowed, err := swallows(ctx, g, intent)
 	if err != nil {
@@ -122,9 +122,9 @@ func (c *userCheckout) finishLeft(ctx context.Context) error {
 		if err != nil || left == nil {
 			return err
 		}
-		intent := Intent{Task: left.Task, TargetRef: left.Ref, Old: left.From, New: left.To}
-		if intent.TargetRef == "" {
-			intent.TargetRef = c.ref
+		intent := Landing{Task: left.Task, Target: Target{Ref: left.Ref}, Old: left.From, New: left.To}
+		if intent.Target.Ref == "" {
+			intent.Target.Ref = c.ref
 		}
 		kept, err := c.repo.keeps(ctx, intent)
 		switch {
@@ -152,7 +152,7 @@ func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
 }
 
 // keeps reports whether a checkout that has moved is right as it is.
-func (r *Repo) keeps(ctx context.Context, intent Intent) (bool, error) {
+func (r *Repo) keeps(ctx context.Context, intent Landing) (bool, error) {
 	if gone := r.git().Run(ctx, "cat-file", "-e", intent.New+"^{commit}"); git.ExitCode(gone) > 0 {
 		return false, nil // no branch has it
 	}
@@ -168,8 +168,8 @@ func (r *Repo) keeps(ctx context.Context, intent Intent) (bool, error) {
 
 // swallows reports whether the target has moved to a commit with all that the
 // intent changes.
-func swallows(ctx context.Context, g git.Repo, intent Intent) (bool, error) {
-	tip, err := g.Ref(ctx, intent.TargetRef)
+func swallows(ctx context.Context, g git.Repo, intent Landing) (bool, error) {
+	tip, err := g.Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.Old {
 		return false, err
 	}

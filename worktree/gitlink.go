@@ -35,8 +35,8 @@ func (e *GitlinkError) Error() string {
 // gitlinksExist makes sure that each submodule commit that a candidate adds is in
 // the submodule's repository of the main checkout, or on a branch that the worktree's
 // submodule has from its remote.
-func (w *Worktree) gitlinksExist(ctx context.Context, c Candidate) error {
-	changes, err := w.repo.git().Changes(ctx, c.TargetTip, c.Tree)
+func (w *Worktree) gitlinksExist(ctx context.Context, c Landing) error {
+	changes, err := w.repo.git().Changes(ctx, c.Old, c.Tree)
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func moved(changes []git.Change, link git.Change) bool {
 
 // keepGitlink is the command that brings a submodule's commit into the main
 // checkout's submodule, on a branch there; empty when the main checkout has none.
-func (w *Worktree) keepGitlink(ctx context.Context, c Candidate, change git.Change) (string, error) {
+func (w *Worktree) keepGitlink(ctx context.Context, c Landing, change git.Change) (string, error) {
 	main := filepath.Join(w.repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
 	if _, ok := w.repo.ownSubmodule(change.Path); ok {
 		return fetch, nil
 	}
-	before, err := w.repo.git().Entries(ctx, c.TargetTip, change.Path)
+	before, err := w.repo.git().Entries(ctx, c.Old, change.Path)
 	if err != nil || len(before) != 1 || before[0].Mode != git.ModeSubmodule {
 		return "", err
 	}

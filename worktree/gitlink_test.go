@@ -49,8 +49,8 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 	equal(t, "commit", refused.Commit, commit)
 	equal(t, "target", r.target(t).Tip, tip)
 	runShell(t, refused.Next)
-	c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-	value[Landed](t)(land(t, w, c, Squash))
+	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(land(t, w, c, Squash))
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
 	gitIn(t, filepath.Join(r.Root, "lib"), "cat-file", "-e", commit+"^{commit}")
 }
@@ -59,7 +59,7 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 func TestGitlinkPushed(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
 }
 
 // One that is on a branch of the remote lands, also below its tip and as a submodule
@@ -71,7 +71,7 @@ func TestGitlinkOfTheRemote(t *testing.T) {
 	gitIn(t, lib, "checkout", "-q", "HEAD~")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
 }
 
 // A submodule that is only moved lands, whatever its remote has.
@@ -81,7 +81,7 @@ func TestGitlinkMoved(t *testing.T) {
 	gitIn(t, lib, "update-ref", "-d", "refs/remotes/origin/main")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
 }
 
 // git never runs with a git directory that an agent made: it can name programs to run.

@@ -16,8 +16,8 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 	there := t.TempDir()
 	write(t, filepath.Join(admins, "headless", "gitdir"), filepath.Join(there, ".git")+"\n")
 	write(t, filepath.Join(admins, "headless", "commondir"), "../..\n")
-	landed, err := w.Land(t.Context(), LandRequest{Candidate: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
-	if err != nil || landed.Commit == "" {
+	landed, err := w.Land(t.Context(), LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
+	if err != nil || landed.New == "" {
 		t.Fatalf("%+v, %v", landed, err)
 	}
 }
@@ -25,4 +25,4 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 // nowhere is a journal that forgets.
 type nowhere struct{}
 
-func (nowhere) Intent(Intent) error { return nil }
+func (nowhere) Intent(Landing) error { return nil }

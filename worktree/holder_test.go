@@ -19,9 +19,9 @@ func TestLandingLock(t *testing.T) {
 	_, held := landingLock(r, "refs/heads/main")
 	equal(t, "held before", held, false)
 	begun := time.Now().Add(-time.Second)
-	value[Landed](t)(w.Land(t.Context(), LandRequest{
-		Candidate: c, Message: "m", ClaimOid: claim.Oid,
-		Journal: journalFunc(func(Intent) error {
+	value[Landing](t)(w.Land(t.Context(), LandRequest{
+		Landing: c, Message: "m", ClaimOid: claim.Oid,
+		Journal: journalFunc(func(Landing) error {
 			holder, held := landingLock(r, "refs/heads/main")
 			equal(t, "held", held, true)
 			equal(t, "pid", holder.PID, os.Getpid())
@@ -60,8 +60,8 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	equal(t, "what", holder.What, "x")
 	equal(t, "pid", holder.PID, os.Getpid())
 	l.release()
-	value[Landed](t)(w.Land(t.Context(), LandRequest{
-		Candidate: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
+	value[Landing](t)(w.Land(t.Context(), LandRequest{
+		Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	}))
 }
 
@@ -148,7 +148,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			equal(t, "mark left", exists(movePathOf(r)), false)
 			letGo()
 			equal(t, "checkout", status(t, r.Root), before)
-			value[Landed](t)(land(t, w, c, Squash))
+			value[Landing](t)(land(t, w, c, Squash))
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestLandBesidePackRefs(t *testing.T) {
 	w, c := ready(t, r, "T")
 	gitIn(t, r.Root, "pack-refs", "--all")
 	letGo := holdFile(t, filepath.Join(r.GitDir, "packed-refs.lock"))
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 	letGo()
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }

@@ -10,14 +10,21 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A Candidate is a state of a task's branch that may land: checks run on
-// Tree, and exactly Tree lands.
-type Candidate struct {
-	Target    Target `json:"target"`
-	TargetTip string `json:"target_tip"` // what BranchTip was brought up to
-	BranchTip string `json:"branch_tip"`
-	Tree      string `json:"tree"`
+// A Landing is a change on its way to its target. Integrate makes one: checks run on
+// Tree, and exactly Tree lands. Land sets New and makes the landing durable through
+// the Journal before anything moves. RecoverLanding needs no more than that: Task,
+// Target.Ref, Old, New and Tree.
+type Landing struct {
+	Task   string
+	Target Target
+	Old    string // the target's tip before; Tip holds it
+	Tip    string // of the task's branch
+	New    string // the target's tip after; empty: not landed yet
+	Tree   string // of Tip and of New
 }
+
+// Already reports whether the target held the tree before, so that nothing moved.
+func (l Landing) Already() bool { return l.New == l.Old }
 
 // A ConflictError names the files that the branch and its target changed
 // differently.
@@ -53,39 +60,39 @@ func (e *DirtyError) Error() string {
 // *ConflictError nothing has changed. W must be committed (*DirtyError), have a
 // commit in common with the target (*UnrelatedError), and name submodule commits
 // that exist elsewhere (*GitlinkError).
-func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, error) {
+func (w *Worktree) Integrate(ctx context.Context, target Target) (Landing, error) {
 	l, err := w.lock(ctx, "integrate")
 	if err != nil {
-		return Candidate{}, err
+		return Landing{}, err
 	}
 	defer l.release()
 	failpoint.Point("integrate.locked")
 	if err := w.settle(ctx, l); err != nil {
-		return Candidate{}, err
+		return Landing{}, err
 	}
 	candidate, err := w.integrate(ctx, target, l)
 	if err != nil {
-		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
+		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
 	}
 	if err := w.gitlinksExist(ctx, candidate); err != nil {
-		return Candidate{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
+		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("integrate.return")
 	return candidate, w.resolved()
 }
 
-func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candidate, error) {
+func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Landing, error) {
 	theirs, err := w.repo.git().Ref(ctx, target.Ref)
 	if err != nil {
-		return Candidate{}, err
+		return Landing{}, err
 	}
 	tip, ix, err := w.clean(ctx, l)
 	if err != nil {
-		return Candidate{}, err
+		return Landing{}, err
 	}
 	defer ix.drop()
 	target.Tip = theirs
-	candidate := Candidate{Target: target, TargetTip: theirs, BranchTip: tip.Oid, Tree: tip.Tree}
+	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree}
 	if err := w.related(ctx, tip.Oid, target); err != nil {
 		return candidate, err
 	}
@@ -103,7 +110,7 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candi
 		return candidate, err
 	}
 	failpoint.Point("integrate.commit")
-	candidate.BranchTip, candidate.Tree = commit, merged
+	candidate.Tip, candidate.Tree = commit, merged
 	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 

@@ -21,18 +21,18 @@ func TestIntegrate(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
 	commitAll(t, w, "mine")
-	same := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
-	equal(t, "no merge needed", same.BranchTip, value[string](t)(w.Tip(ctx)))
+	same := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "no merge needed", same.Tip, value[string](t)(w.Tip(ctx)))
 
 	onMain(t, r, "file1.txt", "theirs\n")
 	onMain(t, r, "newdir/new.txt", "theirs\n")
-	c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
-	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.BranchTip)
-	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", c.BranchTip), same.BranchTip+" "+c.TargetTip)
+	c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.Tip)
+	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", c.Tip), same.Tip+" "+c.Old)
 	equal(t, "tree of W", value[string](t)(w.Tree(ctx)), c.Tree)
 	equal(t, "file of W", read(t, filepath.Join(w.Path, "newdir/new.txt")), "theirs\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	equal(t, "again", value[Candidate](t)(w.Integrate(ctx, r.target(t))), c)
+	equal(t, "again", value[Landing](t)(w.Integrate(ctx, r.target(t))), c)
 }
 
 func TestIntegrateConflict(t *testing.T) {
@@ -65,12 +65,12 @@ func TestIntegrateTrackerFile(t *testing.T) {
 		write(t, filepath.Join(w.Path, "a"), version)
 		commitAll(t, w, "step "+version)
 		onMain(t, r, ".beads/issues.jsonl", "more "+version)
-		c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+		c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
 		equal(t, "tree", value[string](t)(w.Tree(ctx)), c.Tree)
 		equal(t, "in the tree", gitIn(t, r.Root, "show", c.Tree+":.beads/issues.jsonl"), "more "+strings.TrimSpace(version))
 		equal(t, "in W", read(t, tracker), "agent "+version)
 	}
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
 	equal(t, "files that landed", gitIn(t, r.Root, "diff", "--name-only", "main^", "main"), "a")
 }
 
@@ -91,7 +91,7 @@ func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
 	write(t, filepath.Join(w.Path, "build/deep/out"), "only here too")
 	onMain(t, r, "x.log", "theirs")
 	onMain(t, r, "build", "a file now")
-	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(w.Integrate(ctx, r.target(t)))
 	equal(t, "file", read(t, filepath.Join(w.Path, "x.log")), "theirs")
 	equal(t, "file for directory", read(t, filepath.Join(w.Path, "build")), "a file now")
 	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))

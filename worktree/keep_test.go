@@ -24,11 +24,11 @@ func TestIntentSurvivesGC(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	write(t, filepath.Join(r.Root, "new.txt"), "mine\n") // in the way
-	intent := Intent{}
+	intent := Landing{}
 	claim := claimFor(t, r, "T")
 	request := LandRequest{
-		Candidate: c, Message: "m", ClaimOid: claim.Oid,
-		Journal: journalFunc(func(i Intent) error { intent = i; return nil }),
+		Landing: c, Message: "m", ClaimOid: claim.Oid,
+		Journal: journalFunc(func(i Landing) error { intent = i; return nil }),
 	}
 	_, err := w.Land(t.Context(), request)
 	equal(t, "in the way", wantError[*CheckoutError](t, err).Path, r.Root)
@@ -37,7 +37,7 @@ func TestIntentSurvivesGC(t *testing.T) {
 	gitIn(t, r.Root, "cat-file", "-e", intent.New+"^{tree}")
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
 	must(t, os.Remove(filepath.Join(r.Root, "new.txt")))
-	value[Landed](t)(w.Land(t.Context(), request))
+	value[Landing](t)(w.Land(t.Context(), request))
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "kept at the end", keptRefs(t, r), "")
 }
@@ -46,11 +46,11 @@ func TestIntentSurvivesGC(t *testing.T) {
 func TestRecoverWithoutTheCommit(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	gone := Intent{Task: "T", TargetRef: "refs/heads/main", Old: c.TargetTip, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
+	gone := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
 	before := status(t, r.Root)
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), gone)), false)
 	equal(t, "checkout", status(t, r.Root), before)
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 }
 
 // The merge of an integration that was killed is there when it goes on.
@@ -69,9 +69,9 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			}
 			must(t, writeJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
-			c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-			equal(t, "it resumes with the merge", c.BranchTip == merge, kept)
-			value[Landed](t)(land(t, w, c, Squash))
+			c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			equal(t, "it resumes with the merge", c.Tip == merge, kept)
+			value[Landing](t)(land(t, w, c, Squash))
 		})
 	}
 }
@@ -83,8 +83,8 @@ func TestIntegrationIsKept(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a.txt"), "a\n")
 	commitAll(t, w, "a")
 	onMain(t, r, "b.txt", "b\n")
-	c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-	equal(t, "kept", gitIn(t, r.Root, "rev-parse", keepRef("T", keepMove)), c.BranchTip)
+	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	equal(t, "kept", gitIn(t, r.Root, "rev-parse", keepRef("T", keepMove)), c.Tip)
 }
 
 // The target's commit of a merge in conflict is there when a resolver ends it,
@@ -107,7 +107,7 @@ func TestRemoveDropsKept(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	for _, purpose := range []string{keepLanding, keepMove, keepTarget} {
-		must(t, w.keep(t.Context(), purpose, c.TargetTip))
+		must(t, w.keep(t.Context(), purpose, c.Old))
 	}
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
 	equal(t, "kept refs", keptRefs(t, r), "")

@@ -35,40 +35,20 @@ const (
 	Rebase Strategy = "rebase" // the branch's commits, replayed
 )
 
-// An Intent is what a landing is about to do. It is all that RecoverLanding
-// needs.
-type Intent struct {
-	Task      string `json:"task"`
-	TargetRef string `json:"target_ref"`
-	Old       string `json:"old"` // the target's tip before
-	New       string `json:"new"` // and after
-	Tree      string `json:"tree"`
-}
-
-// A Journal makes an intent durable: when Intent returns, a kill -9 must not
-// lose it.
+// A Journal makes a landing durable that is about to move its target: when Intent
+// returns, a kill -9 must not lose it.
 type Journal interface {
-	Intent(intent Intent) error
+	Intent(intent Landing) error
 }
 
 // A LandRequest says what lands and how.
 type LandRequest struct {
-	Candidate Candidate
-	Strategy  Strategy // empty: Squash
-	Message   string   // of the commit; not used by Rebase
-	ClaimOid  string   // the claim under which the task ran
-	Journal   Journal
-	Hooks     HookRunner // nil: the repository's hooks are not run
-}
-
-// Landed is a landing that is done.
-type Landed struct {
-	Commit string // the target's tip
-	Tree   string
-	Target string // the branch
-	// Already means that the target held the candidate's tree before, so
-	// nothing moved. Commit is then the tip as it was.
-	Already bool
+	Landing  Landing
+	Strategy Strategy // empty: Squash
+	Message  string   // of the commit; not used by Rebase
+	ClaimOid string   // the claim under which the task ran
+	Journal  Journal
+	Hooks    HookRunner // nil: the repository's hooks are not run
 }
 
 // Land makes the candidate the target's tip: the target, and every checkout
@@ -78,16 +58,16 @@ type Landed struct {
 // ErrCannotRebase, ErrNoWorktree when W is gone, *HookError when a hook of the
 // repository refuses, *SignError when the commit cannot be signed, *CheckoutError when a person's
 // checkout cannot follow, and *BusyError when another git holds the target.
-func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
+func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landing, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
-		return Landed{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
+		return Landing{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
 	}
 	if err := w.here(); err != nil {
-		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
+		return Landing{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Landing.Target.Branch, err)
 	}
-	l, err := w.repo.lock(ctx, targetLock(req.Candidate.Target), "land "+w.TaskID)
+	l, err := w.repo.lock(ctx, targetLock(req.Landing.Target), "land "+w.TaskID)
 	if err != nil {
-		return Landed{}, err
+		return Landing{}, err
 	}
 	defer l.release()
 	failpoint.Point("land.locked")
@@ -96,7 +76,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	landed, err := lander.run(ctx)
 	if err != nil {
 		err = w.repo.fullDisk(err)
-		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
+		return Landing{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Landing.Target.Branch, err)
 	}
 	failpoint.Point("land.return")
 	return landed, nil
@@ -109,44 +89,43 @@ type landing struct {
 	git git.Repo
 }
 
-func (l *landing) run(ctx context.Context) (Landed, error) {
-	c := l.req.Candidate
-	done := Landed{Commit: c.TargetTip, Tree: c.Tree, Target: c.Target.Branch}
+func (l *landing) run(ctx context.Context) (Landing, error) {
+	c := l.req.Landing
+	done := c
+	done.Task, done.New = l.w.TaskID, c.Old
 	if err := l.check(ctx); err != nil {
 		return done, err
 	}
-	tip, err := l.git.Commit(ctx, c.TargetTip)
+	tip, err := l.git.Commit(ctx, c.Old)
 	if err != nil {
 		return done, err
 	}
 	if tip.Tree == c.Tree {
-		done.Already = true
 		return done, nil
 	}
 	if err := l.unobstructed(ctx); err != nil {
 		return done, err
 	}
 	failpoint.Point("land.merged")
-	if done.Commit, err = l.commit(ctx); err != nil {
+	if done.New, err = l.commit(ctx); err != nil {
 		return done, err
 	}
 	failpoint.Point("land.commit")
-	if err := l.w.keep(ctx, keepLanding, done.Commit); err != nil {
+	if err := l.w.keep(ctx, keepLanding, done.New); err != nil {
 		return done, err
 	}
 	failpoint.Point("land.kept")
-	intent := Intent{Task: l.w.TaskID, TargetRef: c.Target.Ref, Old: c.TargetTip, New: done.Commit, Tree: c.Tree}
-	hook := refHook{landing: l, intent: intent}
+	hook := refHook{landing: l, intent: done}
 	if err := hook.prepared(ctx); err != nil {
 		return done, err
 	}
-	err = l.moveRecorded(context.WithoutCancel(ctx), intent)
+	err = l.moveRecorded(context.WithoutCancel(ctx), done)
 	hook.ended(ctx, err)
 	return done, err
 }
 
 // moveRecorded moves the target when the intent is on disk.
-func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
+func (l *landing) moveRecorded(ctx context.Context, intent Landing) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}
@@ -157,7 +136,7 @@ func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
 // check makes sure that the candidate is still what it was, and that it does
 // not touch what only the target may change.
 func (l *landing) check(ctx context.Context) error {
-	c := l.req.Candidate
+	c := l.req.Landing
 	if err := l.stillThere(ctx); err != nil {
 		return err
 	}
@@ -165,10 +144,10 @@ func (l *landing) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if branch != c.BranchTip {
+	if branch != c.Tip {
 		return ErrBranchMoved
 	}
-	tree, err := l.w.repo.withReserved(ctx, c.Tree, c.TargetTip)
+	tree, err := l.w.repo.withReserved(ctx, c.Tree, c.Old)
 	if err == nil && tree != c.Tree {
 		err = errors.New("the candidate changes .beads or .coven/sessions: integrate it again")
 	}
@@ -177,12 +156,12 @@ func (l *landing) check(ctx context.Context) error {
 
 // stillThere checks what the ref transaction will check again.
 func (l *landing) stillThere(ctx context.Context) error {
-	c := l.req.Candidate
+	c := l.req.Landing
 	tip, err := l.git.Ref(ctx, c.Target.Ref)
 	if err != nil {
 		return err
 	}
-	if tip != c.TargetTip {
+	if tip != c.Old {
 		return ErrTargetMoved
 	}
 	claim, err := l.git.Ref(ctx, claimRef(l.w.TaskID))
@@ -195,7 +174,7 @@ func (l *landing) stillThere(ctx context.Context) error {
 // unobstructed checks, before anything is written down, that nobody is at work
 // on the target or in a checkout of it.
 func (l *landing) unobstructed(ctx context.Context) error {
-	ref := l.req.Candidate.Target.Ref
+	ref := l.req.Landing.Target.Ref
 	checkouts, err := l.w.repo.checkoutsOf(ctx, ref, l.git.Hold)
 	if err != nil {
 		return err
@@ -212,7 +191,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 }
 
 // move takes the checkouts along, then moves the target if the claim holds.
-func (l *landing) move(ctx context.Context, intent Intent) error {
+func (l *landing) move(ctx context.Context, intent Landing) error {
 	failpoint.Point("land.checkout.before")
 	moved, err := l.moveCheckouts(ctx, intent)
 	if err != nil {
@@ -221,7 +200,7 @@ func (l *landing) move(ctx context.Context, intent Intent) error {
 	failpoint.Point("land.checkout.after")
 	failpoint.Point("land.ref.before")
 	err = l.w.repo.transact(ctx, l.git, "coven: land "+l.w.name,
-		git.Move(intent.TargetRef, intent.New, intent.Old),
+		git.Move(intent.Target.Ref, intent.New, intent.Old),
 		git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
 	if err != nil {
 		if cause := l.stillThere(ctx); cause != nil {
@@ -233,8 +212,8 @@ func (l *landing) move(ctx context.Context, intent Intent) error {
 	return settleAll(ctx, moved)
 }
 
-func (l *landing) moveCheckouts(ctx context.Context, intent Intent) ([]userCheckout, error) {
-	checkouts, err := l.w.repo.checkoutsOf(ctx, intent.TargetRef, l.git.Hold)
+func (l *landing) moveCheckouts(ctx context.Context, intent Landing) ([]userCheckout, error) {
+	checkouts, err := l.w.repo.checkoutsOf(ctx, intent.Target.Ref, l.git.Hold)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +237,7 @@ func settleAll(ctx context.Context, moved []userCheckout) error {
 	return failed
 }
 
-func (l *landing) moveBack(ctx context.Context, moved []userCheckout, intent Intent) error {
+func (l *landing) moveBack(ctx context.Context, moved []userCheckout, intent Landing) error {
 	var failed error
 	for _, c := range moved {
 		if err := c.putBack(ctx, l.git, intent); err != nil {

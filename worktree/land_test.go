@@ -13,14 +13,14 @@ import (
 
 // ready makes a task whose branch changes file0.txt, deletes file1.txt and
 // adds new.txt.
-func ready(t testing.TB, r *Repo, task string) (*Worktree, Candidate) {
+func ready(t testing.TB, r *Repo, task string) (*Worktree, Landing) {
 	t.Helper()
 	w := add(t, r, task)
 	write(t, filepath.Join(w.Path, "file0.txt"), "landed "+task+"\n")
 	write(t, filepath.Join(w.Path, "new.txt"), "landed "+task+"\n")
 	must(t, os.Remove(filepath.Join(w.Path, "file1.txt")))
 	commitAll(t, w, "work of "+task)
-	return w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
+	return w, value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
 }
 
 func TestLandStrategies(t *testing.T) {
@@ -38,9 +38,9 @@ func TestLandStrategies(t *testing.T) {
 			onMain(t, r, "file7.txt", "meanwhile\n")
 			onMain(t, r, ".beads/issues.jsonl", "v2\n")
 			old := r.target(t).Tip
-			c := value[Candidate](t)(w.Integrate(t.Context(), r.target(t)))
-			landed := value[Landed](t)(land(t, w, c, strategy))
-			equal(t, "tip", r.target(t).Tip, landed.Commit)
+			c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			landed := value[Landing](t)(land(t, w, c, strategy))
+			equal(t, "tip", r.target(t).Tip, landed.New)
 			equal(t, "tree", gitIn(t, r.Root, "rev-parse", "main^{tree}"), c.Tree)
 			equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 			log := gitIn(t, r.Root, "log", "--format=%s", "--topo-order", "--no-merges", old+"..main")
@@ -50,9 +50,9 @@ func TestLandStrategies(t *testing.T) {
 			}
 			equal(t, "log", log, want)
 			equal(t, "first parent", gitIn(t, r.Root, "merge-base", "main", old), old)
-			again := value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), strategy))
-			equal(t, "already", again.Already, true)
-			equal(t, "and at the tip", again.Commit, landed.Commit)
+			again := value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), strategy))
+			equal(t, "already", again.Already(), true)
+			equal(t, "and at the tip", again.New, landed.New)
 		})
 	}
 }
@@ -64,7 +64,7 @@ func TestLandRebaseKeepsAuthors(t *testing.T) {
 	gitIn(t, w.Path, "add", "-A")
 	gitIn(t, w.Path, "commit", "-q", "--author=Élise <e@example.com>", "--date=2020-01-02T03:04:05+0100", "-m", "subject\n\nbody")
 	onMain(t, r, "b", "b")
-	value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(t.Context(), r.target(t))), Rebase))
+	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Rebase))
 	equal(t, "commit", gitIn(t, r.Root, "log", "-1", "--format=%an %ae %aI %B"), "Élise e@example.com 2020-01-02T03:04:05+01:00 subject\n\nbody\n")
 }
 
@@ -76,7 +76,7 @@ func TestLandRefusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "octopus") {
 		t.Fatalf("unknown strategy: %v", err)
 	}
-	_, err = w.Land(ctx, LandRequest{Candidate: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
+	_, err = w.Land(ctx, LandRequest{Landing: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
 	if err == nil {
 		t.Fatal("landed without a claim")
 	}
@@ -88,7 +88,7 @@ func TestLandRefusals(t *testing.T) {
 	}
 	claim := value[Held](t)(r.ClaimOf(ctx, "T"))
 	value[Held](t)(r.Claim(ctx, Claim{Task: "T", Holder: "thief"}, claim.Oid))
-	request := LandRequest{Candidate: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
+	request := LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
 	_, err = w.Land(ctx, request)
 	wantIs(t, err, ErrClaimLost)
 	write(t, filepath.Join(w.Path, "more"), "more")
@@ -102,9 +102,9 @@ func TestLandRefusals(t *testing.T) {
 }
 
 // A journalFunc does something at the moment between intent and movement.
-type journalFunc func(Intent) error
+type journalFunc func(Landing) error
 
-func (f journalFunc) Intent(intent Intent) error { return f(intent) }
+func (f journalFunc) Intent(intent Landing) error { return f(intent) }
 
 // What happens between the first look and the transaction is caught by the
 // transaction, and the checkout goes back.
@@ -133,8 +133,8 @@ func TestLandFence(t *testing.T) {
 			before := status(t, r.Root)
 			tip := ""
 			_, err := w.Land(t.Context(), LandRequest{
-				Candidate: c, Message: "m", ClaimOid: claim.Oid,
-				Journal: journalFunc(func(Intent) error {
+				Landing: c, Message: "m", ClaimOid: claim.Oid,
+				Journal: journalFunc(func(Landing) error {
 					fence.act(t, r, claim)
 					tip = r.target(t).Tip
 					return nil
@@ -153,8 +153,8 @@ func TestLandStopsWithoutJournal(t *testing.T) {
 	broken := errors.New("disk full")
 	before := status(t, r.Root)
 	_, err := w.Land(t.Context(), LandRequest{
-		Candidate: c, Message: "m", ClaimOid: claimFor(t, r, "T").Oid,
-		Journal: journalFunc(func(Intent) error { return broken }),
+		Landing: c, Message: "m", ClaimOid: claimFor(t, r, "T").Oid,
+		Journal: journalFunc(func(Landing) error { return broken }),
 	})
 	wantIs(t, err, broken)
 	equal(t, "checkout", status(t, r.Root), before)
@@ -177,7 +177,7 @@ func TestLandKeepsWhatThePersonDid(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(r.Root, "file7.txt"), 0o755))
 	want := gitIn(t, r.Root, "status", "--porcelain", "-uall")
 	kept := contents(t, r.Root)
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain", "-uall"), want)
 	for line := range strings.Lines(kept) {
 		touched := strings.HasPrefix(line, "file0.txt") || strings.HasPrefix(line, "file1.txt")
@@ -301,7 +301,7 @@ func TestLandWithLinkedCheckouts(t *testing.T) {
 	equal(t, "first", status(t, first), beforeFirst)
 	equal(t, "second", status(t, second), beforeSecond)
 	gitIn(t, second, "checkout", "-q", "file0.txt")
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 	equal(t, "first", gitIn(t, first, "status", "--porcelain"), "")
 	equal(t, "second", read(t, filepath.Join(second, "file0.txt")), "landed T\n")
 	equal(t, "main checkout", read(t, filepath.Join(r.Root, "file0.txt")), "one\ntwo\nthree 0\n")

@@ -45,7 +45,7 @@ func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
 		return nil, nil, err
 	}
 	drop := func() { set.drop(); set.ix.drop() }
-	if err := set.ix.git.Run(ctx, "read-tree", l.req.Candidate.Tree); err != nil {
+	if err := set.ix.git.Run(ctx, "read-tree", l.req.Landing.Tree); err != nil {
 		drop()
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func (l *landing) message(ctx context.Context) (string, error) {
 // target only, never of coven's own refs. It can refuse before anything has moved.
 type refHook struct {
 	landing *landing
-	intent  Intent
+	intent  Landing
 }
 
 func (h refHook) prepared(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (h refHook) tell(ctx context.Context, state string) error {
 		return err
 	}
 	defer drop()
-	set.input = fmt.Appendf(nil, "%s %s %s\n", h.intent.Old, h.intent.New, h.intent.TargetRef)
+	set.input = fmt.Appendf(nil, "%s %s %s\n", h.intent.Old, h.intent.New, h.intent.Target.Ref)
 	return set.run(ctx, refTransaction, state)
 }
 

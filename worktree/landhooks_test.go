@@ -14,10 +14,10 @@ func hookIn(t *testing.T, r *Repo, name, script string) {
 	hook(t, filepath.Join(r.GitDir, "hooks", name), script)
 }
 
-func landWithHooks(t *testing.T, w *Worktree, c Candidate, strategy Strategy) (Landed, error) {
+func landWithHooks(t *testing.T, w *Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()
 	return w.Land(t.Context(), LandRequest{
-		Candidate: c, Strategy: strategy, Message: "land " + w.TaskID + "\n\nCoven-Task: " + w.TaskID + "\n", Hooks: runHook,
+		Landing: c, Strategy: strategy, Message: "land " + w.TaskID + "\n\nCoven-Task: " + w.TaskID + "\n", Hooks: runHook,
 		ClaimOid: claimFor(t, w.repo, w.TaskID).Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
 }
@@ -32,7 +32,7 @@ func TestLandCommitMsg(t *testing.T) {
 			hookIn(t, r, commitMsg, `sed -i '1s/$/ [checked]/' "$1" && git diff --cached --quiet "$(git write-tree)"`)
 			hookIn(t, r, prepareMsg, `exit 1`)
 			hookIn(t, r, preCommit, `exit 1`)
-			value[Landed](t)(landWithHooks(t, w, c, strategy))
+			value[Landing](t)(landWithHooks(t, w, c, strategy))
 			equal(t, "subject", gitIn(t, r.Root, "log", "-1", "--format=%s", "main"), want)
 		})
 	}
@@ -52,7 +52,7 @@ func TestLandHookRefuses(t *testing.T) {
 			equal(t, "target", r.target(t).Tip, tip)
 			equal(t, "checkout", status(t, r.Root), before)
 			must(t, os.Remove(filepath.Join(r.GitDir, "hooks", name)))
-			value[Landed](t)(land(t, w, c, Squash))
+			value[Landing](t)(land(t, w, c, Squash))
 		})
 	}
 }
@@ -81,9 +81,9 @@ func TestLandReferenceTransaction(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	hookIn(t, r, refTransaction, `sed "s/^/$1 /" >>`+seen)
 	w, c := ready(t, r, "T")
-	landed := value[Landed](t)(landWithHooks(t, w, c, Squash))
+	landed := value[Landing](t)(landWithHooks(t, w, c, Squash))
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
-	line := " " + c.TargetTip + " " + landed.Commit + " refs/heads/main\n"
+	line := " " + c.Old + " " + landed.New + " refs/heads/main\n"
 	equal(t, "seen", read(t, seen), "prepared"+line+"committed"+line)
 }
 
@@ -95,8 +95,8 @@ func TestLandReferenceTransactionAborted(t *testing.T) {
 	w, c := ready(t, r, "T")
 	claim := claimFor(t, r, "T")
 	_, err := w.Land(t.Context(), LandRequest{
-		Candidate: c, Message: "m", Hooks: runHook, ClaimOid: claim.Oid,
-		Journal: journalFunc(func(Intent) error { return r.Unclaim(t.Context(), "T", claim.Oid) }),
+		Landing: c, Message: "m", Hooks: runHook, ClaimOid: claim.Oid,
+		Journal: journalFunc(func(Landing) error { return r.Unclaim(t.Context(), "T", claim.Oid) }),
 	})
 	wantIs(t, err, ErrClaimLost)
 	equal(t, "seen", read(t, seen), "prepared\naborted\n")
@@ -117,7 +117,7 @@ func TestLandSigns(t *testing.T) {
 			gitIn(t, r.Root, "config", "user.signingKey", key+".pub")
 			w, c := ready(t, r, "T")
 			gitIn(t, r.Root, "config", "commit.gpgSign", "true")
-			value[Landed](t)(land(t, w, c, strategy))
+			value[Landing](t)(land(t, w, c, strategy))
 			if raw := gitIn(t, r.Root, "cat-file", "commit", "main"); !strings.Contains(raw, "gpgsig -----BEGIN SSH SIGNATURE-----") {
 				t.Fatalf("not signed:\n%s", raw)
 			}
@@ -140,5 +140,5 @@ func TestLandCannotSign(t *testing.T) {
 	}
 	equal(t, "target", r.target(t).Tip, tip)
 	gitIn(t, r.Root, "config", "commit.gpgSign", "off")
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 }

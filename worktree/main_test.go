@@ -159,9 +159,9 @@ func claimFor(t testing.TB, r *Repo, task string) Held {
 // A fileJournal keeps the last intent in a file.
 type fileJournal struct{ path string }
 
-func (j fileJournal) Intent(intent Intent) error { return writeJSON(j.path, intent) }
+func (j fileJournal) Intent(intent Landing) error { return writeJSON(j.path, intent) }
 
-func land(t testing.TB, w *Worktree, c Candidate, strategy Strategy) (Landed, error) {
+func land(t testing.TB, w *Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()
 	claim, err := w.repo.ClaimOf(context.Background(), w.TaskID)
 	if errors.Is(err, ErrNoClaim) {
@@ -169,7 +169,7 @@ func land(t testing.TB, w *Worktree, c Candidate, strategy Strategy) (Landed, er
 	}
 	must(t, err)
 	return w.Land(context.Background(), LandRequest{
-		Candidate: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: claim.Oid,
+		Landing: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: claim.Oid,
 		Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
 }
@@ -280,7 +280,7 @@ func integrateAndLand(ctx context.Context, w *Worktree, strategy Strategy, journ
 			return err
 		}
 		_, err = w.Land(ctx, LandRequest{
-			Candidate: candidate, Strategy: strategy, Message: "land " + w.TaskID,
+			Landing: candidate, Strategy: strategy, Message: "land " + w.TaskID,
 			ClaimOid: claim.Oid, Journal: journal,
 		})
 		if !errors.Is(err, ErrTargetMoved) {

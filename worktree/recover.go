@@ -17,8 +17,8 @@ import (
 //
 // The killed coven's git may still be running. It holds the target's lock, so
 // this waits for it.
-func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, err error) {
-	target := Target{Branch: strings.TrimPrefix(intent.TargetRef, headsPrefix)}
+func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool, err error) {
+	target := Target{Branch: strings.TrimPrefix(intent.Target.Ref, headsPrefix)}
 	l, err := r.lock(ctx, targetLock(target), "recover the landing of "+intent.Task)
 	if err != nil {
 		return false, err
@@ -29,7 +29,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
 	}
-	checkouts, err := r.checkoutsOf(ctx, intent.TargetRef, l.held())
+	checkouts, err := r.checkoutsOf(ctx, intent.Target.Ref, l.held())
 	if err != nil {
 		return landed, err
 	}
@@ -47,8 +47,8 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, 
 }
 
 // reached reports whether the target has the intent's commit.
-func (r *Repo) reached(ctx context.Context, intent Intent) (bool, error) {
-	tip, err := r.git().Ref(ctx, intent.TargetRef)
+func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
+	tip, err := r.git().Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.New {
 		return err == nil, err
 	}
@@ -64,7 +64,7 @@ func (r *Repo) reached(ctx context.Context, intent Intent) (bool, error) {
 
 // recover takes a checkout back that has moved, wholly or in part, without
 // the target.
-func (c *userCheckout) recover(ctx context.Context, intent Intent, landed bool) error {
+func (c *userCheckout) recover(ctx context.Context, intent Landing, landed bool) error {
 	if err := c.clearLeft(ctx); err != nil || landed {
 		return err
 	}

@@ -59,7 +59,7 @@ func TestGone(t *testing.T) {
 			ctx := t.Context()
 			target := r.target(t)
 			tip := value[string](t)(w.Tip(ctx))
-			c := Candidate{Target: target, TargetTip: target.Tip, BranchTip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
+			c := Landing{Target: target, Old: target.Tip, Tip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
 			claim := claimFor(t, r, "T")
 			remove(t, r, w)
 			empty := exists(w.Path)
@@ -73,7 +73,7 @@ func TestGone(t *testing.T) {
 				"Revert":    func() error { _, err := w.Revert(ctx, "s", s.N); return err },
 				"Find":      func() error { _, err := r.Find(ctx, "T"); return err },
 				"Land": func() error {
-					_, err := w.Land(ctx, LandRequest{Candidate: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
+					_, err := w.Land(ctx, LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
 					return err
 				},
 			}
@@ -151,7 +151,7 @@ func TestRecreate(t *testing.T) {
 			value[*Worktree](t)(r.Find(ctx, "T"))
 			commitAll(t, w, "goes on")
 			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), " M .beads/issues.jsonl")
-			value[Landed](t)(land(t, w, value[Candidate](t)(w.Integrate(ctx, r.target(t))), Squash))
+			value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
 		})
 	}
 }
@@ -164,7 +164,7 @@ func TestRecreateFromBranch(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file4.txt"), "later\n")
 	commitAll(t, w, "later")
 	onMain(t, r, "file7.txt", "theirs\n")
-	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(w.Integrate(ctx, r.target(t)))
 	tree := value[string](t)(w.Tree(ctx))
 	must(t, os.RemoveAll(w.Path))
 	w, from, err := r.Recreate(ctx, "T", "s")

@@ -89,7 +89,7 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	value[Landed](t)(land(t, w, c, Squash))
+	value[Landing](t)(land(t, w, c, Squash))
 	write(t, filepath.Join(w.Path, "later"), "x")
 	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")

@@ -11,16 +11,16 @@ import (
 
 // commit makes the commit that becomes the target's tip.
 func (l *landing) commit(ctx context.Context) (string, error) {
-	c := l.req.Candidate
+	c := l.req.Landing
 	switch l.req.Strategy {
 	case Squash, "", Merge:
 		message, err := l.message(ctx)
 		if err != nil {
 			return "", err
 		}
-		parents := []string{c.TargetTip}
+		parents := []string{c.Old}
 		if l.req.Strategy == Merge {
-			parents = append(parents, c.BranchTip)
+			parents = append(parents, c.Tip)
 		}
 		return l.store(ctx, c.Tree, message, nil, parents...)
 	case Rebase:
@@ -33,8 +33,8 @@ func (l *landing) commit(ctx context.Context) (string, error) {
 // replay makes the branch's own commits again above the target. Merges of the
 // target into the branch are left out.
 func (l *landing) replay(ctx context.Context) (string, error) {
-	c := l.req.Candidate
-	out, err := l.git.Output(ctx, "rev-list", "--reverse", "--topo-order", "--no-merges", c.BranchTip, "^"+c.TargetTip)
+	c := l.req.Landing
+	out, err := l.git.Output(ctx, "rev-list", "--reverse", "--topo-order", "--no-merges", c.Tip, "^"+c.Old)
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +42,7 @@ func (l *landing) replay(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tip, err := l.git.Commit(ctx, c.TargetTip)
+	tip, err := l.git.Commit(ctx, c.Old)
 	for _, commit := range commits {
 		if err != nil {
 			break
@@ -70,7 +70,7 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 	if err != nil {
 		return tip, err
 	}
-	if tree, err = r.withReserved(ctx, tree, l.req.Candidate.TargetTip); err != nil || tree == tip.Tree {
+	if tree, err = r.withReserved(ctx, tree, l.req.Landing.Old); err != nil || tree == tip.Tree {
 		return tip, err
 	}
 	oid, err := l.store(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)

@@ -35,6 +35,6 @@ func TestTouchedFiles(t *testing.T) {
 
 	touch(t, file)
 	onMain(t, r, "file0.txt", "theirs\n")
-	value[Candidate](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(w.Integrate(ctx, r.target(t)))
 	equal(t, "integrated", read(t, file), "theirs\n")
 }

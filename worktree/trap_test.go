@@ -99,8 +99,8 @@ func TestNoHooksInBookkeeping(t *testing.T) {
 	commitAll(t, w, "m")
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
 	must(t, r.git().Transact(ctx, "test", git.Move("refs/heads/main", commit, r.target(t).Tip)))
-	c := value[Candidate](t)(w.Integrate(ctx, r.target(t)))
-	value[Landed](t)(land(t, w, c, Squash))
+	c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(land(t, w, c, Squash))
 	value[Snapshot](t)(w.Revert(ctx, "s", 1))
 	value[string](t)(w.Remove(ctx, RemoveRequest{}))
 	if exists(ran) {

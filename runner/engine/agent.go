@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// AgentInput is what an agent leaf is given.
+// AgentInput is the input of an agent leaf.
 type AgentInput struct {
 	Prompt        string   `json:"prompt"`
 	Agent         string   `json:"agent,omitempty"`
@@ -19,14 +19,14 @@ type AgentInput struct {
 	Resolve       bool     `json:"resolve,omitempty"` // a conflict with the target, which coven puts into the worktree first
 }
 
-// agentStep is a step that an agent does.
+// agentStep is a step that runs an agent.
 type agentStep struct {
 	name string
 	spec grimoires.Agent
 	plan *grimoires.Plan
 }
 
-// Run renders the prompt and asks for the work.
+// Run renders the prompt and calls the leaf.
 func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	input := map[string]any{}
 	for name, text := range a.spec.Input {
@@ -41,7 +41,7 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		return Outcome{}, &templateError{err}
 	}
 	model := a.spec.Model
-	if model == "" && (a.spec.Provider == "" || a.spec.Provider == a.plan.Provider) { // another's CLI has models of its own
+	if model == "" && (a.spec.Provider == "" || a.spec.Provider == a.plan.Provider) { // another provider has other models
 		model = a.plan.Model
 	}
 	env, err := s.environment(a.name, a.spec.Env)

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// ArbiterInput is what an arbiter leaf is given.
+// ArbiterInput is the input of an arbiter leaf.
 type ArbiterInput struct {
 	Arbiter  Judge            `json:"arbiter"`
 	Model    string           `json:"model"` // of agents that it asks

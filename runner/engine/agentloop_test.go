@@ -127,7 +127,7 @@ func TestAgentLoopHandoff(t *testing.T) {
   steps: [{name: c, type: script, command: "echo {{.loop.iteration}} {{.q.max_iterations}} {{.loop_entry.output}} {{.previous.output}}"}]
 - {name: z, type: script, command: "echo {{.steps.q.output}} {{.steps.q.success}} {{.previous.output}} {{.loop.iteration}}"}`)
 	l := &leaves{answer: judged(func(n int) bool { return n < 3 }, 2, 1, 1)}
-	if out, err := play(t, p, l); err != nil || out.Verdict != engine.Passed {
+	if out, err := runPlan(t, p, l); err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	inputs := map[string]engine.Call{}
@@ -179,7 +179,7 @@ func TestAgentLoopNames(t *testing.T) {
 		}
 		p := plan(t, "steps:\n- {name: q, type: agent-loop, reviewers: [agent], steps: [{name: l, type: loop, max_iterations: 1, on_max_iterations: continue, steps: ["+inner+"]}]}")
 		l := &leaves{answer: judged(always, 1)}
-		out, err := play(t, p, l)
+		out, err := runPlan(t, p, l)
 		if want := strings.ReplaceAll("q[1]/l[1]/NAME#1 q[1]/review#1 q[1]/arbiter#1 q[1]/fix#1 q[2]/l[1]/NAME#1 q[2]/review#1", "NAME", name); err != nil ||
 			out.Verdict != engine.Passed || strings.Join(l.calls, " ") != want {
 			t.Errorf("%s: %+v, %v, %q", name, out, err, l.calls)
@@ -199,7 +199,7 @@ func TestPatienceWeighs(t *testing.T) {
 		}
 		return judged(always)(c)
 	}}
-	out, err := play(t, plan(t, "steps:\n- {name: q, type: agent-loop, reviewers: [agent], max_iterations: 9, patience: 2}"), l)
+	out, err := runPlan(t, plan(t, "steps:\n- {name: q, type: agent-loop, reviewers: [agent], max_iterations: 9, patience: 2}"), l)
 	if err != nil || out.Status != engine.Blocked || !slices.Contains(l.calls, "q[4]/arbiter#1") || slices.Contains(l.calls, "q[4]/fix#1") {
 		t.Errorf("%+v, %v, %q", out, err, l.calls)
 	}

@@ -63,7 +63,7 @@ func TestLastCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			yaml := strings.Replace(checkLoop, test.old, test.new, 1)
 			p, l := plan(t, strings.Replace(yaml, "BLOCK", "block", 1)), &leaves{answer: failing(test.fails)}
-			out, err := play(t, p, l)
+			out, err := runPlan(t, p, l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestLastCheckOfOldPlans(t *testing.T) {
 		return ok(c)
 	}}
 	p.V = 0
-	out, err := play(t, p, l)
+	out, err := runPlan(t, p, l)
 	if err != nil || out.Status != engine.Blocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
 		t.Errorf("%+v, %v, calls %q", out, err, l.calls)
 	}

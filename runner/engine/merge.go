@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// MergeInput is what a merge leaf is given.
+// MergeInput is the input of a merge leaf.
 type MergeInput struct {
 	Strategy      string          `json:"strategy"`
 	Message       string          `json:"message,omitempty"` // empty: made from the task and Summary

@@ -23,7 +23,7 @@ func TestDataOfOldPlans(t *testing.T) {
 	for v, want := range []string{was, strings.Replace(was, `,"success"`, `,"status":"success","success"`, 1)} {
 		p, l := plan(t, yaml), &leaves{answer: ok}
 		p.V = v
-		if _, err := play(t, p, l); err != nil {
+		if _, err := runPlan(t, p, l); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range l.inputs[1:] {
@@ -57,7 +57,7 @@ func TestLoopEntry(t *testing.T) {
 		r.OK = c.Step != "first"
 		return r, err
 	}}
-	if _, err := play(t, p, l); err != nil {
+	if _, err := runPlan(t, p, l); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

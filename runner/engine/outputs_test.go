@@ -58,7 +58,7 @@ steps:
 		}
 		return r, nil
 	}}
-	if out, err := play(t, p, l); err != nil || out.Verdict != engine.Passed {
+	if out, err := runPlan(t, p, l); err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	want := map[string]string{

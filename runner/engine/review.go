@@ -8,14 +8,14 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// Judge is a plugin that judges, with what it is told besides the change.
+// Judge is a reviewer or arbiter plugin, with its options.
 type Judge struct {
 	Name    string            `json:"name"` // what the record calls it
 	Plugin  string            `json:"plugin"`
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// ReviewInput is what a review leaf is given.
+// ReviewInput is the input of a review leaf.
 type ReviewInput struct {
 	Reviewers []Judge           `json:"reviewers"`
 	Model     string            `json:"model"` // of agents that they ask
@@ -23,14 +23,14 @@ type ReviewInput struct {
 	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
 }
 
-// reviewStep is a step in which reviewers judge the change.
+// reviewStep is a step that has the change reviewed.
 type reviewStep struct {
 	name string
 	spec grimoires.Review
 	plan *grimoires.Plan
 }
 
-// Run asks for the review. One that finds something that must not land has failed.
+// Run calls the reviewers. A review with findings that must not land has failed.
 func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderJudges(r.plan, r.spec.Reviewers, s)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return unreserved{review}.Run(ctx, s)
 }
 
-// renderJudges are the judges of a step with their prompts rendered.
+// renderJudges returns the plugins of a step with their prompts rendered.
 func renderJudges(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judge, error) {
 	var all []Judge
 	for _, j := range judges {

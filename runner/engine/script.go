@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// ScriptInput is what a script leaf is given: a shell command, or checks.
+// ScriptInput is the input of a script leaf: a shell command, or checks.
 type ScriptInput struct {
 	Command string   `json:"command,omitempty"`
 	Checks  []string `json:"checks,omitempty"`
@@ -25,7 +25,7 @@ type scriptStep struct {
 	plan    *grimoires.Plan
 }
 
-// Run renders the command and asks for it to be run.
+// Run renders the command and calls the leaf.
 func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	env, err := s.environment(c.name, c.spec.Env)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return s.call(ctx, c.name, Call{Script: &input})
 }
 
-// environment renders the variables that a step sets.
+// environment renders the variables of a step.
 func (s *State) environment(step string, env map[string]string) ([]string, error) {
 	var all []string
 	for _, key := range sortedKeys(env) {

@@ -50,7 +50,7 @@ func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
 	return p
 }
 
-func play(t *testing.T, p *grimoires.Plan, l *leaves) (engine.Outcome, error) {
+func runPlan(t *testing.T, p *grimoires.Plan, l *leaves) (engine.Outcome, error) {
 	t.Helper()
 	return engine.Build(p).Run(t.Context(), engine.NewState(l, p, engine.Options{Clock: engine.Clock{Limit: context.WithTimeoutCause}}))
 }
@@ -158,7 +158,7 @@ func TestTree(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &leaves{answer: tt.answer}
-			out, err := play(t, plan(t, tt.yaml), l)
+			out, err := runPlan(t, plan(t, tt.yaml), l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestTree(t *testing.T) {
 // What a step is given is made of what the steps before it gave.
 func TestHandoff(t *testing.T) {
 	l := &leaves{answer: ok}
-	_, err := play(t, plan(t, `steps:
+	_, err := runPlan(t, plan(t, `steps:
 - {name: run-tests, type: script, command: x, output: first}
 - {name: b, type: script, command: "echo {{.steps.run-tests.output}} {{.first}} {{.artifacts.commit}} {{.task.title}}"}
 - name: l
@@ -205,7 +205,7 @@ func TestTimeout(t *testing.T) {
 		<-time.After(2 * time.Millisecond)
 		return ok(c)
 	}
-	out, err := play(t, p, l)
+	out, err := runPlan(t, p, l)
 	if err != nil || out.Status != engine.Blocked || !strings.Contains(out.Result.Error, "step l took longer than 1ms") {
 		t.Errorf("%+v, %v", out, err)
 	}

@@ -306,11 +306,11 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	diff, err := s.Worktree.Diff(ctx, c.TargetTip)
+	diff, err := s.Worktree.Diff(ctx, c.Old)
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID}, nil
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, Patch: diff.PatchID}, nil
 }
 
 // Land moves the target to the candidate.
@@ -321,11 +321,11 @@ func (s *Workspace) Land(ctx context.Context, c event.Landing, message string, i
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	landed, err := s.Worktree.Land(ctx, worktree.LandRequest{
-		Candidate: worktree.Candidate{Target: s.Target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
-		Strategy:  worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
+		Landing:  worktree.Landing{Target: s.Target, Old: c.Old, Tip: c.Tip, Tree: c.Tree},
+		Strategy: worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
 		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
-		Journal: intentFunc(func(i worktree.Intent) error {
+		Journal: intentFunc(func(i worktree.Landing) error {
 			c.New = i.New
 			return intent(c)
 		}),
@@ -340,7 +340,7 @@ func (s *Workspace) Land(ctx context.Context, c event.Landing, message string, i
 	case err != nil:
 		return event.Landing{}, err
 	}
-	c.New, c.Tree = landed.Commit, landed.Tree
+	c.New, c.Tree = landed.New, landed.Tree
 	return c, nil
 }
 
@@ -377,7 +377,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 
 // Recover finishes or undoes a landing that was cut off.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	landed, err := s.Repo.RecoverLanding(ctx, worktree.Intent{Task: s.Task, TargetRef: l.Target, Old: l.Old, New: l.New, Tree: l.Tree})
+	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree})
 	if wait := waitFor(err); wait != nil {
 		return false, wait
 	}
@@ -397,7 +397,7 @@ func waitFor(err error) *runner.Wait {
 	return nil
 }
 
-type intentFunc func(worktree.Intent) error
+type intentFunc func(worktree.Landing) error
 
 // Intent implements the journal that a landing writes to.
-func (f intentFunc) Intent(i worktree.Intent) error { return f(i) }
+func (f intentFunc) Intent(i worktree.Landing) error { return f(i) }
