@@ -10,17 +10,16 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A Candidate is a state of a task's branch that may land: checks run on
-// Tree, and exactly Tree lands.
+// A Candidate is a state of a task's branch that may land. Checks run on Tree, and
+// exactly Tree lands.
 type Candidate struct {
 	Target    Target `json:"target"`
-	TargetTip string `json:"target_tip"` // what BranchTip was brought up to
+	TargetTip string `json:"target_tip"` // the target's tip that BranchTip includes
 	BranchTip string `json:"branch_tip"`
 	Tree      string `json:"tree"`
 }
 
-// A ConflictError names the files that the branch and its target changed
-// differently.
+// A ConflictError lists the files that the branch and its target changed differently.
 type ConflictError struct {
 	Target string
 	Files  []string
@@ -30,29 +29,29 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
 }
 
-// An UnrelatedError means that the target and the task's branch have no commit in
-// common any more: somebody has replaced the target's history.
+// An UnrelatedError means that the target and the task's branch no longer have a common
+// commit because the target's history was replaced.
 type UnrelatedError struct{ Branch, Target string }
 
 func (e *UnrelatedError) Error() string {
-	return fmt.Sprintf("%s and %s have no commit in common: the history of %s was replaced after the task began", e.Branch, e.Target, e.Target)
+	return fmt.Sprintf("%s and %s have no common commit: the history of %s was replaced after the task started", e.Branch, e.Target, e.Target)
 }
 
-// A DirtyError means that W holds work that is not committed.
+// A DirtyError means that W contains uncommitted work.
 type DirtyError struct {
 	TaskID string
 	Files  []string
 }
 
 func (e *DirtyError) Error() string {
-	return fmt.Sprintf("the worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
+	return fmt.Sprintf("worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
 }
 
-// Integrate brings the target's present tip into the task's branch and into W.
-// When the merge changes nothing in the branch's tree no commit is made. On a
-// *ConflictError nothing has changed. W must be committed (*DirtyError), have a
-// commit in common with the target (*UnrelatedError), and name submodule commits
-// that exist elsewhere (*GitlinkError).
+// Integrate merges the target's current tip into the task's branch and W. If the merge
+// does not change the branch's tree, no commit is made. A *ConflictError leaves
+// everything unchanged. W must be committed (*DirtyError), have a commit in common with
+// the target (*UnrelatedError), and name submodule commits that exist elsewhere
+// (*GitlinkError).
 func (w *Worktree) Integrate(ctx context.Context, target Target) (Candidate, error) {
 	l, err := w.lock(ctx, "integrate")
 	if err != nil {
@@ -107,7 +106,7 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Candi
 	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
-// related makes sure that a merge with the target has a base.
+// related checks that a merge with the target has a base.
 func (w *Worktree) related(ctx context.Context, tip string, target Target) error {
 	err := w.repo.git().Run(ctx, "merge-base", tip, target.Tip)
 	if git.ExitCode(err) == 1 {
@@ -139,8 +138,8 @@ func (w *Worktree) clean(ctx context.Context, l *lock) (git.Commit, *index, erro
 	return tip, nil, errors.Join(err, dirty)
 }
 
-// merge merges two commits and returns the tree. The reserved paths are those
-// of theirs: ours takes them over first, so they cannot conflict.
+// merge merges two commits and returns the tree. The reserved paths are taken from
+// theirs beforehand, so that they cannot conflict.
 func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
 	tree, err := r.withReserved(ctx, ours, theirs)
 	if err != nil {

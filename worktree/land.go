@@ -10,19 +10,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Errors of Land after which the caller can go on.
+// Errors of Land that the caller can handle.
 var (
-	// ErrTargetMoved means that the target is not where the candidate was
-	// integrated with it: integrate, check and land again.
-	ErrTargetMoved = errors.New("the target has moved")
+	// ErrTargetMoved means that the target has changed since the candidate was
+	// integrated: integrate, check and land again.
+	ErrTargetMoved = errors.New("target has moved")
 	// ErrBranchMoved means that the task's branch has changed since the
 	// candidate was made.
-	ErrBranchMoved = errors.New("the task's branch has moved")
-	// ErrClaimLost means that another run has taken the task over.
-	ErrClaimLost = errors.New("the task's claim was lost")
-	// ErrCannotRebase means that the commits, replayed one by one, do not give
-	// the tree that was checked.
-	ErrCannotRebase = errors.New("the commits cannot be rebased to what was checked: use strategy squash or merge")
+	ErrBranchMoved = errors.New("branch of the task has moved")
+	// ErrClaimLost means that another run has claimed the task.
+	ErrClaimLost = errors.New("claim of the task was lost")
+	// ErrCannotRebase means that replaying the commits one by one does not result in
+	// the checked tree.
+	ErrCannotRebase = errors.New("rebasing does not result in the checked tree: use strategy squash or merge")
 )
 
 // A Strategy is how a branch becomes part of its target.
@@ -35,7 +35,7 @@ const (
 	Rebase Strategy = "rebase" // the branch's commits, replayed
 )
 
-// An Intent is what a landing is about to do. It is all that RecoverLanding
+// An Intent describes what a landing is about to do: everything that RecoverLanding
 // needs.
 type Intent struct {
 	Task      string `json:"task"`
@@ -45,13 +45,13 @@ type Intent struct {
 	Tree      string `json:"tree"`
 }
 
-// A Journal makes an intent durable: when Intent returns, a kill -9 must not
-// lose it.
+// A Journal records intents durably: when Intent returns, a kill -9 must not lose the
+// intent.
 type Journal interface {
 	Intent(intent Intent) error
 }
 
-// A LandRequest says what lands and how.
+// A LandRequest describes a landing.
 type LandRequest struct {
 	Candidate Candidate
 	Strategy  Strategy // empty: Squash
@@ -61,26 +61,27 @@ type LandRequest struct {
 	Hooks     HookRunner // nil: the repository's hooks are not run
 }
 
-// Landed is a landing that is done.
+// Landed is the result of a landing.
 type Landed struct {
 	Commit string // the target's tip
 	Tree   string
 	Target string // the branch
-	// Already means that the target held the candidate's tree before, so
-	// nothing moved. Commit is then the tip as it was.
+	// Already means that the target already had the candidate's tree, so nothing moved
+	// and Commit is the unchanged tip.
 	Already bool
 }
 
-// Land makes the candidate the target's tip: the target, and every checkout
-// that has it checked out, or neither. One landing per target at a time.
+// Land makes the candidate the target's tip. It moves the target together with every
+// checkout of it, or changes nothing. There is one landing per target at a time.
 //
-// Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
-// ErrCannotRebase, ErrNoWorktree when W is gone, *HookError when a hook of the
-// repository refuses, *SignError when the commit cannot be signed, *CheckoutError when a person's
-// checkout cannot follow, and *BusyError when another git holds the target.
+// These errors leave everything unchanged: ErrTargetMoved, ErrBranchMoved,
+// ErrClaimLost, ErrCannotRebase, ErrNoWorktree if W does not exist, *HookError if a
+// hook of the repository fails, *SignError if the commit cannot be signed,
+// *CheckoutError if a user's checkout cannot follow, and *BusyError if another git
+// process holds the target.
 func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landed, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
-		return Landed{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
+		return Landed{}, fmt.Errorf("land %s: claim or journal missing", w.TaskID)
 	}
 	if err := w.here(); err != nil {
 		return Landed{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Candidate.Target.Branch, err)
@@ -145,7 +146,7 @@ func (l *landing) run(ctx context.Context) (Landed, error) {
 	return done, err
 }
 
-// moveRecorded moves the target when the intent is on disk.
+// moveRecorded moves the target after the intent is on disk.
 func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
@@ -154,8 +155,7 @@ func (l *landing) moveRecorded(ctx context.Context, intent Intent) error {
 	return l.move(ctx, intent)
 }
 
-// check makes sure that the candidate is still what it was, and that it does
-// not touch what only the target may change.
+// check verifies that the candidate is unchanged and does not touch reserved paths.
 func (l *landing) check(ctx context.Context) error {
 	c := l.req.Candidate
 	if err := l.stillThere(ctx); err != nil {
@@ -175,7 +175,7 @@ func (l *landing) check(ctx context.Context) error {
 	return err
 }
 
-// stillThere checks what the ref transaction will check again.
+// stillThere checks the conditions that the ref transaction verifies again.
 func (l *landing) stillThere(ctx context.Context) error {
 	c := l.req.Candidate
 	tip, err := l.git.Ref(ctx, c.Target.Ref)
@@ -192,8 +192,8 @@ func (l *landing) stillThere(ctx context.Context) error {
 	return err
 }
 
-// unobstructed checks, before anything is written down, that nobody is at work
-// on the target or in a checkout of it.
+// unobstructed checks, before anything is recorded, that no other process works on the
+// target or in a checkout of it.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Candidate.Target.Ref
 	checkouts, err := l.w.repo.checkoutsOf(ctx, ref, l.git.Hold)
@@ -211,7 +211,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 	return awaitGone(ctx, filepath.Join(l.w.repo.GitDir, ref+".lock"))
 }
 
-// move takes the checkouts along, then moves the target if the claim holds.
+// move moves the checkouts, then the target if the claim is still valid.
 func (l *landing) move(ctx context.Context, intent Intent) error {
 	failpoint.Point("land.checkout.before")
 	moved, err := l.moveCheckouts(ctx, intent)

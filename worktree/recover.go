@@ -10,13 +10,12 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// RecoverLanding ends a landing that was killed after its intent was written.
-// It reports whether the landing took place; if not, every checkout is as it
-// was before and the task can land again. It may be called any number of
-// times, also when nothing was wrong.
+// RecoverLanding finishes or undoes a landing that was killed after its intent was
+// recorded. It reports whether the landing took place; if not, every checkout is
+// restored and the task can land again. It may be called repeatedly and without need.
 //
-// The killed coven's git may still be running. It holds the target's lock, so
-// this waits for it.
+// A git child of the killed coven may still be running. It holds the target's lock, so
+// RecoverLanding waits for it.
 func (r *Repo) RecoverLanding(ctx context.Context, intent Intent) (landed bool, err error) {
 	target := Target{Branch: strings.TrimPrefix(intent.TargetRef, headsPrefix)}
 	l, err := r.lock(ctx, targetLock(target), "recover the landing of "+intent.Task)
@@ -62,8 +61,7 @@ func (r *Repo) reached(ctx context.Context, intent Intent) (bool, error) {
 	return err == nil, err
 }
 
-// recover takes a checkout back that has moved, wholly or in part, without
-// the target.
+// recover restores a checkout that has moved, completely or partly, without the target.
 func (c *userCheckout) recover(ctx context.Context, intent Intent, landed bool) error {
 	if err := c.clearLeft(ctx); err != nil || landed {
 		return err

@@ -15,8 +15,8 @@ var (
 	ErrDetached = errors.New("no branch is checked out (detached HEAD): use --onto BRANCH")
 	// ErrUnknownBranch means that the named branch does not exist.
 	ErrUnknownBranch = errors.New("no such branch")
-	// ErrTaskBranch means that the target is a branch of coven's own.
-	ErrTaskBranch = errors.New("this branch belongs to a task: use --onto BRANCH with another one")
+	// ErrTaskBranch means that the target is the branch of a task.
+	ErrTaskBranch = errors.New("branch belongs to a task: use --onto with another branch")
 )
 
 // A Target is the branch a task lands on, as it was when it was read.
@@ -66,8 +66,7 @@ func headOf(ctx context.Context, gitDir string) (string, error) {
 	return ref, err
 }
 
-// Branches lists the local branches that a task could land on, by name: those
-// of tasks are left out.
+// Branches lists the local branches except those of tasks, by name.
 func (r *Repo) Branches(ctx context.Context) ([]string, error) {
 	refs, err := r.git().Refs(ctx, headsPrefix)
 	if err != nil {
