@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/oneline"
 )
 
 // Tree returns the steps as an indented tree, a line each, with what they do and
@@ -13,7 +14,7 @@ func (g *Grimoire) Tree() string {
 	var b strings.Builder
 	b.WriteString(g.Name)
 	if g.Description != "" {
-		b.WriteString(": " + oneLine(g.Description))
+		b.WriteString(": " + oneline.Of(g.Description))
 	}
 	most := duration(g.Timeout)
 	if g.Budget != (budget.Amount{}) {
@@ -57,7 +58,7 @@ func (s Step) words() string {
 	case s.Script != nil && s.Script.Checks:
 		words = append(words, "script", "the checks")
 	case s.Script != nil:
-		words = append(words, "script", clip(oneLine(s.Script.Command)))
+		words = append(words, "script", oneline.Clip(s.Script.Command, maxText))
 	case s.Loop != nil:
 		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
 	case s.Review != nil:
@@ -98,7 +99,7 @@ func promptWords(prompt string) string {
 func (s Step) ways() []string {
 	var notes []string
 	if s.When != "" {
-		notes = append(notes, "when "+clip(oneLine(s.When)))
+		notes = append(notes, "when "+oneline.Clip(s.When, maxText))
 	}
 	if s.Retries > 0 {
 		again := "fails: again, " + times(s.Retries)
@@ -122,16 +123,8 @@ func (s Step) ways() []string {
 	return notes
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// clip shortens a text for a drawing.
-func clip(text string) string {
-	const most = 80
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-3]) + "..."
-	}
-	return text
-}
+// maxText is how much of a text a drawing shows, in characters.
+const maxText = 80
 
 // title is what a drawing writes into a node, a line each.
 func (n Node) title() []string {
@@ -152,7 +145,7 @@ func (g Graph) Mermaid() string {
 	}
 	quote := func(lines ...string) string {
 		for i, line := range lines {
-			lines[i] = strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "#", "#35;").Replace(clip(oneLine(line)))
+			lines[i] = strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "#", "#35;").Replace(oneline.Clip(line, maxText))
 		}
 		return `"` + strings.Join(lines, "<br/>") + `"`
 	}
@@ -189,7 +182,7 @@ func (g Graph) Mermaid() string {
 func (g Graph) Dot() string {
 	quote := func(lines ...string) string {
 		for i, line := range lines {
-			lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(clip(oneLine(line)))
+			lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneline.Clip(line, maxText))
 		}
 		return `"` + strings.Join(lines, `\n`) + `"`
 	}

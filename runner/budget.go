@@ -16,7 +16,7 @@ import (
 )
 
 // budgetReason is the reason for which a session with a spent budget waits.
-const budgetReason = "budget"
+const budgetReason = event.WaitBudget
 
 // leafUsage is what one leaf uses of its budgets.
 type leafUsage struct {

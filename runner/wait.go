@@ -1,16 +1,20 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+)
 
 // Wait is the error of a leaf that cannot continue now although nothing is wrong: it
 // waits for a person, a limit or the checkout. The leaf has no recorded result and is
 // called again on resume.
 type Wait struct {
-	Reason string // review, limit, budget, checkout: design, States
+	Reason event.WaitReason
 	Detail string
 	Next   string    // the coven command that continues: approve, resume
 	More   string    // what is added to a budget: usd=+5
 	Until  time.Time // the earliest time to resume; zero: any time
 }
 
-func (w *Wait) Error() string { return "waiting (" + w.Reason + "): " + w.Detail }
+func (w *Wait) Error() string { return "waiting (" + string(w.Reason) + "): " + w.Detail }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -18,7 +19,7 @@ import (
 // Errors about claims.
 var (
 	// ErrClaimed matches a *ClaimedError.
-	ErrClaimed = errors.New("task is claimed")
+	ErrClaimed = exit.Sentinel(exit.Person, "coven status", "task is claimed")
 	// ErrNoClaim means that the task is not claimed.
 	ErrNoClaim = errors.New("task is not claimed")
 )

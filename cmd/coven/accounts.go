@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
@@ -51,7 +52,7 @@ type providers struct {
 func (p *providers) driver(ctx context.Context, name string) (provider.Provider, error) {
 	driver, err := p.host.Provider(ctx, name)
 	if errors.Is(err, plugins.ErrUnknown) {
-		return nil, usage("coven run --provider claude", "%w", err)
+		return nil, exit.Usagef("coven run --provider claude", "%w", err)
 	}
 	return driver, err
 }
@@ -172,7 +173,7 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 		detail += " until " + terminal.Clock(met.Until, now)
 	}
 	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
-	return &runner.Wait{Reason: "limit", Detail: detail, Next: "resume", Until: met.At}
+	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
 // glance is how often one who waits looks at the time: a machine that slept

@@ -88,7 +88,7 @@ func (h *house) abandoned(owner string) bool {
 // halfDismissed says whether a session was rejected or cancelled, and still has
 // the task: coven was killed in the middle.
 func (h *house) halfDismissed(ctx context.Context, v session.View) bool {
-	if v.Status != session.Cancelled && (v.Status != session.Failed || !strings.HasPrefix(v.Detail, rejectedBecause)) {
+	if v.Status != session.Cancelled && !v.Rejected {
 		return false
 	}
 	held, err := h.repo.ClaimOf(ctx, v.Task)

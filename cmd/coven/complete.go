@@ -7,8 +7,10 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/spf13/cobra"
 )
@@ -91,7 +93,7 @@ func (kind completion) takes(v session.View) bool {
 	case retried:
 		return v.Live() && v.Status != session.Running || v.Status == session.Failed
 	case waiting:
-		return v.Status == session.Waiting && v.Reason == "review"
+		return v.Status == session.Waiting && v.Reason == event.WaitReview
 	}
 	return true
 }
@@ -126,7 +128,7 @@ func (o *offer) add(word, what string) {
 		return
 	}
 	o.seen[word] = true
-	o.found = append(o.found, cobra.CompletionWithDesc(word, clip(what, 60)))
+	o.found = append(o.found, cobra.CompletionWithDesc(word, terminal.Clip(what, 60)))
 }
 
 func (o *offer) tasks(tasks []task.Task) {

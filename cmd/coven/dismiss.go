@@ -6,19 +6,18 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
-// rejectedBecause begins the reason of a session that a person rejected.
-const rejectedBecause = "rejected: "
-
 // reject ends a session that waits for somebody, because a person does not want
 // what it made.
 func (d *desk) reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
-	return d.dismiss(ctx, v, event.SessionFailed, rejectedBecause+reason, req)
+	return d.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
 }
 
 // cancel ends a session for good, also while another coven works on it.
@@ -37,7 +36,7 @@ func (d *desk) cancel(ctx context.Context, v session.View, req worktree.RemoveRe
 // cut off is finished or undone first: what has landed cannot be dismissed.
 func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
 	if !dismissible(v) && !d.house.halfDismissed(ctx, v) {
-		return ended, missing("coven why "+shellWord(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), stateText(v))
+		return ended, exit.Failedf("coven why "+shellword.Word(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), stateText(v))
 	}
 	j, err := d.jobOf(v)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 			return ended, err
 		}
 	}
-	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New}
+	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
 	if err := s.Append(event.Event{Type: end}, ended); err != nil {
 		return ended, err
 	}
@@ -76,7 +75,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 	}
 	d.tellOthers(ctx, news{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
-		Next: "coven run " + shellWord(v.Task),
+		Next: "coven run " + shellword.Word(v.Task),
 	})
 	return ended, nil
 }
@@ -102,20 +101,15 @@ func dismissible(v session.View) bool {
 // hasLanded refuses what cannot be done to a session whose change is on its
 // target.
 func hasLanded(v session.View, l event.Landing) error {
-	return person("coven resume "+shellWord(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
+	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
 }
 
 // landing is what a session has put on its target; the zero Landing: nothing. One
 // that was cut off is finished or undone first.
 func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
-	var last event.Event
-	for _, e := range s.Events() {
-		if e.Type == event.LandIntended || e.Type == event.LandDone {
-			last = e
-		}
-	}
 	var landing event.Landing
-	if last.Seq == 0 {
+	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
+	if !ok {
 		return landing, nil
 	}
 	if err := last.Decode(&landing); err != nil || last.Type == event.LandDone {
@@ -123,7 +117,7 @@ func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) 
 	}
 	landed, err := d.site(s, v.Task, v.Info).Recover(ctx, landing)
 	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
-		return landing, person("coven resume "+shellWord(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
+		return landing, exit.Personf("coven resume "+shellword.Word(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
 	}
 	if err != nil || !landed {
 		return event.Landing{}, err
@@ -145,7 +139,7 @@ func (d *desk) finishDismissal(ctx context.Context, v session.View) {
 	}
 	if ref, err := d.freed(ctx, j, v, worktree.RemoveRequest{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
-		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref}) // it is stored
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // it is stored
 	}
 }
 
@@ -166,7 +160,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 		ref, err = tree.Remove(ctx, req)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		d.notify(notice{text: "the worktree stays: " + big.Error(), next: "coven worktree remove --drop-ignored " + shellWord(v.Task)})
+		d.notify(notice{text: "the worktree stays: " + big.Error(), next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
 		err = nil
 	}
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {

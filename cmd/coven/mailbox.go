@@ -8,7 +8,6 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -27,7 +26,7 @@ type mailbox struct {
 
 func newMailbox(s *session.Session) *mailbox {
 	m := &mailbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
-	for _, e := range s.Events() {
+	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
 	s.Journal.Watch(m.see)
@@ -39,7 +38,7 @@ func (m *mailbox) see(e event.Event) {
 	if e.Type == event.AgentMessage {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.taken[terminal.Decoded[event.Message](e).ID] = true
+		m.taken[event.As[event.Message](e).ID] = true
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -9,19 +11,19 @@ import (
 func exitOf(e runner.Outcome) int {
 	switch e.Status {
 	case engine.Completed:
-		return exitOK
+		return exit.OK
 	case engine.Interrupted:
-		return exitInterrupted
+		return exit.Interrupted
 	case engine.Waiting:
 		switch e.Reason {
-		case "limit":
-			return exitLimit
-		case "budget":
-			return exitBudget
+		case event.WaitLimit:
+			return exit.Limit
+		case event.WaitBudget:
+			return exit.Budget
 		}
-		return exitPerson
+		return exit.Person
 	case engine.Blocked:
-		return exitPerson
+		return exit.Person
 	}
-	return exitFailed
+	return exit.Failed
 }

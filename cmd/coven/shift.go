@@ -10,7 +10,9 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -83,12 +85,12 @@ func (s summary) text() string {
 type pool interface {
 	// next returns tasks that could be run now, in order; busy are those that
 	// run.
-	next(ctx context.Context, busy map[string]bool) ([]job, error)
+	Next(ctx context.Context, busy map[string]bool) ([]job, error)
 	// begun and over say that a task is run, and how far it is.
-	begun(j job)
-	over(j job)
+	Started(j job)
+	Done(j job)
 	// left is how many tasks are known that were not begun.
-	left() int
+	Left() int
 }
 
 // ended is how the run of one task ended.
@@ -160,7 +162,7 @@ func (s *shift) fill(ctx context.Context) {
 	if room <= 0 {
 		return
 	}
-	jobs, err := s.pool.next(ctx, s.running)
+	jobs, err := s.pool.Next(ctx, s.running)
 	if err != nil {
 		s.fail(err)
 	}
@@ -173,7 +175,7 @@ func (s *shift) fill(ctx context.Context) {
 			continue // it was there twice
 		}
 		s.started++
-		s.pool.begun(j)
+		s.pool.Started(j)
 		s.start(ctx, j)
 	}
 }
@@ -183,7 +185,7 @@ func (s *shift) stopPoor(text string) {
 	if !s.poor {
 		s.observer.spent(text)
 	}
-	s.poor, s.code = true, worse(s.code, exitBudget)
+	s.poor, s.code = true, exit.Worse(s.code, exit.Budget)
 }
 
 func (s *shift) start(ctx context.Context, j job) {
@@ -203,7 +205,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 	case err != nil:
 		return runner.Outcome{}, err
 	case prior.Status == session.Running:
-		return runner.Outcome{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
+		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.resume(ctx, prior, budget.Amount{})
 	}
@@ -220,7 +222,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 func (s *shift) finish(e ended) {
 	delete(s.running, e.job.task.ID)
 	if e.err != nil {
-		s.pool.over(e.job)
+		s.pool.Done(e.job)
 		if s.lost(e) {
 			s.started--
 			return // somebody else was faster: the task is theirs
@@ -234,15 +236,15 @@ func (s *shift) finish(e ended) {
 	case e.ending.Commit != "":
 		word = "landed"
 	case e.ending.Reason != "":
-		word += " (" + e.ending.Reason + ")"
+		word += " (" + string(e.ending.Reason) + ")"
 	}
-	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == "review" {
+	if s.ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == event.WaitReview {
 		if v, err := s.desk.house.find(e.job.task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
 	}
-	s.pool.over(e.job)
+	s.pool.Done(e.job)
 	s.count(word, exitOf(e.ending))
 }
 
@@ -257,7 +259,7 @@ func (s *shift) lost(e ended) bool {
 
 // fail shows an error between the lines of the tasks at work.
 func (s *shift) fail(err error) {
-	s.code = worse(s.code, codeOf(err))
+	s.code = exit.Worse(s.code, exit.Code(err))
 	s.observer.failed(err)
 }
 
@@ -278,14 +280,14 @@ func (s *shift) question(ctx context.Context) {
 func (s *shift) answered(ctx context.Context, a answered) {
 	s.open = false
 	if a.err != nil || a.decision.verdict != approved {
-		s.pool.over(job{task: task.Task{ID: a.view.Task}})
+		s.pool.Done(job{task: task.Task{ID: a.view.Task}})
 	}
 	switch {
 	case a.err != nil:
 		if !errors.Is(a.err, errInterrupted) {
 			s.fail(a.err)
 		}
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	case a.decision.verdict == approved:
 		s.running[a.view.Task] = true
 		go func() {
@@ -301,26 +303,26 @@ func (s *shift) answered(ctx context.Context, a answered) {
 			return
 		}
 		s.observer.rejected(a.view, ended)
-		s.count("rejected", exitFailed)
+		s.count("rejected", exit.Failed)
 	default:
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	}
 }
 
 func (s *shift) count(word string, code int) {
 	s.counts[word]++
-	s.code = worse(s.code, code)
+	s.code = exit.Worse(s.code, code)
 }
 
 // over says how the shift went, when it was about several tasks.
 func (s *shift) over(ctx context.Context) int {
 	if ctx.Err() != nil {
-		s.code = worse(s.code, exitInterrupted)
+		s.code = exit.Worse(s.code, exit.Interrupted)
 	}
 	left := len(s.asking)
 	for ; left > 0; left-- {
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	}
-	s.observer.over(summary{counts: s.counts, left: s.pool.left(), interrupted: ctx.Err() != nil})
+	s.observer.over(summary{counts: s.counts, left: s.pool.Left(), interrupted: ctx.Err() != nil})
 	return s.code
 }

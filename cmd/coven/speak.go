@@ -105,20 +105,3 @@ func readLine(in io.Reader) (string, error) {
 		}
 	}
 }
-
-// clip makes a text one printable line of at most n characters.
-func clip(text string, n int) string {
-	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
-	if len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return string(runes)
-}
-
-// colon is a text after a colon, or nothing.
-func colon(text string) string {
-	if text = oneLine(text); text != "" {
-		return ": " + text
-	}
-	return ""
-}

@@ -99,26 +99,23 @@ type Gate interface {
 	Refused(id string) bool
 }
 
-// Kind names why a run was no success.
-type Kind string
-
 // The kinds of failure.
 const (
-	None        Kind = ""
-	Timeout     Kind = "timeout"           // out of time, or silent for too long
-	ProcessExit Kind = "process_exit"      // the CLI ended on its own without success
-	Limit       Kind = "limit"             // the API refused for a rate limit or overload
-	Budget      Kind = "budget"            // Job.Spend said so
-	Stuck       Kind = "stuck"             // it made the same calls over and over
-	Failed      Kind = "provider"          // the CLI says that it failed
-	GateLost    Kind = "gate_lost"         // coven's permission server went away
-	Ungated     Kind = "permission_denied" // a tool ran that nobody was asked about
-	Internal    Kind = "internal"          // coven could not record or read the run
+	None        event.ErrorType = ""
+	Timeout                     = event.ErrorTimeout     // out of time, or silent for too long
+	ProcessExit                 = event.ErrorProcessExit // the CLI ended on its own without success
+	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload
+	Budget                      = event.ErrorBudget      // Job.Spend said so
+	Stuck                       = event.ErrorStuck       // it made the same calls over and over
+	Failed                      = event.ErrorProvider    // the CLI says that it failed
+	GateLost                    = event.ErrorGateLost    // coven's permission server went away
+	Ungated                     = event.ErrorPermission  // a tool ran that nobody was asked about
+	Internal                    = event.ErrorInternal    // coven could not record or read the run
 )
 
 // Report is how a run went.
 type Report struct {
-	Kind         Kind
+	Kind         event.ErrorType
 	Error        string          // one line, empty on success
 	Text         string          // the agent's final message
 	Said         []string        // the final message of each stretch of work: one more for each message of a person that was answered by itself

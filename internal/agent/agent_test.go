@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/provider"
@@ -39,7 +40,7 @@ func TestRecall(t *testing.T) {
 	tests := []struct {
 		name, transcript  string
 		started, complete bool
-		kind              agent.Kind
+		kind              event.ErrorType
 		text              string
 	}{
 		{"nothing", "", false, false, agent.None, ""},

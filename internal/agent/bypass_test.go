@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins/provider"
@@ -21,7 +22,7 @@ func (a asked) Refused(string) bool { return false }
 // A call that an agent shows after its last result, and that never reached the gate,
 // makes the run a failure.
 func TestUndecidedAfterTheResult(t *testing.T) {
-	for id, want := range map[string]Kind{"decided": None, "undecided": Ungated} {
+	for id, want := range map[string]event.ErrorType{"decided": None, "undecided": Ungated} {
 		r := newRun(Job{Gate: asked{"decided": true}})
 		r.command = provider.Command{Gated: true}
 		r.report.Result = provider.Result{OK: true}

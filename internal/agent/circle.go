@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -137,5 +138,5 @@ func loopText(l event.Loop, dir string) string {
 		names = append(names, gate.Summary(gate.Call{Tool: c.Tool, Input: c.Input}, dir))
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(l.Calls[len(l.Calls)-1].Result), "\n")
-	return oneLine(fmt.Sprintf("%s: %d times in a row with the same result: %s", strings.Join(names, ", then "), l.Count, first))
+	return oneline.Of(fmt.Sprintf("%s: %d times in a row with the same result: %s", strings.Join(names, ", then "), l.Count, first))
 }

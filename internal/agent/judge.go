@@ -3,8 +3,9 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 )
 
@@ -48,7 +49,7 @@ func (r *run) decided(exit process.Exit, owed bool) {
 	}
 }
 
-func (r *run) fail(kind Kind, format string, args ...any) {
+func (r *run) fail(kind event.ErrorType, format string, args ...any) {
 	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
 }
 
@@ -57,7 +58,7 @@ func (r *run) lastWords() string {
 	if r.report.Text == "" {
 		return ""
 	}
-	return ": " + oneLine(r.report.Text)
+	return ": " + oneline.Of(r.report.Text)
 }
 
 func exitText(exit process.Exit) string {
@@ -66,5 +67,3 @@ func exitText(exit process.Exit) string {
 	}
 	return fmt.Sprintf("exit code %d", exit.Code)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -91,12 +93,12 @@ func sum(before, last provider.Result) provider.Result {
 }
 
 // verdict is what a result alone says about a run.
-func verdict(result provider.Result) (Kind, string) {
+func verdict(result provider.Result) (event.ErrorType, string) {
 	switch {
 	case result.Limit:
-		return Limit, oneLine(result.Error)
+		return Limit, oneline.Of(result.Error)
 	case !result.OK:
-		return Failed, oneLine(result.Error)
+		return Failed, oneline.Of(result.Error)
 	}
 	return None, ""
 }

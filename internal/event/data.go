@@ -43,12 +43,12 @@ type Resumed struct {
 
 // Waiting is the data of SessionWaiting.
 type Waiting struct {
-	Reason string `json:"reason"`         // review, limit, checkout, ...: design, States
-	Detail string `json:"detail"`         // one line for a person
-	Next   string `json:"next"`           // the one command that goes on
-	Step   string `json:"step,omitempty"` // path of the step that waits
-	More   string `json:"more,omitempty"` // what a person adds to a budget of the session's own: usd=+5
-	// Until is when going on is of use: the end of a limit. Zero: at any time.
+	Reason WaitReason `json:"reason"`
+	Detail string     `json:"detail"`         // one line for a person
+	Next   string     `json:"next"`           // the next command
+	Step   string     `json:"step,omitempty"` // path of the step that waits
+	More   string     `json:"more,omitempty"` // what a person adds to a budget of the session: usd=+5
+	// Until is the end of a limit: resuming before is useless. Zero: there is none.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -60,6 +60,9 @@ type Ended struct {
 	Next    string `json:"next,omitempty"`
 	Step    string `json:"step,omitempty"` // path of the step that ended it
 	Rescue  string `json:"rescue,omitempty"`
+	// Rejected reports whether a person rejected the change. Older sessions have
+	// only a Reason that begins with "rejected: ".
+	Rejected bool `json:"rejected,omitempty"`
 }
 
 // StepStart is the data of StepStarted.
@@ -169,14 +172,16 @@ type Receipt struct {
 	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
 }
 
-// Landing is the data of LandIntended and LandDone.
+// Landing is a change on its way to its target, and the data of LandIntended and
+// LandDone.
 type Landing struct {
 	Target   string `json:"target"` // full ref
-	Old      string `json:"old"`
-	New      string `json:"new"`
-	Tree     string `json:"tree"`
+	Old      string `json:"old"`    // the target's tip before
+	New      string `json:"new"`    // and after; empty: it is not known yet
+	Tree     string `json:"tree"`   // of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch: what is part of New
+	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old brought in: what is part of New
+	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
 }
 
 // Merging is the data of MergeBegun.

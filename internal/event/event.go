@@ -38,7 +38,7 @@ const (
 	SessionStopped   Type = "session.interrupted" // Ended
 
 	StepStarted   Type = "step.started"   // StepStart
-	StepCompleted Type = "step.completed" // the result of a leaf (runner.Result)
+	StepCompleted Type = "step.completed" // Result: of a leaf
 	StepSkipped   Type = "step.skipped"   // none: its condition was false
 	StepParked    Type = "step.parked"    // none: it was stopped, and the worktree is again as the step found it
 
@@ -96,6 +96,14 @@ func (e Event) Decode(into any) error {
 		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 	}
 	return nil
+}
+
+// As returns the data of an event. Data that cannot be decoded is the zero value:
+// As is for showing events, Decode for folding them.
+func As[T any](e Event) T {
+	var data T
+	_ = e.Decode(&data)
+	return data
 }
 
 // LeafOf is the path of the leaf that a path is of, or inside: agents that a

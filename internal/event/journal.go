@@ -50,7 +50,7 @@ type Journal struct {
 	mu     sync.Mutex
 	file   *os.File
 	size   int64 // bytes of the file that are on disk
-	events []Event
+	index  *Index
 	watch  []func(Event)
 	broken error // the first failed write: nothing is appended after it
 }
@@ -74,7 +74,7 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	_ = f.Chmod(fileMode) // one that belongs to another user stays as it is; doctor says so
-	return &Journal{now: now, file: f, size: whole, events: events}, nil
+	return &Journal{now: now, file: f, size: whole, index: NewIndex(events)}, nil
 }
 
 // fileMode is that of a journal: records are for their owner only.
@@ -239,7 +239,7 @@ func (j *Journal) Append(e Event, data any) error {
 		return j.broken
 	}
 	failpoint.Point("event.after." + string(e.Type))
-	j.events = append(j.events, e)
+	j.index.add(e)
 	for _, see := range j.watch {
 		see(e)
 	}
@@ -247,7 +247,7 @@ func (j *Journal) Append(e Event, data any) error {
 }
 
 func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
-	e.V, e.Seq, e.Time = Version, int64(len(j.events))+1, j.now().UTC()
+	e.V, e.Seq, e.Time = Version, int64(len(j.index.events))+1, j.now().UTC()
 	if data != nil {
 		raw, err := json.Marshal(data)
 		if err != nil {
@@ -284,7 +284,35 @@ func (j *Journal) write(t Type, line []byte) error {
 func (j *Journal) Events() []Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.events[:len(j.events):len(j.events)]
+	return j.index.events[:len(j.index.events):len(j.index.events)]
+}
+
+// Of returns the events of the given types, in order.
+func (j *Journal) Of(types ...Type) []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.index.Of(types...)
+}
+
+// Has reports whether there is an event of one of the types.
+func (j *Journal) Has(types ...Type) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.index.Has(types...)
+}
+
+// Last returns the last event of the given types.
+func (j *Journal) Last(types ...Type) (Event, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.index.Last(types...)
+}
+
+// Since returns the events from the last one of the given types on.
+func (j *Journal) Since(types ...Type) []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.index.Since(types...)
 }
 
 // Watch calls see for each event appended from now on. see must not block and

@@ -10,14 +10,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
-
-// ErrorType is the error type of a review that found something.
-const ErrorType = "findings"
 
 // Log folds the events of a session. The zero value is an empty log.
 type Log struct {
@@ -56,7 +53,7 @@ func (l *Log) Take(e event.Event) error {
 		if !l.reviews[e.Path] {
 			return nil
 		}
-		var r review
+		var r event.Result
 		err := e.Decode(&r)
 		l.reviewed(stepOf(e.Path), r)
 		return err
@@ -71,17 +68,10 @@ func (l *Log) Take(e event.Event) error {
 	return nil
 }
 
-// review is the result of a review, as far as it matters here.
-type review struct {
-	OK        bool            `json:"ok"`
-	ErrorType string          `json:"error_type"`
-	Opinions  []event.Opinion `json:"opinions"`
-}
-
 // reviewed replaces what a step found before. A review that broke off closes
 // nothing: a reviewer that passed may have judged another worktree, or not all of it.
-func (l *Log) reviewed(step string, r review) {
-	ended := r.OK || r.ErrorType == ErrorType
+func (l *Log) reviewed(step string, r event.Result) {
+	ended := r.OK || r.ErrorType == event.ErrorFindings
 	if ended {
 		l.drop(func(f event.Finding) bool { return f.Step == step })
 	}
@@ -137,10 +127,7 @@ const maxMessage = 200
 
 // Line is a finding in one line: "a.txt:1 leaks the token".
 func Line(f event.Finding) string {
-	text := strings.Join(strings.Fields(f.Message), " ")
-	if runes := []rune(text); len(runes) > maxMessage {
-		text = string(runes[:maxMessage-1]) + "…"
-	}
+	text := oneline.Clip(f.Message, maxMessage)
 	if f.File == "" {
 		return text
 	}

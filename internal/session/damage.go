@@ -14,7 +14,7 @@ import (
 )
 
 // Damaged is the state of a session whose record cannot be read.
-const Damaged = "damaged"
+const Damaged event.Status = "damaged"
 
 // damagedDir is where damaged records are set aside, below a project's root.
 const damagedDir = ".coven/run/damaged"

@@ -106,7 +106,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 		}
 		id = fmt.Sprintf("%s-%d", name, n)
 	}
-	if err := syncDir(parent); err != nil {
+	if err := regularfile.SyncDir(parent); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	failpoint.Point("session.made")
@@ -211,20 +211,11 @@ func (s *Session) Freeze(plan []byte) error {
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
-	if err := syncDir(s.Dir); err != nil {
+	if err := regularfile.SyncDir(s.Dir); err != nil {
 		return fmt.Errorf("freeze the plan: %w", err)
 	}
 	failpoint.Point("session.freeze.after")
 	return nil
-}
-
-// syncDir makes the names in a directory as durable as the files.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Plan reads the frozen plan of a session directory.
@@ -287,6 +278,11 @@ func ReadLog(dir, path string) (*os.File, error) {
 
 // maxLogLine is how long a line of a transcript may be, in bytes.
 const maxLogLine = 128 << 20
+
+// ReadLog opens the log of a step to read it from a place on, as ReadTranscript does.
+func (s *Session) ReadLog(path string, from int64) (io.ReadCloser, error) {
+	return ReadTranscript(s.Dir, path, from)
+}
 
 // ReadTranscript opens the log of a step to read it from a place on. It ends with an
 // error at a line that no program has printed.

@@ -12,15 +12,15 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The states of a session: the words of design.md.
+// The states of a session.
 const (
-	Running     = "running"
-	Waiting     = "waiting"
-	Completed   = "completed"
-	Failed      = "failed"
-	Blocked     = "blocked"
-	Cancelled   = "cancelled"
-	Interrupted = "interrupted"
+	Running     = event.StatusRunning
+	Waiting     = event.StatusWaiting
+	Completed   = event.StatusCompleted
+	Failed      = event.StatusFailed
+	Blocked     = event.StatusBlocked
+	Cancelled   = event.StatusCancelled
+	Interrupted = event.StatusInterrupted
 )
 
 // View is what a person or a program sees of a session, computed from its
@@ -30,8 +30,8 @@ type View struct {
 	Dir      string           `json:"-"`
 	Task     string           `json:"task"`
 	Info     event.Session    `json:"info"`
-	Status   string           `json:"status"`
-	Reason   string           `json:"reason,omitempty"` // of waiting
+	Status   event.Status     `json:"status"`
+	Reason   event.WaitReason `json:"reason,omitempty"` // of waiting
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
 	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
@@ -64,6 +64,9 @@ type View struct {
 	FailedAt  string `json:"-"`
 	FailedWhy string `json:"-"`
 
+	// Rejected reports whether a person rejected the change.
+	Rejected bool `json:"-"`
+
 	// Damage is why a session that is not over cannot go on, though its events can be
 	// read: its plan is gone.
 	Damage string `json:"damage,omitempty"`
@@ -81,14 +84,14 @@ type View struct {
 
 // Step is one leaf of a session.
 type Step struct {
-	Path      string    `json:"path"`
-	Kind      string    `json:"kind"`
-	Status    string    `json:"status"` // running, completed, failed
-	StartedAt time.Time `json:"started_at"`
-	EndedAt   time.Time `json:"completed_at,omitzero"`
-	Summary   string    `json:"summary,omitempty"`
-	Error     string    `json:"error,omitempty"`
-	Doing     string    `json:"doing,omitempty"` // the last tool call or check of a running step
+	Path      string       `json:"path"`
+	Kind      string       `json:"kind"`
+	Status    event.Status `json:"status"` // running, completed, failed
+	StartedAt time.Time    `json:"started_at"`
+	EndedAt   time.Time    `json:"completed_at,omitzero"`
+	Summary   string       `json:"summary,omitempty"`
+	Error     string       `json:"error,omitempty"`
+	Doing     string       `json:"doing,omitempty"` // the last tool call or check of a running step
 }
 
 // Round is a review by plugins, and what became of it.
@@ -108,22 +111,6 @@ type Review struct {
 	event.MergeDecision
 }
 
-// result is what a view reads of a leaf's result.
-type result struct {
-	OK      bool           `json:"ok"`
-	Summary string         `json:"summary"`
-	Error   string         `json:"error"`
-	Usage   provider.Usage `json:"usage"`
-
-	Receipts []event.Receipt `json:"receipts"`
-
-	Opinions []event.Opinion `json:"opinions"`
-	Patch    string          `json:"patch"`
-	Decided  bool            `json:"decided"`
-	Continue bool            `json:"continue"`
-	Output   string          `json:"output"`
-}
-
 // Live says whether the session can go on, or does: what it has belongs to it.
 func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
@@ -136,7 +123,7 @@ func (v View) Shown() View {
 		v.Status, v.Reason, v.Detail = Damaged, "", v.Damage
 	}
 	if v.Status == Running && v.Parked != nil {
-		v.Status, v.Reason, v.Until = Waiting, "limit", v.Parked.At
+		v.Status, v.Reason, v.Until = Waiting, event.WaitLimit, v.Parked.At
 	}
 	return v
 }
@@ -157,7 +144,7 @@ func (v View) Same(other View) bool {
 		}
 		return *v.Review
 	}
-	status := func(v View) string {
+	status := func(v View) event.Status {
 		if v.Status == Running {
 			return Interrupted // whoever compares holds the lock: nobody runs it
 		}
@@ -242,7 +229,7 @@ func (v *View) take(e event.Event) error {
 		v.Holder, v.Since = r.Holder, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
-		v.FailedAt, v.FailedWhy = "", ""
+		v.FailedAt, v.FailedWhy, v.Rejected = "", "", false
 	case event.SessionWaiting:
 		var w event.Waiting
 		err := e.Decode(&w)
@@ -262,7 +249,8 @@ func (v *View) end(e event.Event) error {
 	if err := e.Decode(&d); err != nil {
 		return err
 	}
-	v.Status, v.Reason = strings.TrimPrefix(string(e.Type), "session."), ""
+	v.Status, v.Reason = event.Status(strings.TrimPrefix(string(e.Type), "session.")), ""
+	v.Rejected = d.Rejected || v.Status == Failed && d.Step == "" && strings.HasPrefix(d.Reason, "rejected: ") // so older sessions record it
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	v.Until, v.Parked = time.Time{}, nil
 	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {
@@ -339,7 +327,7 @@ func (v *View) stepStarted(e event.Event) error {
 }
 
 func (v *View) stepCompleted(e event.Event) error {
-	var r result
+	var r event.Result
 	if err := e.Decode(&r); err != nil {
 		return err
 	}
@@ -365,7 +353,7 @@ func (v *View) stepCompleted(e event.Event) error {
 }
 
 // judged takes in a review, or what an arbiter said about the last one.
-func (v *View) judged(path string, isReview bool, r result) {
+func (v *View) judged(path string, isReview bool, r event.Result) {
 	switch n := len(v.Rounds); {
 	case isReview && (len(r.Opinions) > 0 || r.Error != ""):
 		round := Round{Path: path, Patch: r.Patch, Opinions: r.Opinions}
@@ -380,13 +368,19 @@ func (v *View) judged(path string, isReview bool, r result) {
 }
 
 func (v *View) doing(e event.Event) error {
-	var d struct {
-		Text    string `json:"text"`
-		Summary string `json:"summary"`
+	var doing string
+	var err error
+	if e.Type == event.AgentTool {
+		var call event.Tool
+		err = e.Decode(&call)
+		doing = call.Summary
+	} else {
+		var check event.Check
+		err = e.Decode(&check)
+		doing = check.Text
 	}
-	err := e.Decode(&d)
 	if step := v.step(event.LeafOf(e.Path)); step != nil {
-		step.Doing = d.Summary + d.Text
+		step.Doing = doing
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -19,25 +20,25 @@ import (
 
 // metadata is the machine view of a session: metadata.json.
 type metadata struct {
-	SessionID    string  `json:"session_id"`
-	Project      string  `json:"project"`
-	Task         string  `json:"task"`
-	StartedAt    string  `json:"started_at"`
-	CompletedAt  string  `json:"completed_at,omitempty"`
-	Status       string  `json:"status"`
-	Reason       string  `json:"reason,omitempty"`
-	Detail       string  `json:"detail,omitempty"`
-	Next         string  `json:"next,omitempty"`
-	PrimaryAgent string  `json:"primary_agent"`
-	Model        string  `json:"model"`
-	Provider     string  `json:"provider"`
-	Grimoire     string  `json:"grimoire"`
-	Version      string  `json:"version"`
-	Depth        int     `json:"depth"`
-	Tokens       tokens  `json:"tokens"`
-	CostUSD      float64 `json:"cost_usd"`
-	Commit       string  `json:"commit,omitempty"`
-	Summary      string  `json:"summary,omitempty"`
+	SessionID    string           `json:"session_id"`
+	Project      string           `json:"project"`
+	Task         string           `json:"task"`
+	StartedAt    string           `json:"started_at"`
+	CompletedAt  string           `json:"completed_at,omitempty"`
+	Status       event.Status     `json:"status"`
+	Reason       event.WaitReason `json:"reason,omitempty"`
+	Detail       string           `json:"detail,omitempty"`
+	Next         string           `json:"next,omitempty"`
+	PrimaryAgent string           `json:"primary_agent"`
+	Model        string           `json:"model"`
+	Provider     string           `json:"provider"`
+	Grimoire     string           `json:"grimoire"`
+	Version      string           `json:"version"`
+	Depth        int              `json:"depth"`
+	Tokens       tokens           `json:"tokens"`
+	CostUSD      float64          `json:"cost_usd"`
+	Commit       string           `json:"commit,omitempty"`
+	Summary      string           `json:"summary,omitempty"`
 
 	Subagents        []any `json:"subagents"`
 	PermissionGrants []any `json:"permission_grants"`
@@ -109,13 +110,13 @@ func (v View) metadata() metadata {
 
 // front is the frontmatter of session.md.
 type front struct {
-	SessionID    string `yaml:"session_id"`
-	StartedAt    string `yaml:"started_at"`
-	PrimaryAgent string `yaml:"primary_agent"`
-	Model        string `yaml:"model"`
-	Status       string `yaml:"status"`
-	Task         string `yaml:"task"`
-	Commit       string `yaml:"commit,omitempty"`
+	SessionID    string       `yaml:"session_id"`
+	StartedAt    string       `yaml:"started_at"`
+	PrimaryAgent string       `yaml:"primary_agent"`
+	Model        string       `yaml:"model"`
+	Status       event.Status `yaml:"status"`
+	Task         string       `yaml:"task"`
+	Commit       string       `yaml:"commit,omitempty"`
 }
 
 // story is the session for people: session.md. What agents, plugins and commands
@@ -182,9 +183,9 @@ func (r Round) story() string {
 }
 
 func (v View) outcome() string {
-	text := v.Status
+	text := string(v.Status)
 	if v.Reason != "" {
-		text += " (" + v.Reason + ")"
+		text += " (" + string(v.Reason) + ")"
 	}
 	for _, part := range []string{v.Detail, v.Summary} {
 		if part != "" {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/coven-run/coven/internal/oneline"
 )
 
 var errNotJSON = errors.New("it answered something that is not the JSON of issues")
@@ -78,7 +80,7 @@ func (d *decoder) near() []Task {
 
 // senseless is the error of an answer that is no JSON.
 func (o *output) senseless() error {
-	return &ProgramError{Program: o.program, Args: o.args, Message: clip(firstLine(string(o.stdout))), cause: errNotJSON}
+	return &ProgramError{Program: o.program, Args: o.args, Message: oneline.Clip(firstLine(string(o.stdout)), maxMessage), cause: errNotJSON}
 }
 
 // complaint is why a run failed, in the program's words: an error in JSON on
@@ -86,7 +88,7 @@ func (o *output) senseless() error {
 func complaint(stdout, stderr []byte) string {
 	for _, stream := range [][]byte{stdout, stderr} {
 		if text := jsonError(stream); text != "" {
-			return clip(firstLine(text))
+			return oneline.Clip(firstLine(text), maxMessage)
 		}
 	}
 	best, rank := "", 0
@@ -109,7 +111,7 @@ func complaint(stdout, stderr []byte) string {
 	if best == "" {
 		best = firstLine(string(stdout))
 	}
-	return clip(strings.TrimPrefix(best, "Error: "))
+	return oneline.Clip(strings.TrimPrefix(best, "Error: "), maxMessage)
 }
 
 // jsonError finds {"error": "..."}, {"data": {"error": "..."}} or the
@@ -160,10 +162,5 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// clip cuts a line that nobody would read to its end.
-func clip(line string) string {
-	if r := []rune(line); len(r) > 500 {
-		return string(r[:500]) + "..."
-	}
-	return line
-}
+// maxMessage is how much of a program's message is shown, in characters.
+const maxMessage = 500

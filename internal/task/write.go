@@ -13,6 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // attempts is how often a change is made anew because a program that does not
@@ -80,7 +81,7 @@ func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 		return err
 	}
 	failpoint.Point("task.after.rename")
-	return syncDir(dir)
+	return regularfile.SyncDir(dir)
 }
 
 // rewrite writes the document, with the long lines of the file that it was read from.
@@ -142,12 +143,4 @@ func sweep(path string) error {
 		}
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

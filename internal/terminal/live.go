@@ -11,8 +11,8 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/provider"
-	"github.com/coven-run/coven/runner/engine"
 )
 
 // Live are the last lines of a terminal: one for each task at work, with
@@ -140,7 +140,7 @@ func (t *liveTask) line(now time.Time) string {
 	if used.CostUSD >= 0.005 {
 		parts = append(parts, fmt.Sprintf("$%.2f", used.CostUSD))
 	}
-	return Printable(strings.TrimSpace(strings.Join(append(parts, OneLine(t.doing)), "  ")))
+	return Printable(strings.TrimSpace(strings.Join(append(parts, oneline.Of(t.doing)), "  ")))
 }
 
 // Tokens is a number of tokens as people read it: 950 tok, 12.3k tok.
@@ -184,20 +184,20 @@ func (t *liveTask) take(e event.Event) {
 	case event.StepStarted:
 		t.step, t.doing, t.since, t.spending = StepName(e.Path), "", e.Time, provider.Usage{}
 	case event.AgentUsage:
-		u := Decoded[event.Usage](e)
+		u := event.As[event.Usage](e)
 		t.spending = provider.Usage{
 			InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
 		}
 	case event.LimitMet:
-		t.doing = "waiting (limit) until " + Clock(Decoded[event.Limit](e).At, e.Time)
+		t.doing = "waiting (limit) until " + Clock(event.As[event.Limit](e).At, e.Time)
 	case event.LimitOver:
 		t.doing = ""
 	case event.AgentTool:
-		t.doing = Decoded[event.Tool](e).Summary
+		t.doing = event.As[event.Tool](e).Summary
 	case event.CheckStarted:
-		t.doing = Decoded[event.Check](e).Text
+		t.doing = event.As[event.Check](e).Text
 	case event.StepCompleted:
-		t.spent = t.spent.Add(Decoded[engine.Result](e).Usage)
+		t.spent = t.spent.Add(event.As[event.Result](e).Usage)
 		t.step, t.doing, t.spending = "", "", provider.Usage{}
 	}
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
 )
 
 // JSONLine is an event as --json prints it.
@@ -49,22 +49,22 @@ func story(e event.Event) string {
 	case event.StepSkipped:
 		return StepName(e.Path) + ": skipped"
 	case event.GateDecided:
-		if d := Decoded[event.Decision](e); !d.Allowed {
+		if d := event.As[event.Decision](e); !d.Allowed {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason
 		}
 	case event.CheckStarted:
-		return "  $ " + Decoded[event.Check](e).Text
+		return "  $ " + event.As[event.Check](e).Text
 	case event.CheckEnded:
-		return "    " + Receipt(Decoded[event.Receipt](e))
+		return "    " + Receipt(event.As[event.Receipt](e))
 	case event.StepCompleted:
 		return stepEnd(e)
 	case event.ReviewGiven:
-		return opinion(Decoded[event.Opinion](e))
+		return opinion(event.As[event.Opinion](e))
 	case event.LandDone:
-		l := Decoded[event.Landing](e)
+		l := event.As[event.Landing](e)
 		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
 	case event.Warning:
-		return "warning: " + Decoded[event.Text](e).Text
+		return "warning: " + event.As[event.Text](e).Text
 	}
 	return agentStory(e)
 }
@@ -78,20 +78,20 @@ func agentStory(e event.Event) string {
 	case event.AgentStarted:
 		return "→ Running build agent..."
 	case event.AgentText:
-		if text := runner.WithoutAgentResult(Decoded[event.Text](e).Text); text != "" {
+		if text := runner.WithoutAgentResult(event.As[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:
-		return "  → " + Decoded[event.Tool](e).Summary
+		return "  → " + event.As[event.Tool](e).Summary
 	case event.AgentMessage:
-		m := Decoded[event.Message](e)
+		m := event.As[event.Message](e)
 		return indent(m.By+": "+m.Text, "  » ")
 	case event.AgentRetry:
-		return "  … " + Decoded[event.Text](e).Text
+		return "  … " + event.As[event.Text](e).Text
 	case event.AgentStuck:
 		return "  ✗ the agent goes in circles: coven stops it"
 	case event.LimitMet:
-		return "  … waiting (limit): " + Limit(Decoded[event.Limit](e), e.Time)
+		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
 		return "  … the limit is over: the agent goes on"
 	}
@@ -105,11 +105,11 @@ func askedStory(e event.Event, judge string) string {
 	case event.AgentStarted:
 		return "  → " + judge + " asks an agent"
 	case event.AgentTool:
-		return "  → " + judge + ": " + Decoded[event.Tool](e).Summary
+		return "  → " + judge + ": " + event.As[event.Tool](e).Summary
 	case event.AgentRetry:
-		return "  … " + judge + ": " + Decoded[event.Text](e).Text
+		return "  … " + judge + ": " + event.As[event.Text](e).Text
 	case event.LimitMet:
-		return "  … waiting (limit): " + Limit(Decoded[event.Limit](e), e.Time)
+		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
 		return "  … the limit is over: the agent goes on"
 	}
@@ -162,9 +162,9 @@ func Receipt(r event.Receipt) string {
 }
 
 func stepEnd(e event.Event) string {
-	r := Decoded[engine.Result](e)
+	r := event.As[event.Result](e)
 	switch {
-	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == engine.FindingsType):
+	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == event.ErrorFindings):
 		return reviewEnd(StepName(e.Path), r)
 	case r.Decided:
 		return StepName(e.Path) + ": " + Decision(r.Continue, r.Output)
@@ -175,14 +175,14 @@ func stepEnd(e event.Event) string {
 		if r.Tolerated {
 			severity = "warning"
 		}
-		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, OneLine(r.Error), severity)
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, oneline.Of(r.Error), severity)
 	case r.OK:
 		return StepName(e.Path) + ": done"
 	}
 	text := StepName(e.Path) + ": failed: " + r.Error
 	switch {
 	case e.Path == "" || r.Output == "" || r.Output == r.Error:
-	case r.ErrorType == engine.PluginType:
+	case r.ErrorType == event.ErrorPlugin:
 		text = indent(firstLines(r.Output), "    | ") + "\n" + text
 	case len(r.Receipts) > 0:
 		text = indent(LastLines(r.Output), "    | ") + "\n" + text
@@ -191,7 +191,7 @@ func stepEnd(e event.Event) string {
 }
 
 // reviewEnd says what a review came to, the gravest findings first.
-func reviewEnd(step string, r engine.Result) string {
+func reviewEnd(step string, r event.Result) string {
 	text := step + ": done"
 	if !r.OK {
 		text = step + ": " + r.Error
@@ -209,7 +209,7 @@ func Decision(again bool, reason string) string {
 		text = "another round"
 	}
 	if reason != "" {
-		text += ": " + OneLine(reason)
+		text += ": " + oneline.Of(reason)
 	}
 	return text
 }
@@ -219,7 +219,7 @@ const summaryRunes = 100
 
 // firstRunes is the beginning of a text, as one line.
 func firstRunes(text string) string {
-	runes := []rune(OneLine(text))
+	runes := []rune(oneline.Of(text))
 	return string(runes[:min(summaryRunes, len(runes))])
 }
 
@@ -242,13 +242,6 @@ func firstLines(text string) string {
 // StepName is a step's path without the number of a first attempt.
 func StepName(path string) string { return strings.TrimSuffix(path, "#1") }
 
-// Decoded is the data of an event; of one that cannot be read the zero value.
-func Decoded[T any](e event.Event) T {
-	var data T
-	_ = e.Decode(&data) // a line that cannot be read shows its zero value
-	return data
-}
-
 func indent(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+prefix)
 }
@@ -266,9 +259,6 @@ func Printable(text string) string {
 		return r
 	}, text)
 }
-
-// OneLine makes a text one line.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // PrintableLines is Printable for each line of a text.
 func PrintableLines(text string) string {

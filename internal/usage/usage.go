@@ -95,17 +95,12 @@ func (u *Usage) work(e event.Event) {
 
 // complete adds what a leaf's result says it used.
 func (u *Usage) complete(e event.Event) {
-	var result struct {
-		Used  budget.Amount `json:"used"`
-		Usage struct {
-			Cost float64 `json:"cost_usd"`
-		} `json:"usage"`
-	}
+	var result event.Result
 	if e.Decode(&result) != nil {
 		return
 	}
 	if result.Used == (budget.Amount{}) { // recorded by a version without budgets
-		result.Used.USD = result.Usage.Cost
+		result.Used.USD = result.Usage.CostUSD
 	}
 	if u.open.path != e.Path {
 		u.close()

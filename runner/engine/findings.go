@@ -8,13 +8,6 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// ErrorTypes of results, by which the tree chooses its path.
-const (
-	FindingsType = findings.ErrorType // a review found what must not land
-	PluginType   = "plugin"           // a plugin could not judge
-	ConflictType = "conflict"         // a landing met a conflict
-)
-
 // maxFindings bounds the findings in a prompt, in bytes.
 const maxFindings = 64 << 10
 
@@ -25,5 +18,5 @@ func findingsForPrompt(opinions []arbiter.Opinion) string {
 		return text
 	}
 	cut := strings.LastIndexByte(text[:maxFindings], '\n')
-	return fmt.Sprintf("%s\n(%d more lines are left out here: mend these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
+	return fmt.Sprintf("%s\n(%d more lines are left out here: fix these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
 }

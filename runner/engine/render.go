@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // render turns a template that cannot be rendered into a failure of the step.
@@ -26,5 +28,5 @@ type templateError struct{ error }
 
 // unrendered returns the outcome of a step with a template that cannot be rendered.
 func (s *State) unrendered(name string, err error) Outcome {
-	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: "template"}}
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
 }

@@ -69,7 +69,7 @@ func (r *Replay) work(ctx context.Context, c Call) (Result, error) {
 	result, err := r.leaves.Do(timed, c)
 	over := (*OverTimeError)(nil)
 	if errors.As(err, &over) {
-		result, err = Result{Error: over.Error(), ErrorType: "timeout", Used: result.Used}, nil
+		result, err = Result{Error: over.Error(), ErrorType: event.ErrorTimeout, Used: result.Used}, nil
 	}
 	if err != nil {
 		return Result{}, err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // OverTimeError is the cause with which a step's context ends when its time is up.
@@ -45,7 +47,7 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := t.step.Run(ctx, s)
 	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
 		out.Verdict, out.Result.OK = Failed, false
-		if out.Result.ErrorType = "timeout"; !strings.HasPrefix(out.Result.Error, over.Error()) {
+		if out.Result.ErrorType = event.ErrorTimeout; !strings.HasPrefix(out.Result.Error, over.Error()) {
 			out.Result.Error = over.Error() // the leaf may name what was late
 		}
 		return out, nil

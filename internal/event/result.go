@@ -1,0 +1,33 @@
+package event
+
+import (
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Result is what a leaf returns, and all of it that later steps may read. It is
+// recorded before anything depends on it.
+type Result struct {
+	OK        bool           `json:"ok"`
+	Output    string         `json:"output,omitempty"`  // an agent's final message, a script's output
+	Outputs   map[string]any `json:"outputs,omitempty"` // named values from an agent's result block
+	Summary   string         `json:"summary,omitempty"`
+	Error     string         `json:"error,omitempty"` // why not OK, one line
+	ErrorType ErrorType      `json:"error_type,omitempty"`
+	ExitCode  int            `json:"exit_code,omitempty"`
+	Commit    string         `json:"commit,omitempty"` // the task branch, or the target after a landing
+	Tree      string         `json:"tree,omitempty"`
+	Files     []string       `json:"files,omitempty"` // what the step changed
+	Receipts  []Receipt      `json:"receipts,omitempty"`
+	Opinions  []Opinion      `json:"opinions,omitempty"`  // of a review
+	Patch     string         `json:"patch,omitempty"`     // patch id that a review is about
+	Decided   bool           `json:"decided,omitempty"`   // by an arbiter
+	Continue  bool           `json:"continue,omitempty"`  // the arbiter asks for another round
+	Usage     provider.Usage `json:"usage,omitzero"`      // of the last run of the step's agent
+	Used      budget.Amount  `json:"used,omitzero"`       // by all runs of the leaf, including those that were cut off
+	Over      string         `json:"over,omitempty"`      // path of the step whose time was up
+	Agent     string         `json:"agent,omitempty"`     // the agent of an agent step
+	Next      string         `json:"next,omitempty"`      // the coven command that helps, "VERB ARGUMENTS"; empty: resume
+	Tolerated bool           `json:"tolerated,omitempty"` // it failed, and the run may continue
+	Input     string         `json:"input"`               // sha256 of what the leaf was given
+}

@@ -1,0 +1,52 @@
+package event
+
+// Status is the state of a session.
+type Status string
+
+// The states of a session.
+const (
+	StatusRunning     Status = "running"
+	StatusWaiting     Status = "waiting"
+	StatusCompleted   Status = "completed"
+	StatusFailed      Status = "failed"
+	StatusBlocked     Status = "blocked"
+	StatusCancelled   Status = "cancelled"
+	StatusInterrupted Status = "interrupted"
+)
+
+// WaitReason is why a session waits.
+type WaitReason string
+
+// The reasons to wait.
+const (
+	WaitReview     WaitReason = "review"     // a person decides on the change
+	WaitLimit      WaitReason = "limit"      // the account of an agent is limited
+	WaitBudget     WaitReason = "budget"     // a budget is spent
+	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot follow now
+	WaitDependency WaitReason = "dependency" // another task must be done first
+)
+
+// ErrorType is the kind of failure of a step; empty: it did not fail.
+type ErrorType string
+
+// The kinds of failure.
+const (
+	ErrorAgent       ErrorType = "agent"             // the agent reported failure
+	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
+	ErrorCommit      ErrorType = "commit"            // the work could not be committed
+	ErrorConflict    ErrorType = "conflict"          // a landing met a conflict
+	ErrorFindings    ErrorType = "findings"          // a review found what must not land
+	ErrorGateLost    ErrorType = "gate_lost"         // coven's permission server went away
+	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed meanwhile
+	ErrorLimit       ErrorType = "limit"             // the API refused for a rate limit or overload
+	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing
+	ErrorPermission  ErrorType = "permission_denied" // a tool ran without permission
+	ErrorPlugin      ErrorType = "plugin"            // a plugin could not judge
+	ErrorProcessExit ErrorType = "process_exit"      // a command exited with another code than 0
+	ErrorProvider    ErrorType = "provider"          // the agent CLI reported failure
+	ErrorRefused     ErrorType = "refused"           // a hook, a signature or git refused
+	ErrorStuck       ErrorType = "stuck"             // the agent made the same calls again and again
+	ErrorTemplate    ErrorType = "template"          // a template could not be rendered
+	ErrorTimeout     ErrorType = "timeout"           // the time was up
+	ErrorTooLong     ErrorType = "too_long"          // a rendered command is too long
+)

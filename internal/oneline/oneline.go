@@ -1,0 +1,17 @@
+// Package oneline formats texts of any shape for one line of output.
+package oneline
+
+import "strings"
+
+// Of returns text with each run of white space as one space.
+func Of(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Clip returns the first characters of text as one line: at most n, the last of
+// them an ellipsis when something is missing.
+func Clip(text string, n int) string {
+	text = Of(text)
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return text
+}

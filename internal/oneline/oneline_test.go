@@ -1,0 +1,25 @@
+package oneline_test
+
+import (
+	"testing"
+
+	"github.com/coven-run/coven/internal/oneline"
+)
+
+func TestClip(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{" a\n\tb ", 3, "a b"},
+		{"abcd", 4, "abcd"},
+		{"abcde", 4, "abc…"},
+		{"äöüß!", 4, "äöü…"},
+		{"", 1, ""},
+	} {
+		if got := oneline.Clip(test.text, test.n); got != test.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", test.text, test.n, got, test.want)
+		}
+	}
+}
