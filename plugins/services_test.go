@@ -29,10 +29,10 @@ func TestTokens(t *testing.T) {
 	defer c.accompany(t)()
 	got, err := c.ask(t, "thief", titled(""), newFakeServices(t))
 	must(t, err)
-	if n := strings.Count(got.Summary, "no call of this plugin has that token, or it is answered"); n != 2 {
+	if n := strings.Count(got.Summary, "unknown or expired call token"); n != 2 {
 		t.Errorf("the thief was told %q", got.Summary)
 	}
-	for _, want := range []string{"nothing yet", "no call of this plugin has that token, or it is answered"} {
+	for _, want := range []string{"nothing yet", "unknown or expired call token"} {
 		got, err := c.ask(t, "hoarder", titled(""), newFakeServices(t))
 		if err != nil || !strings.Contains(got.Summary, want) {
 			t.Errorf("%+v, %v", got, err)
@@ -77,7 +77,7 @@ func TestNoServices(t *testing.T) {
 	change := titled("")
 	change.Files = []reviewer.File{{Path: "file", Status: "M"}}
 	got, err := c.ask(t, "burglar", change, nil)
-	if err != nil || got.Summary != "file: coven: read file: coven does nothing for plugins in this call: not supported" {
+	if err != nil || got.Summary != "file: coven: read file: coven offers no services in this call: not supported" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

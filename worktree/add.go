@@ -14,19 +14,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// An AddRequest says what a new worktree starts from.
+// An AddRequest describes a new worktree.
 type AddRequest struct {
 	TaskID string
 	Base   string // an oid or a revision, usually a target's tip
 }
 
-// A LeftoverError means that something with the task's name is already there.
+// A LeftoverError means that a directory or branch with the task's name already exists.
 type LeftoverError struct {
 	TaskID   string
 	Owner    string // the task it belongs to, if coven knows
 	Path     string // the directory, empty when there is none
 	Branch   string // the branch, empty when there is none
-	Unlanded bool   // it may hold work that Base does not have
+	Unlanded bool   // it may contain work that Base does not have
 }
 
 func (e *LeftoverError) Error() string {
@@ -40,19 +40,19 @@ func (e *LeftoverError) Error() string {
 	if len(there) == 0 {
 		there = append(there, "a record of task "+e.Owner)
 	}
-	text := fmt.Sprintf("task %s: %s is left from an earlier run", e.TaskID, strings.Join(there, " and "))
+	text := fmt.Sprintf("task %s: %s left over from an earlier run", e.TaskID, strings.Join(there, " and "))
 	if e.Unlanded {
 		text += " with work that has not landed"
 	}
 	return text
 }
 
-// Add makes the task's worktree on a new branch. Something left from an
-// earlier run is a *LeftoverError; only what an Add that was killed had begun
-// is cleared away, because nobody has worked there.
+// Add creates the task's worktree on a new branch. If an earlier run left a worktree or
+// branch, the error is a *LeftoverError. Only an incomplete worktree of a killed Add is
+// removed, because it cannot contain work.
 func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	if req.TaskID == "" {
-		return nil, errors.New("add a worktree: the task has no id")
+		return nil, errors.New("add a worktree: task has no ID")
 	}
 	start, err := r.git().Commit(ctx, req.Base)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	return w, nil
 }
 
-// register makes branch, directory and git directory, without the files.
+// register creates the branch, the directory and the git directory, but no files.
 func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, error) {
 	if err := EnsureCovenDir(r.Root); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (r *Repo) gitAdd(ctx context.Context, name string, args ...string) (string,
 			return admin, r.unsparse(ctx, admin)
 		}
 	}
-	return "", fmt.Errorf("git worktree add made no worktree %s", name)
+	return "", fmt.Errorf("git worktree add did not create %s", name)
 }
 
 // admins lists GitDir/worktrees.
@@ -147,8 +147,8 @@ func (r *Repo) admins() ([]string, error) {
 	return names, err
 }
 
-// adminPath is the checkout that a git directory says it belongs to; empty when
-// it does not say, as while git makes it.
+// adminPath returns the checkout that a git directory belongs to, or "" if that is
+// unknown, for example while git creates it.
 func (r *Repo) adminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
 	raw, err := readPlain(filepath.Join(dir, "gitdir"), maxGitFile) // an agent may have put a pipe there
@@ -165,8 +165,8 @@ func (r *Repo) adminPath(admin string) string {
 	return filepath.Dir(link)
 }
 
-// unsparse undoes what git copied from a sparse main checkout: the worktree
-// holds every file, and its git must not think otherwise.
+// unsparse removes settings that git copied from a sparse main checkout: the worktree
+// contains all files.
 func (r *Repo) unsparse(ctx context.Context, admin string) error {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
 	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))
@@ -180,7 +180,7 @@ func (r *Repo) unsparse(ctx context.Context, admin string) error {
 	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
 }
 
-// fill checks the files out and gives W's git an index that agrees.
+// fill checks out the files and writes a matching index for W's git.
 func (w *Worktree) fill(ctx context.Context, start string) error {
 	ix, err := w.openIndex(w.git(), commitIndex)
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *Worktree) fill(ctx context.Context, start string) error {
 	return ix.publish()
 }
 
-// leftover reports what is in the way of a new worktree.
+// leftover returns a *LeftoverError if a worktree or branch of the task exists.
 func (r *Repo) leftover(ctx context.Context, taskID, start string) error {
 	name := SafeName(taskID)
 	found := &LeftoverError{TaskID: taskID}
@@ -217,8 +217,8 @@ func (r *Repo) leftover(ctx context.Context, taskID, start string) error {
 	return found
 }
 
-// unlanded reports whether a leftover may hold work that start does not have.
-// When that cannot be found out it is taken to.
+// unlanded reports whether a leftover may contain work that start does not have. In
+// case of doubt it returns true.
 func (r *Repo) unlanded(ctx context.Context, w *Worktree, found LeftoverError, tip, start string) bool {
 	if found.Path != "" && found.Branch == "" {
 		return true

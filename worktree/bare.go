@@ -15,11 +15,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A BareError means that dir is a bare repository, and not in one of its
-// checkouts.
+// A BareError means that the directory is a bare repository, not one of its checkouts.
 type BareError struct {
 	Dir       string
-	Checkouts []string // where coven can be run instead
+	Checkouts []string // where to run coven instead
 }
 
 func (e *BareError) Error() string {
@@ -29,7 +28,7 @@ func (e *BareError) Error() string {
 	return fmt.Sprintf("%s is a bare repository: run coven in a checkout of it, for example %s", e.Dir, e.Checkouts[0])
 }
 
-// Is makes a BareError an ErrBare.
+// Is reports whether target is ErrBare.
 func (e *BareError) Is(target error) bool { return target == ErrBare }
 
 func bareError(at git.Location) error {
@@ -54,7 +53,7 @@ func (r *Repo) bareRoot() (string, error) {
 		return r.firstRoot(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read which checkout coven works in: %w; to have it work in the present one: rm %s", err, shellword.Quote(path))
+		return "", fmt.Errorf("read coven's main checkout: %w; to use the current checkout instead: rm %s", err, shellword.Quote(path))
 	}
 	known, admin, _ := strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
 	if slices.Contains(tops, known) {

@@ -14,9 +14,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A BusyError means that a lock file of git's is in the way: another git is at
-// work in the repository, or has died there. Nothing was changed. coven never
-// removes such a file.
+// A BusyError means that a lock file of git exists: another git process works in the
+// repository or was killed there. Nothing was changed. coven never removes such a file.
 type BusyError struct {
 	File string
 	Age  time.Duration // since File was made
@@ -25,18 +24,18 @@ type BusyError struct {
 func (e *BusyError) Error() string { return e.reason() + "; next: " + e.next() }
 
 func (e *BusyError) reason() string {
-	return fmt.Sprintf("another git has held %s for %v", e.File, e.Age.Round(time.Second))
+	return fmt.Sprintf("another git process has held %s for %v", e.File, e.Age.Round(time.Second))
 }
 
 func (e *BusyError) next() string {
-	return "end that git, or if none runs: rm " + shellword.Quote(e.File)
+	return "end that process, or if there is none: rm " + shellword.Quote(e.File)
 }
 
 const (
-	// lockWait is how long another git may hold what a landing needs.
+	// lockWait limits how long a landing waits for locks of other git processes.
 	lockWait = 5 * time.Second
-	// transactTries is how often a transaction is begun that meets locks which
-	// come and go.
+	// transactTries limits how often a transaction is repeated because of short-lived
+	// locks.
 	transactTries = 3
 )
 
@@ -62,8 +61,8 @@ func awaitGone(ctx context.Context, file string) error {
 	}
 }
 
-// transact makes all edits of refs or none. A lock that another git held all
-// the time is a *BusyError.
+// transact applies all edits of refs or none. If another git process holds a lock all
+// the time, the error is a *BusyError.
 func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
 	var refs []string
 	deletes := false
@@ -73,7 +72,7 @@ func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits .
 	}
 	var err error
 	for range transactTries {
-		begun := time.Now()
+		start := time.Now()
 		if err = g.Transact(ctx, message, edits...); err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -81,7 +80,7 @@ func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits .
 		if len(busy) == 0 {
 			return err // for another reason
 		}
-		if old, held := heldSince(busy, begun); held {
+		if old, held := heldSince(busy, start); held {
 			return fmt.Errorf("%s: %w", message, old)
 		}
 	}
@@ -120,9 +119,9 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 }
 
 // heldSince returns a lock that is as old as that.
-func heldSince(locks []*BusyError, begun time.Time) (*BusyError, bool) {
+func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
 	for _, lock := range locks {
-		if lock.Age >= time.Since(begun) {
+		if lock.Age >= time.Since(start) {
 			return lock, true
 		}
 	}

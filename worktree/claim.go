@@ -18,14 +18,14 @@ import (
 
 // Errors about claims.
 var (
-	// ErrClaimed is what a *ClaimedError is.
-	ErrClaimed = exit.Sentinel(exit.Person, "coven status", "the task is claimed")
-	// ErrNoClaim means that nobody holds the task.
-	ErrNoClaim = errors.New("the task is not claimed")
+	// ErrClaimed matches a *ClaimedError.
+	ErrClaimed = exit.Sentinel(exit.Person, "coven status", "task is claimed")
+	// ErrNoClaim means that the task is not claimed.
+	ErrNoClaim = errors.New("task is not claimed")
 )
 
-// A Claim says who works on a task. It is a JSON blob that
-// refs/coven/claims/<name> points to; its oid is the fence of a landing.
+// A Claim records who works on a task. It is a JSON blob that refs/coven/claims/<name>
+// points to; its oid is the fence of a landing.
 type Claim struct {
 	Task    string    `json:"task"`
 	Holder  string    `json:"holder"`
@@ -42,7 +42,7 @@ type Held struct {
 	Oid string
 }
 
-// A ClaimedError carries the claim that is in the way.
+// A ClaimedError holds the conflicting claim.
 type ClaimedError struct{ Present Held }
 
 func (e *ClaimedError) Error() string {
@@ -53,9 +53,9 @@ func (e *ClaimedError) Error() string {
 // Is makes a ClaimedError an ErrClaimed.
 func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 
-// Claim takes a task that nobody holds, or, when replaces is the oid of the
-// present claim, takes it over. It fails with a *ClaimedError when another
-// claim is there, and with ErrNoClaim when the one to replace is gone.
+// Claim claims a task that is not claimed, or replaces the claim whose oid is replaces.
+// It fails with a *ClaimedError if there is another claim, and with ErrNoClaim if the
+// claim to replace does not exist.
 func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, error) {
 	return r.claim(ctx, claim, replaces, "claim.take")
 }
@@ -83,19 +83,19 @@ func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (
 			return Held{Claim: claim, Oid: oid}, nil
 		}
 		err = r.claimRefused(ctx, claim.Task, replaces, err)
-		if !errors.Is(err, errGivenBack) {
+		if !errors.Is(err, errClaimGone) {
 			break
 		}
 	}
 	return Held{}, err
 }
 
-// claimTries is how often a task is claimed again whose claim was in the way and
-// is gone.
+// claimTries limits the attempts to claim a task whose conflicting claim has
+// disappeared.
 const claimTries = 10
 
-// errGivenBack means that a claim could not be made, and none is there now.
-var errGivenBack = errors.New("the claim that was in the way is gone")
+// errClaimGone means that a conflicting claim has disappeared.
+var errClaimGone = errors.New("conflicting claim has disappeared")
 
 // ClaimOf returns the present claim of a task, or ErrNoClaim.
 func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
@@ -143,10 +143,10 @@ func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
 	return all, nil
 }
 
-// Renew gives a claim another expiry. What it returns has a new oid, and only
-// that one lands the task from then on: a landing under way with the old oid
-// ends with ErrClaimLost. A claim that is no longer there is ErrClaimLost, one
-// that another run holds a *ClaimedError; neither changes anything.
+// Renew changes the expiry of a claim. The returned claim has a new oid, which is
+// required to land from then on: a landing in progress with the old oid fails with
+// ErrClaimLost. The error is ErrClaimLost if the claim does not exist and a
+// *ClaimedError if another run holds the task.
 func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, error) {
 	if held.Oid == "" {
 		return Held{}, fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
@@ -160,8 +160,7 @@ func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, e
 	return renewed, err
 }
 
-// Unclaim gives a task back. It fails like Claim when oid is not the present
-// claim.
+// Unclaim releases a task. It fails like Claim if oid is not the current claim.
 func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
 	failpoint.Point("claim.release.before")
 	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
@@ -172,7 +171,7 @@ func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
 	return nil
 }
 
-// claimRefused finds out why a claim ref did not change.
+// claimRefused returns why a claim ref did not change.
 func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err error) error {
 	present, readErr := r.ClaimOf(ctx, taskID)
 	switch {
@@ -181,7 +180,7 @@ func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err er
 	case readErr == nil && present.Oid != expected:
 		return &ClaimedError{Present: present}
 	case errors.Is(readErr, ErrNoClaim):
-		return fmt.Errorf("claim %s: %w: %w", taskID, errGivenBack, err)
+		return fmt.Errorf("claim %s: %w: %w", taskID, errClaimGone, err)
 	default:
 		return fmt.Errorf("claim %s: %w", taskID, err)
 	}

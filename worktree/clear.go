@@ -14,10 +14,10 @@ import (
 // clearNote is the note of what Clear rescues.
 const clearNote = "left over, cleared away"
 
-// Clear removes exactly what s names, if it is still left over (ErrNotStale),
-// and first stores under refs/coven/rescue what exists nowhere else. It returns
-// that ref, or "". When storing fails nothing is removed; ignored files above
-// 10 MB are an *IgnoredError.
+// Clear removes exactly the leftover s, if it still exists (ErrNotStale). First it
+// stores content that exists nowhere else under refs/coven/rescue and returns that ref,
+// or "". If storing fails, nothing is removed; for ignored files above 10 MB the error
+// is an *IgnoredError.
 func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error) {
 	l, err := r.lock(ctx, taskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 	return rescueRef, nil
 }
 
-// name is the name of the task.
+// name returns the name of the task.
 func (s Stale) name() string { return SafeName(s.Task) }
 
 func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
@@ -92,7 +92,7 @@ func (r *Repo) storeAnd(ctx context.Context, w *Worktree, store, remove func() e
 	return ref, remove()
 }
 
-// keepDirectory stores all files of a directory that nobody knows.
+// keepDirectory stores all files of an unknown directory.
 func (w *Worktree) keepDirectory(ctx context.Context) error {
 	if vacant, err := w.vacant(); err != nil || vacant {
 		return err
@@ -101,7 +101,7 @@ func (w *Worktree) keepDirectory(ctx context.Context) error {
 	return err
 }
 
-// trashNow takes a directory away at once, and deletes it.
+// trashNow renames a directory and deletes it.
 func (r *Repo) trashNow(w *Worktree) error {
 	if err := r.trash(w.Path, w.name); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string
 	return r.storeAnd(ctx, w, store, func() error { return r.deleteRef(ctx, ref, tip) })
 }
 
-// clearIntegration settles it where there is still something to settle.
+// clearIntegration finishes or forgets the integration.
 func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
 	return os.Remove(w.movePath())
 }
 
-// clearLanding finishes or undoes what a landing has done to a checkout.
+// clearLanding finishes or undoes the changes of a landing to a checkout.
 func (r *Repo) clearLanding(ctx context.Context, w *Worktree, path string) (string, error) {
 	all, err := r.checkouts()
 	if err != nil {

@@ -10,37 +10,37 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A CommitRequest says how W's content is committed.
+// A CommitRequest describes a commit of W's content.
 type CommitRequest struct {
 	Message   string     // subject, and a body after an empty line
 	Trailers  []string   // "Coven-Task: x"
 	TargetTip string     // the target's commit: reserved paths are as there
 	Hooks     HookRunner // nil: the repository's commit hooks are not run
-	Allow     []string   // paths a person has looked at: never suspect
+	Allow     []string   // paths approved by the user: never suspect
 	// Merge is the target's commit that W holds merged (Conflicted.TargetTip):
 	// it becomes the second parent. Then a commit is made even when it changes
 	// nothing, unless the branch has that commit already.
 	Merge string
 }
 
-// A Commit is what is on the task's branch after a commit.
+// A Commit is the result of Worktree.Commit.
 type Commit struct {
 	Oid, Tree string
-	Files     []string // what the commit changed
-	Empty     bool     // nothing was left to commit: Oid is the tip as it was
+	Files     []string // changed files
+	Empty     bool     // there was nothing to commit: Oid is the unchanged tip
 }
 
-// Commit puts everything in W that is not ignored on the task's branch, above
-// what the agent may have committed there, and makes `git status` in W clean.
+// Commit commits everything in W that is not ignored to the task's branch, on top of
+// commits of the agent, and makes `git status` in W clean.
 //
 // Hooks run in git's order: pre-commit (after which W is read again),
-// prepare-commit-msg, commit-msg, post-commit. A hook that refuses is a
-// *HookError. Files that should not be in a repository are a *SuspectError,
-// also when the agent committed them. After IntegrateConflicted, or with Merge,
-// what is still in conflict is an *UnresolvedError. None changes the branch.
+// prepare-commit-msg, commit-msg, post-commit. The error is a *HookError if a hook
+// fails; a *SuspectError for files that should not be in a repository, even if the
+// agent committed them; and, after IntegrateConflicted or with Merge, an
+// *UnresolvedError if conflicts remain. None of them changes the branch.
 func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error) {
 	if strings.TrimSpace(req.Message) == "" {
-		return Commit{}, errors.New("commit: the message is empty")
+		return Commit{}, errors.New("commit: empty message")
 	}
 	l, err := w.lock(ctx, "commit")
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	return done, nil
 }
 
-// A committing is one commit in the making.
+// A committing is a commit in progress.
 type committing struct {
 	w   *Worktree
 	req CommitRequest

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A Conflicted is a merge that W holds half done, for a resolver to finish.
+// A Conflicted is an unfinished merge in W, for a resolver to finish.
 type Conflicted struct {
 	// Files are all paths in conflict. One may have no file: where both sides
 	// renamed it, the new names are in conflict, too.
@@ -21,7 +21,7 @@ type Conflicted struct {
 	// Beside are files that only wait for a decision, and must be gone when it
 	// is made: "logo.png~main" -> "logo.png", the path they are about.
 	Beside    map[string]string `json:"beside"`
-	Notes     []string          `json:"notes"`      // what git says about each conflict
+	Notes     []string          `json:"notes"`      // git's message about each conflict
 	BranchTip string            `json:"branch_tip"` // the task's branch, which has not moved
 	TargetTip string            `json:"target_tip"` // for CommitRequest.Merge
 	Session   string            `json:"session"`
@@ -39,13 +39,12 @@ type Conflicted struct {
 //   - Renamed differently: the file under both names.
 //   - A file where the other side has a directory, a file where it has a link:
 //     one of the two beside the other.
-//   - A submodule: nothing changes, *ConflictError. Nobody can decide that by
-//     editing files.
+//   - A submodule: nothing changes, *ConflictError. Editing files cannot resolve it.
 //
 // Commit with Merge set ends it: see UnresolvedError. W must be committed
-// (*DirtyError). The caller has taken a snapshot; after a kill it restores
-// that and calls again. When there is no conflict any more Files is empty and
-// nothing changes: use Integrate.
+// (*DirtyError). The caller has taken a snapshot; after a kill it restores that and
+// calls again. If there is no conflict anymore, Files is empty and nothing changes: use
+// Integrate.
 func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, session string) (Conflicted, error) {
 	l, err := w.lock(ctx, "integrate")
 	if err != nil {
@@ -96,7 +95,7 @@ func (w *Worktree) conflict(ctx context.Context, target Target, session string, 
 	return c, w.putConflicted(context.WithoutCancel(ctx), ix, c, m, tip.Tree, tree)
 }
 
-// putConflicted writes down what is in conflict, then moves W.
+// putConflicted records the conflicts, then moves W.
 func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
 	if err := w.keep(ctx, keepTarget, c.TargetTip); err != nil {
 		return err

@@ -154,7 +154,7 @@ func TestRecoverHalfMovedCheckout(t *testing.T) {
 	value[Landing](t)(land(t, w, c, Squash))
 }
 
-// Without a mark coven has not begun to move anything: a person's change that
+// Without a mark coven has not started to move anything: a person's change that
 // happens to be the landing's is left alone.
 func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	r := sample(t)
@@ -187,9 +187,9 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 	r := sample(t)
 	dir := t.TempDir()
-	begun, gate := filepath.Join(dir, "begun"), filepath.Join(dir, "gate")
+	started, gate := filepath.Join(dir, "started"), filepath.Join(dir, "gate")
 	must(t, syscall.Mkfifo(gate, 0o600))
-	gitIn(t, r.Root, "config", "filter.slow.smudge", "touch "+begun+"; cat "+gate+" >/dev/null; cat")
+	gitIn(t, r.Root, "config", "filter.slow.smudge", "touch "+started+"; cat "+gate+" >/dev/null; cat")
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, ".gitattributes"), "slow.txt filter=slow\n")
 	write(t, filepath.Join(w.Path, "slow.txt"), "slow\n")
@@ -201,7 +201,7 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 	intentPath := filepath.Join(dir, "intent")
 	cmd := actorCommand(r.Root, "T", intentPath, Squash)
 	must(t, cmd.Start())
-	waitFor(t, begun)
+	waitFor(t, started)
 	must(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("the lander was not killed")

@@ -12,11 +12,11 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A CheckoutError says why a person's checkout of the target cannot follow a
-// landing. Nothing was changed in it.
+// A CheckoutError describes why a user's checkout of the target cannot follow a
+// landing. The checkout is unchanged.
 type CheckoutError = checkout.Error
 
-// ErrDiskFull means that a file system has no room for what was to be done.
+// ErrDiskFull means that a file system has no space for the operation.
 var ErrDiskFull = checkout.ErrFull
 
 // LeftByLanding reports whether a lock file of git's is coven's own, of a landing
@@ -66,8 +66,8 @@ func (c *userCheckout) release() {
 	}
 }
 
-// follow takes the checkout along from one commit to another. It then stays
-// locked until settle or putBack. When it is refused nothing has moved.
+// follow moves the checkout from one commit to another and keeps it locked until settle
+// or putBack. If follow fails, nothing has moved.
 func (c *userCheckout) follow(ctx context.Context, from, to string) error {
 	if err := c.hold(ctx); err != nil {
 		return err
@@ -85,14 +85,14 @@ func (c *userCheckout) follow(ctx context.Context, from, to string) error {
 	return err
 }
 
-// settle ends a move after the target has followed.
+// settle finishes a move after the target has moved.
 func (c *userCheckout) settle(ctx context.Context) error {
 	defer c.release()
 	return c.move.Settle(ctx)
 }
 
-// putBack undoes follow, unless a commit that the person made meanwhile took
-// the landing's changes along: then the checkout is right as it is.
+// putBack undoes follow, unless a concurrent commit of the user contains the landing's
+// changes: then the checkout is already correct.
 func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) error {
 	defer c.release()
 	swallowed, err := swallows(ctx, g, intent)
@@ -105,7 +105,7 @@ func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) 
 	return c.move.Undo(ctx)
 }
 
-// clearLeft ends what a killed coven has left in the checkout.
+// clearLeft finishes or undoes what a killed coven left in the checkout.
 func (c *userCheckout) clearLeft(ctx context.Context) error {
 	if err := c.hold(ctx); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (c *userCheckout) finishLeft(ctx context.Context) error {
 			err = m.Undo(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("finish the landing of %s that was killed: %w", c.path, err)
+			return fmt.Errorf("finish the killed landing in %s: %w", c.path, err)
 		}
 	}
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A GitlinkError names a submodule whose new commit is in no repository that
-// stays: it would be gone with the task's worktree, and the target would name a
-// commit that nobody has.
+// A GitlinkError names a submodule whose new commit exists only in the task's worktree.
+// It would be lost with the worktree, and the target would refer to a missing commit.
 type GitlinkError struct {
 	Path, Commit string
 	Next         string // the command that keeps the commit; empty: there is none

@@ -137,7 +137,7 @@ func TestIntegrateUnrelated(t *testing.T) {
 	gitIn(t, r.Root, "reset", "-q", "--hard", orphan)
 	_, err := w.Integrate(t.Context(), r.target(t))
 	refused := wantError[*UnrelatedError](t, err)
-	if !strings.Contains(refused.Error(), "coven/T and main have no commit in common") {
+	if !strings.Contains(refused.Error(), "coven/T and main have no common commit") {
 		t.Fatal(refused)
 	}
 	_, err = w.IntegrateConflicted(t.Context(), r.target(t), "s")

@@ -7,29 +7,28 @@ import (
 	"os"
 )
 
-// here fails with ErrNoWorktree when W is gone: no directory, or an empty one.
-// One that holds no more than .git is there: the agent has deleted all files.
-// While Recreate is at work, or was killed, W counts as gone: what it holds is
-// not what anybody left there.
+// here fails with ErrNoWorktree if W does not exist or is empty. A W that contains only
+// .git exists: the agent deleted all files. During Recreate, and after a killed one, W
+// counts as missing because its content is incomplete.
 func (w *Worktree) here() error {
 	vacant, err := w.vacant()
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", w.Path, err)
 	}
 	if vacant {
-		return fmt.Errorf("task %s: %s is gone: %w", w.TaskID, w.Path, ErrNoWorktree)
+		return fmt.Errorf("task %s: %s does not exist: %w", w.TaskID, w.Path, ErrNoWorktree)
 	}
 	if info, err := os.Stat(w.Path); err != nil || !info.IsDir() {
-		return fmt.Errorf("task %s: %s is not a directory any more: %w", w.TaskID, w.Path, ErrNoWorktree)
+		return fmt.Errorf("task %s: %s is not a directory: %w", w.TaskID, w.Path, ErrNoWorktree)
 	}
 	rec, err := w.repo.readRecord(w.name)
 	if err == nil && rec.Again && !w.partial {
-		return fmt.Errorf("task %s: %s is not made again yet: %w", w.TaskID, w.Path, ErrNoWorktree)
+		return fmt.Errorf("task %s: %s is being recreated: %w", w.TaskID, w.Path, ErrNoWorktree)
 	}
 	return nil
 }
 
-// vacant reports whether nothing at all is where W belongs.
+// vacant reports whether nothing exists at W's path.
 func (w *Worktree) vacant() (bool, error) {
 	if !isThere(w.Path) {
 		return true, nil
@@ -50,7 +49,7 @@ func (w *Worktree) vacant() (bool, error) {
 	return false, err
 }
 
-// orGone makes clear that something failed because W went away meanwhile.
+// orGone returns ErrNoWorktree instead of err if W has disappeared meanwhile.
 func (w *Worktree) orGone(err error) error {
 	if err == nil || errors.Is(err, ErrNoWorktree) {
 		return err

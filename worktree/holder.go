@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Holder is who has a lock. When coven was killed and its git goes on, PID
-// is that of the killed coven: the lock is still held for What.
+// A Holder identifies who holds a lock. If coven was killed but its git child still
+// runs, PID is the killed process: the lock is still held for What.
 type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
@@ -18,10 +18,10 @@ type Holder struct {
 	What  string    `json:"what"` // "land T"
 }
 
-// maxHolder is more bytes than any holder takes.
+// maxHolder is larger than any encoded holder.
 const maxHolder = 1 << 16
 
-// holderOf asks for a shared lock: two who ask are not in each other's way.
+// holderOf uses a shared lock, so that concurrent queries do not block each other.
 func holderOf(path string) (Holder, bool) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -41,8 +41,8 @@ func holderOf(path string) (Holder, bool) {
 	return holder, true
 }
 
-// sign writes into a lock's file who holds it. That is for people to read: a
-// failure changes nothing about the lock.
+// sign writes the holder to the lock file for information. A failure does not affect
+// the lock.
 func (l *lock) sign(what string) {
 	host, _ := os.Hostname() // an empty name will do
 	raw, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what})

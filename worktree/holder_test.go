@@ -18,7 +18,7 @@ func TestLandingLock(t *testing.T) {
 	claim := claimFor(t, r, "T")
 	_, held := landingLock(r, "refs/heads/main")
 	equal(t, "held before", held, false)
-	begun := time.Now().Add(-time.Second)
+	start := time.Now().Add(-time.Second)
 	value[Landing](t)(w.Land(t.Context(), LandRequest{
 		Landing: c, Message: "m", ClaimOid: claim.Oid,
 		Journal: journalFunc(func(Landing) error {
@@ -27,7 +27,7 @@ func TestLandingLock(t *testing.T) {
 			equal(t, "pid", holder.PID, os.Getpid())
 			equal(t, "what", holder.What, "land T")
 			equal(t, "host", holder.Host, value[string](t)(os.Hostname()))
-			equal(t, "since", holder.Since.After(begun) && !holder.Since.After(time.Now()), true)
+			equal(t, "since", holder.Since.After(start) && !holder.Since.After(time.Now()), true)
 			_, other := landingLock(r, "refs/heads/other")
 			equal(t, "another target", other, false)
 			return nil
@@ -135,7 +135,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			} else {
 				equal(t, "path", wantError[*CheckoutError](t, err).Path, r.Root)
 			}
-			for _, part := range []string{"another git has held " + file + " for ", "s; next: ", "rm '" + file + "'"} {
+			for _, part := range []string{"another git process has held " + file + " for ", "s; next: ", "rm '" + file + "'"} {
 				if !strings.Contains(text, part) {
 					t.Errorf("%q is not in %q", part, text)
 				}

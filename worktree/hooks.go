@@ -23,8 +23,8 @@ const (
 	hookIndexFile = "coven-hook-index"
 )
 
-// A Hook is a commit hook to run, fenced in: it is the repository's code, or
-// the agent's.
+// A Hook is a commit hook to run. It must be sandboxed: it is code of the repository or
+// of the agent.
 type Hook struct {
 	Name string   // pre-commit
 	Path string   // the script
@@ -35,11 +35,10 @@ type Hook struct {
 	Input []byte
 }
 
-// A HookRunner runs a hook to its end. An error means that the hook refuses;
-// output is what it said.
+// A HookRunner runs a hook and returns its output. An error means that the hook failed.
 type HookRunner func(ctx context.Context, hook Hook) (output []byte, err error)
 
-// A HookError is a hook that refused.
+// A HookError means that a hook failed.
 type HookError struct {
 	Name   string
 	Output string
@@ -146,7 +145,7 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 	}
 	clean, err := s.ix.git.Feed(ctx, raw, "stripspace")
 	if err == nil && len(clean) == 0 {
-		err = &HookError{Name: commitMsg, Err: errors.New("it left an empty message")}
+		err = &HookError{Name: commitMsg, Err: errors.New("empty commit message")}
 	}
 	return string(clean), err
 }

@@ -37,22 +37,22 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
 }
 
-// An UnrelatedError means that the target and the task's branch have no commit in
-// common any more: somebody has replaced the target's history.
+// An UnrelatedError means that the target and the task's branch no longer have a common
+// commit because the target's history was replaced.
 type UnrelatedError struct{ Branch, Target string }
 
 func (e *UnrelatedError) Error() string {
-	return fmt.Sprintf("%s and %s have no commit in common: the history of %s was replaced after the task began", e.Branch, e.Target, e.Target)
+	return fmt.Sprintf("%s and %s have no common commit: the history of %s was replaced after the task started", e.Branch, e.Target, e.Target)
 }
 
-// A DirtyError means that W holds work that is not committed.
+// A DirtyError means that W contains uncommitted work.
 type DirtyError struct {
 	TaskID string
 	Files  []string
 }
 
 func (e *DirtyError) Error() string {
-	return fmt.Sprintf("the worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
+	return fmt.Sprintf("worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
 }
 
 // Integrate brings the target's present tip into the task's branch and into W.
@@ -114,7 +114,7 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Landi
 	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
-// related makes sure that a merge with the target has a base.
+// related checks that a merge with the target has a base.
 func (w *Worktree) related(ctx context.Context, tip string, target Target) error {
 	err := w.repo.git().Run(ctx, "merge-base", tip, target.Tip)
 	if git.ExitCode(err) == 1 {
@@ -146,8 +146,8 @@ func (w *Worktree) clean(ctx context.Context, l *lock) (git.Commit, *index, erro
 	return tip, nil, errors.Join(err, dirty)
 }
 
-// merge merges two commits and returns the tree. The reserved paths are those
-// of theirs: ours takes them over first, so they cannot conflict.
+// merge merges two commits and returns the tree. The reserved paths are taken from
+// theirs beforehand, so that they cannot conflict.
 func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
 	tree, err := r.withReserved(ctx, ours, theirs)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Errors of Land after which the caller can go on.
+// Errors of Land that the caller can handle.
 var (
-	// ErrTargetMoved means that the target is not where the candidate was
-	// integrated with it: integrate, check and land again.
-	ErrTargetMoved = errors.New("the target has moved")
+	// ErrTargetMoved means that the target has changed since the candidate was
+	// integrated: integrate, check and land again.
+	ErrTargetMoved = errors.New("target has moved")
 	// ErrBranchMoved means that the task's branch has changed since the
 	// candidate was made.
-	ErrBranchMoved = errors.New("the task's branch has moved")
-	// ErrClaimLost means that another run has taken the task over.
-	ErrClaimLost = errors.New("the task's claim was lost")
-	// ErrCannotRebase means that the commits, replayed one by one, do not give
-	// the tree that was checked.
-	ErrCannotRebase = errors.New("the commits cannot be rebased to what was checked: use strategy squash or merge")
+	ErrBranchMoved = errors.New("branch of the task has moved")
+	// ErrClaimLost means that another run has claimed the task.
+	ErrClaimLost = errors.New("claim of the task was lost")
+	// ErrCannotRebase means that replaying the commits one by one does not result in
+	// the checked tree.
+	ErrCannotRebase = errors.New("rebasing does not result in the checked tree: use strategy squash or merge")
 )
 
 // A Strategy is how a branch becomes part of its target.
@@ -41,7 +41,7 @@ type Journal interface {
 	Intent(intent Landing) error
 }
 
-// A LandRequest says what lands and how.
+// A LandRequest describes a landing.
 type LandRequest struct {
 	Landing  Landing
 	Strategy Strategy // empty: Squash
@@ -51,8 +51,8 @@ type LandRequest struct {
 	Hooks    HookRunner // nil: the repository's hooks are not run
 }
 
-// Land makes the candidate the target's tip: the target, and every checkout
-// that has it checked out, or neither. One landing per target at a time.
+// Land makes the candidate the target's tip. It moves the target together with every
+// checkout of it, or changes nothing. There is one landing per target at a time.
 //
 // Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
 // ErrCannotRebase, ErrNoWorktree when W is gone, *HookError when a hook of the
@@ -133,8 +133,7 @@ func (l *landing) moveRecorded(ctx context.Context, intent Landing) error {
 	return l.move(ctx, intent)
 }
 
-// check makes sure that the candidate is still what it was, and that it does
-// not touch what only the target may change.
+// check verifies that the candidate is unchanged and does not touch reserved paths.
 func (l *landing) check(ctx context.Context) error {
 	c := l.req.Landing
 	if err := l.stillThere(ctx); err != nil {
@@ -154,7 +153,7 @@ func (l *landing) check(ctx context.Context) error {
 	return err
 }
 
-// stillThere checks what the ref transaction will check again.
+// stillThere checks the conditions that the ref transaction verifies again.
 func (l *landing) stillThere(ctx context.Context) error {
 	c := l.req.Landing
 	tip, err := l.git.Ref(ctx, c.Target.Ref)
@@ -171,8 +170,8 @@ func (l *landing) stillThere(ctx context.Context) error {
 	return err
 }
 
-// unobstructed checks, before anything is written down, that nobody is at work
-// on the target or in a checkout of it.
+// unobstructed checks, before anything is recorded, that no other process works on the
+// target or in a checkout of it.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Landing.Target.Ref
 	checkouts, err := l.w.repo.checkoutsOf(ctx, ref, l.git.Hold)

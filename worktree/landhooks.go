@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// The hook that is told about a transaction of refs, and its three states.
+// The reference-transaction hook and its three states.
 const (
 	refTransaction = "reference-transaction"
 	statePrepared  = "prepared"
@@ -18,18 +18,18 @@ const (
 	stateAborted   = "aborted"
 )
 
-// signTimeout bounds how long a signing program may take: it may ask for a
-// passphrase where nobody sees it.
+// signTimeout limits the signing program, which may wait for a passphrase that no user
+// sees.
 const signTimeout = 2 * time.Minute
 
-// A SignError is a commit that commit.gpgSign demands signed and that could not
+// A SignError means that a commit that commit.gpgSign requires to be signed could not
 // be signed.
 type SignError struct {
 	Output string // what git and the signing program printed
 	Err    error
 }
 
-func (e *SignError) Error() string { return "the commit to land could not be signed: " + e.Output }
+func (e *SignError) Error() string { return "cannot sign the commit to land: " + e.Output }
 
 func (e *SignError) Unwrap() error { return e.Err }
 
@@ -52,7 +52,7 @@ func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
 	return set, drop, nil
 }
 
-// message is that of the squash or merge commit, as the hook commit-msg leaves it.
+// message returns the message of the squash or merge commit after the commit-msg hook.
 func (l *landing) message(ctx context.Context) (string, error) {
 	set, drop, err := l.hooks(ctx)
 	if err != nil {
@@ -62,31 +62,31 @@ func (l *landing) message(ctx context.Context) (string, error) {
 	return set.message(ctx, l.req.Message, messageHook{name: commitMsg})
 }
 
-// A refHook tells the hook reference-transaction of a landing: of the move of the
-// target only, never of coven's own refs. It can refuse before anything has moved.
+// A refHook runs the reference-transaction hook for a landing: for the target only,
+// never for coven's own refs. The hook can refuse before anything has moved.
 type refHook struct {
 	landing *landing
 	intent  Landing
 }
 
 func (h refHook) prepared(ctx context.Context) error {
-	err := h.tell(ctx, statePrepared)
+	err := h.call(ctx, statePrepared)
 	if err != nil {
 		h.ended(ctx, err)
 	}
 	return err
 }
 
-// ended ignores what the hook says, as git does: the move is over.
+// ended ignores the result of the hook, like git: the move is complete.
 func (h refHook) ended(ctx context.Context, failed error) {
 	state := stateCommitted
 	if failed != nil {
 		state = stateAborted
 	}
-	_ = h.tell(context.WithoutCancel(ctx), state)
+	_ = h.call(context.WithoutCancel(ctx), state)
 }
 
-func (h refHook) tell(ctx context.Context, state string) error {
+func (h refHook) call(ctx context.Context, state string) error {
 	set, drop, err := h.landing.hooks(ctx)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (h refHook) tell(ctx context.Context, state string) error {
 	return set.run(ctx, refTransaction, state)
 }
 
-// store makes a commit that lands: signed when the user's settings demand it.
+// store creates a commit that lands, signed if the user's settings require it.
 func (l *landing) store(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
 	signs, err := l.git.Enabled(ctx, "commit.gpgSign")
 	if err != nil {

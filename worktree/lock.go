@@ -14,8 +14,8 @@ import (
 // A lock excludes other processes and other goroutines of this one.
 type lock struct{ file *lockedfile.File }
 
-// lock waits for the named lock until ctx is done. what is for people who wait
-// for it, too: "land T".
+// lock waits for the named lock until ctx is done. what describes the operation to
+// others who wait: "land T".
 func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	path := r.ours("locks", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// RecoverLanding ends a landing that was killed after its intent was written.
-// It reports whether the landing took place; if not, every checkout is as it
-// was before and the task can land again. It may be called any number of
-// times, also when nothing was wrong.
+// RecoverLanding finishes or undoes a landing that was killed after its intent was
+// recorded. It reports whether the landing took place; if not, every checkout is
+// restored and the task can land again. It may be called repeatedly and without need.
 //
 // The killed coven's git may still be running. It holds the target's lock, so
 // this waits for it.

@@ -13,16 +13,16 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Recreate makes W again after somebody deleted it, on its branch and with the
-// content of the session's newest snapshot, byte for byte, which it returns.
-// When the branch has moved since that snapshot (or there is none) W gets the
-// content of the branch's tip, and the snapshot returned is zero.
+// Recreate restores a deleted W on its branch with exactly the content of the session's
+// latest snapshot, which it returns. If the branch has moved since that snapshot, or
+// there is none, W gets the content of the branch's tip and the returned snapshot is
+// zero.
 //
-// A branch that is gone is made again where the snapshot was taken. What was
-// neither committed nor in a snapshot is gone: ignored files, and the .git of
-// repositories inside W. When neither branch nor snapshot is there it fails
-// with ErrNoWorktree, and with *LeftoverError when W is not gone. Killed, it
-// can be called again; until it has succeeded Find does not find W.
+// A deleted branch is created again at the commit of the snapshot. Content that was
+// neither committed nor in a snapshot is lost: ignored files, and the .git of
+// repositories inside W. Recreate fails with ErrNoWorktree if there is neither branch
+// nor snapshot, and with a *LeftoverError if W exists. It can be repeated after a kill;
+// until it has succeeded, Find does not find W.
 func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree, Snapshot, error) {
 	l, err := r.lock(ctx, taskLock(SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree,
 		err = re.run(ctx)
 	}
 	if err != nil {
-		return nil, Snapshot{}, fmt.Errorf("make the worktree of %s again: %w", taskID, err)
+		return nil, Snapshot{}, fmt.Errorf("recreate the worktree of %s: %w", taskID, err)
 	}
 	return re.w, re.from, nil
 }
@@ -49,7 +49,7 @@ type recreation struct {
 	start string
 }
 
-// lost finds what there is of a worktree that was deleted.
+// lost finds the remains of a deleted worktree.
 func (r *Repo) lost(ctx context.Context, taskID, session string) (*recreation, error) {
 	rec, err := r.readRecord(SafeName(taskID))
 	known := err == nil
@@ -74,7 +74,7 @@ func (r *Repo) lost(ctx context.Context, taskID, session string) (*recreation, e
 	return re, re.choose(ctx, session)
 }
 
-// choose decides what W gets.
+// choose selects the content of W.
 func (re *recreation) choose(ctx context.Context, session string) error {
 	last, err := re.w.repo.lastSnapshot(ctx, session)
 	if err != nil {
@@ -82,10 +82,10 @@ func (re *recreation) choose(ctx context.Context, session string) error {
 	}
 	if re.tip == "" {
 		if last.N == 0 {
-			return fmt.Errorf("there is no branch %s and no snapshot: %w", re.w.Branch, ErrNoWorktree)
+			return fmt.Errorf("no branch %s and no snapshot: %w", re.w.Branch, ErrNoWorktree)
 		}
 		re.from = last
-		re.start, err = re.begin(ctx, last)
+		re.start, err = re.startingPoint(ctx, last)
 		return err
 	}
 	re.start = re.tip
@@ -100,9 +100,9 @@ func (re *recreation) choose(ctx context.Context, session string) error {
 	return nil
 }
 
-// begin is where a branch that is gone starts again: as near as possible to
-// where it was.
-func (re *recreation) begin(ctx context.Context, last Snapshot) (string, error) {
+// startingPoint returns the commit for a deleted branch: as close as possible to its
+// old tip.
+func (re *recreation) startingPoint(ctx context.Context, last Snapshot) (string, error) {
 	for _, oid := range []string{last.Tip, re.rec.Base} {
 		if oid == "" {
 			continue
@@ -167,8 +167,8 @@ func (re *recreation) register(ctx context.Context) error {
 	return w.repo.writeRecord(w.name, re.rec)
 }
 
-// discard takes away what a killed Recreate left. Files there that are not
-// from the snapshot are rescued: nobody should have worked there.
+// discard removes the remains of a killed Recreate. It rescues files that are not from
+// the snapshot, although none are expected.
 func (re *recreation) discard(ctx context.Context) error {
 	w := re.w
 	vacant, err := w.vacant()

@@ -16,21 +16,21 @@ import (
 
 const trashPrefix = ".trash-" // never the beginning of a SafeName
 
-// A RemoveRequest says how a worktree goes.
+// A RemoveRequest describes how to remove a worktree.
 type RemoveRequest struct {
-	Note    string // why, for the rescue
+	Note    string // reason, recorded in the rescue
 	KeepBig bool   // store ignored files of any size
-	// DropIgnored lets ignored files above the cap go: a person has seen the
+	// DropIgnored permits losing ignored files above the limit: the user has seen their
 	// names in an *IgnoredError.
 	DropIgnored bool
-	// Landed is the tip of the branch that has landed; empty: none has. While
-	// the branch is there and W holds nothing but it, nothing is stored.
+	// Landed is the branch tip that has landed; empty: none. If the branch still exists
+	// and W contains nothing else, nothing is stored.
 	Landed string
 }
 
-// Remove stores what exists nowhere else, then removes the worktree, its
-// branch and coven's own data about it. It returns the ref under which
-// something was stored, or "". When storing fails nothing is removed.
+// Remove stores content that exists nowhere else, then removes the worktree, its branch
+// and coven's records. It returns the ref of the stored content, or "". If storing
+// fails, nothing is removed.
 func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef string, err error) {
 	l, err := w.lock(ctx, "remove")
 	if err != nil {
@@ -55,13 +55,13 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	return rescueRef, nil
 }
 
-// Leftover returns a handle on what is left of a task's worktree, complete or
-// not, for Rescue and Remove only. It is ErrNoWorktree when nothing is left.
+// Leftover returns a handle on the possibly incomplete remains of a task's worktree,
+// for Rescue and Remove only. The error is ErrNoWorktree if nothing is left.
 func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
 	name := SafeName(taskID)
 	rec, err := r.readRecord(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("find what is left of %s: %w", taskID, err)
+		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
 	recorded := err == nil
 	if recorded && rec.Task != taskID {
@@ -71,7 +71,7 @@ func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
 	w.partial = true
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find what is left of %s: %w", taskID, err)
+		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
 	if !isThere(w.Path) && tip == "" && !recorded {
 		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
@@ -87,7 +87,7 @@ func (w *Worktree) tipIfAny(ctx context.Context) (string, error) {
 	return tip, err
 }
 
-// store rescues what is only in W.
+// store rescues content that exists only in W.
 func (w *Worktree) store(ctx context.Context, req RemoveRequest, tip string) (string, error) {
 	p := capIgnored
 	switch {
@@ -104,7 +104,7 @@ func (w *Worktree) store(ctx context.Context, req RemoveRequest, tip string) (st
 	return info.Ref, err
 }
 
-// onlyHere reports whether the worktree has anything that is nowhere else.
+// onlyHere reports whether the worktree contains anything that exists nowhere else.
 func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, p policy) (bool, error) {
 	vacant, err := w.vacant()
 	if err != nil {
@@ -112,11 +112,11 @@ func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, 
 	}
 	present := !vacant
 	rec, recErr := w.repo.readRecord(w.name)
-	begun := recErr == nil && !rec.Ready && !rec.Again // nobody has worked there
-	if tip == "" && present && !begun {
+	unused := recErr == nil && !rec.Ready && !rec.Again // no agent has worked in it
+	if tip == "" && present && !unused {
 		return false, fmt.Errorf("%s has no branch %s to store it with", w.Path, w.Branch)
 	}
-	if tip == "" || begun && tip == rec.Base {
+	if tip == "" || unused && tip == rec.Base {
 		return false, nil
 	}
 	if req.Landed != tip {
@@ -147,9 +147,8 @@ func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
 	return len(found.plain) > 0 || len(found.renamed) > 0, err
 }
 
-// unregister takes W out of the way at once, then forgets it. The branch goes
-// last but one: as long as it is there, an interrupted removal is seen and can
-// be done again.
+// unregister moves W away immediately and then forgets it. The branch is deleted second
+// to last: while it exists, an interrupted removal is detected and can be repeated.
 func (w *Worktree) unregister(ctx context.Context, tip string) error {
 	l, err := w.repo.lock(ctx, worktreesLock, "remove "+w.TaskID)
 	if err != nil {
@@ -159,7 +158,7 @@ func (w *Worktree) unregister(ctx context.Context, tip string) error {
 	return w.forget(ctx, tip)
 }
 
-// forget needs the locks of the task and of the worktrees.
+// forget requires the locks of the task and of the worktrees.
 func (w *Worktree) forget(ctx context.Context, tip string) error {
 	if err := w.repo.trash(w.Path, w.name); err != nil {
 		return err
@@ -182,8 +181,8 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 	return removeAll(w.ours())
 }
 
-// clearUnready removes what a killed Add or the end of a killed Remove left.
-// The caller holds the task's lock, so neither is at work.
+// clearUnready removes the leftovers of a killed Add or Remove. The caller holds the
+// task's lock, so neither is running.
 func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	rec, err := r.readRecord(SafeName(taskID))
 	if err != nil || rec.Task != taskID {
@@ -194,9 +193,9 @@ func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	if err != nil {
 		return err
 	}
-	begun := !rec.Ready && !rec.Again && (tip == "" || tip == rec.Base)
+	unused := !rec.Ready && !rec.Again && (tip == "" || tip == rec.Base)
 	ended := rec.Ready && tip == "" && !isThere(w.Path)
-	if !begun && !ended {
+	if !unused && !ended {
 		return nil
 	}
 	if w.admin == "" {
@@ -205,7 +204,7 @@ func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	return w.forget(ctx, tip)
 }
 
-// adminOf finds the git directory of a worktree that no agent has seen yet.
+// adminOf finds the git directory of a worktree that no agent has used yet.
 func (r *Repo) adminOf(path string) string {
 	admins, err := r.admins()
 	if err != nil {
@@ -219,7 +218,7 @@ func (r *Repo) adminOf(path string) string {
 	return ""
 }
 
-// trash renames a directory: removing it can take long.
+// trash renames a directory, because deleting it can take long.
 func (r *Repo) trash(path, name string) error {
 	if !isThere(path) {
 		return nil
@@ -227,7 +226,7 @@ func (r *Repo) trash(path, name string) error {
 	return os.Rename(path, filepath.Join(filepath.Dir(path), trashPrefix+name+"-"+rand.Text()))
 }
 
-// emptyTrash deletes what was removed, also by others.
+// emptyTrash deletes trashed directories, including those of other processes.
 func (r *Repo) emptyTrash() error {
 	dir := filepath.Join(r.Root, worktreesDir)
 	entries, err := os.ReadDir(dir)
@@ -242,7 +241,7 @@ func (r *Repo) emptyTrash() error {
 	return err
 }
 
-// removeAll also removes directories that forbid it, as Go's module cache.
+// removeAll also removes read-only directories, such as Go's module cache.
 func removeAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil

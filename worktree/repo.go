@@ -1,38 +1,37 @@
-// Package worktree gives every task its own git worktree and brings what was
-// made there back: add, snapshot, revert, commit, diff, integrate, land,
-// rescue, remove. What a person deletes is made again (Recreate), what a kill
-// leaves is found and cleared (Stale, Clear).
+// Package worktree manages a git worktree for each task: add, snapshot, revert, commit,
+// diff, integrate, land, rescue, remove. Recreate restores a worktree that a user
+// deleted; Stale and Clear find and remove what a killed process left behind. In this
+// package, W denotes the directory of a task's worktree.
 //
 // Rules:
-//   - Nothing is lost: what is about to be overwritten or removed is stored
-//     under refs/coven/ first, and when that fails nothing is removed.
-//   - A person's checkout is never switched, stashed or overwritten.
-//   - A W that is gone is ErrNoWorktree, never a W whose files were deleted;
-//     an operation looks before and after it has read W.
-//   - The agent owns its worktree W, also W/.git and the worktree's git
-//     directory. git never runs with those: always with the repository's git
-//     directory, W as work tree and an index of our own. Nothing is read from
-//     them to decide where to write.
-//   - An index is a cache. Each operation works on a copy of its own and puts
-//     it back when it is done, so a killed operation leaves no lock and no
-//     half-written state. What an operation moves is written down first.
-//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees,
-//     target, checkout; landing takes only those of its target and of the
-//     checkouts of it. git children inherit the lock
-//     of their operation, so it lasts as long as they do. A lock's file says
-//     who holds it; whether it is held only the lock says.
-//   - A lock file of git's belongs to the git that made it. It is waited for,
-//     then named (*BusyError, *CheckoutError), and never removed. While coven
-//     changes a checkout it holds that one's index itself, by a file that says
-//     so: see package checkout.
-//   - A worktree, registration or checkout that coven did not make is never
-//     changed, except that a checkout of the target follows a landing.
+//   - Nothing is lost: before content is overwritten or removed, it is stored under
+//     refs/coven/. If storing fails, nothing is removed.
+//   - A user's checkout is never switched, stashed or overwritten.
+//   - If W does not exist, operations fail with ErrNoWorktree; they never treat it as a
+//     W whose files were deleted. Each operation checks before and after it reads W.
+//   - The agent owns its worktree W, also W/.git and the worktree's git directory. git
+//     never runs with those: always with the repository's git directory, W as work tree
+//     and an index of our own. Their content never decides where coven writes.
+//   - An index is a cache. Each operation works on a private copy and replaces the
+//     index at the end, so a killed operation leaves no lock and no partial state. An
+//     operation records what it is about to move.
+//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees, target,
+//     checkout; landing takes only the locks of its target and of the target's
+//     checkouts. git child processes inherit the lock of their operation, so it lasts
+//     as long as they do. The file of a lock names its holder; only the lock itself
+//     shows whether it is held.
+//   - A lock file of git belongs to the process that made it. Operations wait for it
+//     and then report it (*BusyError, *CheckoutError), but never remove it. While coven
+//     changes a checkout, it holds the index lock of that checkout itself: see package
+//     checkout.
+//   - Worktrees, registrations and checkouts that coven did not make are never changed,
+//     except that a checkout of the target follows a landing.
 //
-// On disk, in the repository's git directory: coven/tasks/<name>/ (task.json,
-// the indexes, op-* with the index of each running operation, integrate.json
-// while an integration runs, conflicted.json while W holds a conflicted merge),
-// coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots),
-// coven/moves (a checkout on its way: see package checkout); refs/heads/coven/<name>,
+// On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
+// indexes, op-* with the index of each running operation, integrate.json while an
+// integration runs, conflicted.json while W holds a conflicted merge),
+// coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots), coven/moves
+// (moves of checkouts in progress: see package checkout); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
 package worktree
 
@@ -50,11 +49,11 @@ import (
 
 // Errors of Open.
 var (
-	// ErrNotRepository means that no git repository is there or above it.
+	// ErrNotRepository means that the directory is not inside a git repository.
 	ErrNotRepository = exit.Sentinel(exit.Usage, "git init", "not in a git repository")
 	// ErrNoCommits means that the repository, or the branch, has no commit yet.
-	ErrNoCommits = exit.Sentinel(exit.Usage, "git commit --allow-empty -m first", "there is no commit yet: make a first one with git commit")
-	// ErrBare is what a *BareError is.
+	ErrNoCommits = exit.Sentinel(exit.Usage, "git commit --allow-empty -m first", "repository has no commits: create one with git commit")
+	// ErrBare matches a *BareError.
 	ErrBare = exit.Sentinel(exit.Usage, "git clone . ../checkout", "the repository is bare")
 )
 
@@ -95,7 +94,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, bareError(at)
 	}
 	if !at.Inside {
-		return nil, fmt.Errorf("open %s: this is a git directory, not a checkout: %w", dir, ErrNotRepository)
+		return nil, fmt.Errorf("open %s: is a git directory, not a checkout: %w", dir, ErrNotRepository)
 	}
 	return newRepo(ctx, at)
 }

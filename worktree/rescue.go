@@ -13,14 +13,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// ignoredCap is how many bytes of ignored files a rescue stores unasked.
+// ignoredCap limits the ignored files that a rescue stores by default, in bytes.
 const ignoredCap = 10 << 20
 
-// rescueTries bounds the search for a free number.
+// rescueTries limits the search for a free number.
 const rescueTries = 20
 
-// An IgnoredError names ignored files that are too large to store unasked.
-// Nothing was removed.
+// An IgnoredError lists ignored files that exceed the limit for storing them. Nothing
+// was removed.
 type IgnoredError struct {
 	Files []string // directories end in a slash
 	Bytes int64
@@ -30,7 +30,7 @@ func (e *IgnoredError) Error() string {
 	return fmt.Sprintf("ignored files of %d MB exist nowhere else: %s", e.Bytes>>20, strings.Join(e.Files, ", "))
 }
 
-// A policy says what a rescue does with ignored files.
+// A policy selects how a rescue treats ignored files.
 type policy int
 
 const (
@@ -124,7 +124,7 @@ func (w *Worktree) rescueFiles(ctx context.Context, note string, paths []string)
 	return w.saveRescue(ctx, note, tree)
 }
 
-// saveRescue makes the commit and the next free ref.
+// saveRescue creates the commit and the next free ref.
 func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInfo, error) {
 	parents, err := w.rescueParents(ctx)
 	if err != nil {
@@ -154,8 +154,8 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInf
 	return info, refused
 }
 
-// rescueParents are the branch's tip and, when the agent left its branch, the
-// commit it is on: otherwise nothing would keep that.
+// rescueParents returns the branch's tip and, if the agent left its branch, the commit
+// of HEAD, which nothing else would keep.
 func (w *Worktree) rescueParents(ctx context.Context) ([]string, error) {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Revert makes W what it was at a snapshot of the session: changed, deleted
-// and later created files, modes, links. Files ignored then stay. It saves W
-// in the same session first and returns that snapshot, by which the revert can
-// be undone.
+// Revert restores W to a snapshot of the session: changed, deleted and later created
+// files, modes, links. Files that were ignored at that time stay. Before that, Revert
+// saves W as a snapshot of the same session and returns it, so that the revert can be
+// undone.
 func (w *Worktree) Revert(ctx context.Context, session string, n int) (before Snapshot, err error) {
 	s, err := w.findSnapshot(ctx, session, n)
 	if err != nil {
@@ -22,7 +22,7 @@ func (w *Worktree) Revert(ctx context.Context, session string, n int) (before Sn
 	return w.Restore(ctx, session, s.Commit)
 }
 
-// Restore makes W what a snapshot or any other commit holds, like Revert.
+// Restore is like Revert for any snapshot or commit.
 func (w *Worktree) Restore(ctx context.Context, session, commitish string) (before Snapshot, err error) {
 	l, err := w.lock(ctx, "restore")
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snap
 	return before, ix.keep()
 }
 
-// ignoredBetween lists ignored files that lie where a tree puts something.
+// ignoredBetween lists ignored files at paths that the tree would write.
 func (w *Worktree) ignoredBetween(ctx context.Context, to string) ([]string, error) {
 	ix, now, err := w.stagedRaw(ctx, nil)
 	if err != nil {
@@ -83,8 +83,8 @@ func (w *Worktree) ignoredBetween(ctx context.Context, to string) ([]string, err
 	return blocked, ix.keep()
 }
 
-// giveBackIgnored brings back the files that the move removed and that the
-// ignore rules now in W match: they were there then, ignored.
+// giveBackIgnored restores files that the move removed but that W's current ignore
+// rules match: they existed then, ignored.
 func (w *Worktree) giveBackIgnored(ctx context.Context, ix *index, from, to string) error {
 	changes, err := ix.git.Changes(ctx, from, to)
 	if err != nil {

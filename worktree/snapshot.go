@@ -28,17 +28,16 @@ const (
 type Snapshot struct {
 	N      int
 	Commit string
-	Tree   string // byte for byte: not always the tree a commit would have
-	Tip    string // the branch's tip then; empty when it is not known
+	Tree   string // unconverted bytes: not always the tree of a commit
+	Tip    string // the branch's tip at that time; empty: unknown
 	Note   string
 	Time   time.Time
 }
 
-// Snapshot saves W: tracked files and untracked ones that are not ignored,
-// also those of repositories inside W. HEAD, branch, W's index and the stash
-// stay as they are. When neither W nor its branch changed since the last snapshot
-// of the session it returns that one. It fails with ErrNoWorktree when W is
-// gone.
+// Snapshot saves W: tracked files and untracked ones that are not ignored, also those
+// of repositories inside W. HEAD, branch, W's index and the stash stay as they are. If
+// neither W nor its branch changed since the last snapshot of the session, Snapshot
+// returns that one. It fails with ErrNoWorktree if W does not exist.
 func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot, error) {
 	s, err := w.snapshot(ctx, session, note, nil)
 	if err != nil {
@@ -181,7 +180,7 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 	subject, note, _ := strings.Cut(c.Message, "\n")
 	n, err := strconv.Atoi(strings.TrimPrefix(subject, snapshotSubject))
 	if err != nil || !isSnapshot(c) {
-		return Snapshot{}, fmt.Errorf("%s is no snapshot: %w", c.Oid, ErrNoSnapshot)
+		return Snapshot{}, fmt.Errorf("%s is not a snapshot: %w", c.Oid, ErrNoSnapshot)
 	}
 	s := Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Time: c.Time}
 	note = strings.Trim(note, "\n")

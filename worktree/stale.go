@@ -16,42 +16,42 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// The kinds of what is left over.
+// The kinds of leftovers.
 const (
 	StaleRegistration = "registration" // in GitDir/worktrees, its directory is gone
-	StaleDirectory    = "directory"    // in .coven/worktrees, nobody knows it
+	StaleDirectory    = "directory"    // in .coven/worktrees, unknown to coven and git
 	StaleRecord       = "record"       // in coven/tasks, without worktree and branch
 	StaleBranch       = "branch"       // without worktree and record
 	StaleTemporary    = "temporary"    // files of an operation that was killed
-	StaleTrash        = "trash"        // what a killed removal had still to delete
-	StaleIntegration  = "integration"  // an integration was killed and not settled
+	StaleTrash        = "trash"        // not yet deleted by a killed removal
+	StaleIntegration  = "integration"  // an integration was killed and not finished
 	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
 )
 
-// staleAge is how long a file of an operation must have been left alone. What
-// is in use is locked, but between making and locking there is a moment.
+// staleAge is the minimum age of an operation's file that counts as left over. Files in
+// use are locked, but only shortly after they are created.
 const staleAge = time.Minute
 
-// A Stale is one thing that is left over. Path or Ref says which.
+// A Stale is a leftover, identified by Path or Ref.
 type Stale struct {
 	Kind string
-	Task string // its id; where no record says, the name in Path or Ref
+	Task string // its ID; without a record, the name in Path or Ref
 	Path string // absolute
 	Ref  string // full name
-	Text string // one line for a person
+	Text string // one line for the user
 }
 
-// ErrNotStale is returned for what is not left over, or not any more.
-var ErrNotStale = errors.New("it is not left over any more")
+// ErrNotStale means that something is not, or no longer, left over.
+var ErrNotStale = errors.New("no longer left over")
 
-// Stale lists what is left over, sorted by kind and name. owned says for which
-// tasks somebody is responsible: nothing of theirs is listed, nor what an
-// operation is at work on. A branch with its record is never listed, whether
-// its worktree is there or not: that is work which Recreate or Leftover finds.
+// Stale lists leftovers, sorted by kind and name. owned reports whether a task belongs
+// to a session; its files are not listed, and neither are files that a running
+// operation uses. A branch with a record is never listed, even without a worktree: it
+// is work that Recreate and Leftover find.
 func (r *Repo) Stale(ctx context.Context, owned func(taskID string) bool) ([]Stale, error) {
 	all, err := r.stale(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for what is left over: %w", err)
+		return nil, fmt.Errorf("find leftovers: %w", err)
 	}
 	return slices.DeleteFunc(all, func(s Stale) bool {
 		return s.Task != "" && (owned(s.Task) || r.working(s.Task))
@@ -79,7 +79,7 @@ func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
 	return all, nil
 }
 
-// A survey is what there is of tasks, by name.
+// A survey holds what exists of tasks, by name.
 type survey struct {
 	tasks   map[string]string // name -> id, where it is known
 	records []string          // names in coven/tasks
@@ -118,7 +118,7 @@ func (r *Repo) look(ctx context.Context) (*survey, error) {
 	return s, err
 }
 
-// task is the id that belongs to a name.
+// task returns the ID of a name.
 func (s *survey) task(name string) string {
 	if id := s.tasks[name]; id != "" {
 		return id
@@ -128,8 +128,8 @@ func (s *survey) task(name string) string {
 
 func (s *survey) recorded(name string) bool { return slices.Contains(s.records, name) }
 
-// staleRegistrations are those below .coven/worktrees, and not locked by a
-// person, whose directory is gone.
+// staleRegistrations finds registrations below .coven/worktrees whose directory does
+// not exist and that no user has locked.
 func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
 	for admin, path := range s.admins {
@@ -140,7 +140,7 @@ func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error)
 		}
 		found = append(found, Stale{
 			Kind: StaleRegistration, Task: s.task(filepath.Base(path)), Path: dir,
-			Text: "git still has a worktree registered at " + path + ", which is gone",
+			Text: "git still has a worktree registered at " + path + ", which does not exist",
 		})
 	}
 	return found, nil
@@ -161,11 +161,11 @@ func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
 		name, path := entry.Name(), filepath.Join(top, entry.Name())
 		switch {
 		case strings.HasPrefix(name, trashPrefix):
-			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "what is left of a removed worktree: " + path})
+			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,
-				Text: "no task and no worktree of git's is known for " + path,
+				Text: "directory without task or git worktree: " + path,
 			})
 		}
 	}
@@ -180,13 +180,13 @@ func (r *Repo) staleRecords(_ context.Context, s *survey) ([]Stale, error) {
 		}
 		found = append(found, Stale{
 			Kind: StaleRecord, Task: s.task(name), Path: r.ours("tasks", name),
-			Text: "task " + s.task(name) + " has a record, and neither worktree nor branch",
+			Text: "task " + s.task(name) + " has a record but neither worktree nor branch",
 		})
 	}
 	return found, nil
 }
 
-// staleBranches leaves out those that a person has checked out.
+// staleBranches omits branches that a user has checked out.
 func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
 	for name := range s.tips {
@@ -207,7 +207,7 @@ func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
 	return found, nil
 }
 
-// staleFiles are what killed operations left in coven's own directories.
+// staleFiles finds files that killed operations left in coven's own directories.
 func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
 	tasks := map[string]string{r.ours("tasks", scratchName): "", r.ours("moves"): "", r.ours("raw"): ""}
@@ -227,11 +227,11 @@ func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 			switch {
 			case isOperation(entry) && !inUse(path), isUnfinished(entry) && isOld(path):
 				found = append(found, Stale{
-					Kind: StaleTemporary, Task: task, Path: path, Text: "an operation was killed and left " + path,
+					Kind: StaleTemporary, Task: task, Path: path, Text: "a killed operation left " + path,
 				})
 			case entry.Name() == "integrate.json" && isOld(path):
 				found = append(found, Stale{
-					Kind: StaleIntegration, Task: task, Path: path, Text: "an integration of " + task + " was killed half way",
+					Kind: StaleIntegration, Task: task, Path: path, Text: "an integration of " + task + " was killed before it finished",
 				})
 			}
 		}
@@ -239,7 +239,7 @@ func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 	return found, nil
 }
 
-// staleLandings are checkouts that a landing was changing when it was killed.
+// staleLandings finds checkouts that a killed landing was changing.
 func (r *Repo) staleLandings(context.Context, *survey) ([]Stale, error) {
 	all, err := r.checkouts()
 	if err != nil {
@@ -268,7 +268,8 @@ func isOperation(entry fs.DirEntry) bool {
 	return entry.IsDir() && strings.HasPrefix(entry.Name(), operationPrefix)
 }
 
-// isUnfinished reports whether an entry is a file that was to replace another.
+// isUnfinished reports whether an entry is a temporary file that was to replace another
+// one.
 func isUnfinished(entry fs.DirEntry) bool {
 	return entry.Type().IsRegular() && strings.HasPrefix(entry.Name(), ".")
 }
@@ -308,7 +309,7 @@ func (r *Repo) reachableElsewhere(ctx context.Context, commit, ref string) (bool
 	return slices.ContainsFunc(strings.Fields(string(out)), func(name string) bool { return name != ref }), nil
 }
 
-// deleteRef removes a ref that holds what it held.
+// deleteRef removes a ref if it has not changed.
 func (r *Repo) deleteRef(ctx context.Context, ref, oid string) error {
 	return r.transact(ctx, r.git(), "coven: clear", git.Delete(ref, oid))
 }

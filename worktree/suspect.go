@@ -16,13 +16,13 @@ import (
 // maxFile is the size in bytes above which a file is suspect.
 const maxFile = 10 << 20
 
-// A Suspect is a file that should not be committed without a person's look.
+// A Suspect is a file that should not be committed without approval by the user.
 type Suspect struct {
 	Path   string
 	Reason string
 }
 
-// A SuspectError names files that look like secrets or are very large.
+// A SuspectError lists files that look like secrets or are very large.
 type SuspectError struct{ Files []Suspect }
 
 func (e *SuspectError) Error() string {
@@ -33,8 +33,8 @@ func (e *SuspectError) Error() string {
 	return "files that do not belong in a commit: " + strings.Join(lines, "; ")
 }
 
-// inspect looks at everything the branch adds to the target: the tree to be
-// committed and each commit that the agent made.
+// inspect checks everything that the branch adds to the target: the tree to be
+// committed and each commit of the agent.
 func (c *committing) inspect(ctx context.Context, tree string) error {
 	suspects, err := c.w.suspects(ctx, c.req.TargetTip, c.tip.Oid, c.merge, tree)
 	if err != nil {
@@ -77,11 +77,11 @@ func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string
 	if err != nil {
 		return nil, err
 	}
-	return judge(ctx, g, append(changes, committed...))
+	return findSuspects(ctx, g, append(changes, committed...))
 }
 
-// judge finds the suspects among changed files, sorted by path.
-func judge(ctx context.Context, g git.Repo, changes []git.Change) ([]Suspect, error) {
+// findSuspects returns the suspects among changed files, sorted by path.
+func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Suspect, error) {
 	reasons := map[string]string{}
 	paths := map[string][]string{} // by oid
 	for _, change := range changes {
@@ -133,7 +133,7 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 	})
 }
 
-// suspectName judges a file by its name.
+// suspectName checks the name of a file.
 func suspectName(p string) string {
 	name := strings.ToLower(path.Base(p))
 	switch name {
@@ -169,7 +169,7 @@ func tokens() []token {
 	}
 }
 
-// suspectContent judges a file by what is in it.
+// suspectContent checks the content of a file.
 func suspectContent(kinds []token, content []byte) string {
 	for _, t := range kinds {
 		if !bytes.Contains(content, []byte(t.hint)) {

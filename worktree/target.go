@@ -16,8 +16,8 @@ var (
 	ErrDetached = exit.Sentinel(exit.Usage, "git switch BRANCH", "no branch is checked out (detached HEAD): use --onto BRANCH")
 	// ErrUnknownBranch means that the named branch does not exist.
 	ErrUnknownBranch = exit.Sentinel(exit.Usage, "git branch", "no such branch")
-	// ErrTaskBranch means that the target is a branch of coven's own.
-	ErrTaskBranch = exit.Sentinel(exit.Usage, "git switch BRANCH", "this branch belongs to a task: use --onto BRANCH with another one")
+	// ErrTaskBranch means that the target is the branch of a task.
+	ErrTaskBranch = exit.Sentinel(exit.Usage, "git switch BRANCH", "branch belongs to a task: use --onto with another branch")
 )
 
 // A Target is the branch a task lands on, as it was when it was read.
@@ -67,8 +67,7 @@ func headOf(ctx context.Context, gitDir string) (string, error) {
 	return ref, err
 }
 
-// Branches lists the local branches that a task could land on, by name: those
-// of tasks are left out.
+// Branches lists the local branches except those of tasks, by name.
 func (r *Repo) Branches(ctx context.Context) ([]string, error) {
 	refs, err := r.git().Refs(ctx, headsPrefix)
 	if err != nil {

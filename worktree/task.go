@@ -29,14 +29,14 @@ type Worktree struct {
 	partial bool
 }
 
-// record is task.json: what coven knows about a worktree, kept where its
-// agent cannot write.
+// record is task.json: coven's data about a worktree, stored where the agent cannot
+// write.
 type record struct {
 	Task  string `json:"task"`
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
-	// Again means that it was complete, and Recreate has begun.
+	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func (r *Repo) writeRecord(name string, rec record) error {
 
 func (r *Repo) recordPath(name string) string { return r.ours("tasks", name, "task.json") }
 
-// writeJSON replaces a file of ours: whole or not at all, and durable.
+// writeJSON replaces a file atomically and durably.
 func writeJSON(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {

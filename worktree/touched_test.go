@@ -14,7 +14,7 @@ func touch(t *testing.T, path string) {
 	must(t, os.Chtimes(path, past, past))
 }
 
-// Files that were touched, or written again as they were, are in nobody's way.
+// Files that were touched, or rewritten with the same content, do not block a landing.
 func TestTouchedFiles(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// LandingTurn waits until it is nobody else's turn to land on the target, and
-// keeps it so until release is called. Between Integrate and Land the target
-// stays where it is, as far as covens move it: what was checked in a turn is
-// checked once. It is no fence; Land verifies for itself. what is for people
-// who wait: "land T".
+// LandingTurn waits for the exclusive turn to land on the target and keeps it until
+// release is called. During a turn no other coven moves the target, so checks need not
+// be repeated between Integrate and Land. Land does not rely on the turn. what
+// describes the operation to others who wait: "land T".
 func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (release func(), err error) {
 	l, err := r.lock(ctx, turnLock(targetRef), what)
 	if err != nil {
@@ -18,7 +17,7 @@ func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (release
 	return l.release, nil
 }
 
-// TurnHolder returns whose turn it is to land on a target.
+// TurnHolder returns who holds the turn to land on a target.
 func (r *Repo) TurnHolder(targetRef string) (Holder, bool) {
 	return holderOf(r.ours("locks", turnLock(targetRef)))
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// An UnresolvedError names files that nobody has brought to an end: those in
-// conflict that still hold conflict markers, and those that IntegrateConflicted
-// put beside another (Conflicted.Beside) and that are still there. Where no
-// trace is left to tell, what W holds counts as decided: a file that one side
-// deleted, or one that both renamed.
+// An UnresolvedError lists files with unresolved conflicts: files that still contain
+// conflict markers, and files that IntegrateConflicted put beside another one
+// (Conflicted.Beside) and that still exist. Conflicts that leave no trace, such as a
+// deletion or a rename on both sides, count as resolved.
 type UnresolvedError struct{ Files []string }
 
 func (e *UnresolvedError) Error() string {
-	return "conflicts are not resolved in " + strings.Join(e.Files, ", ")
+	return "unresolved conflicts in " + strings.Join(e.Files, ", ")
 }
 
 // unresolved looks at a tree to be committed. merge is the commit merged, or
@@ -68,7 +67,7 @@ func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicte
 	var c Conflicted
 	err := readJSON(w.conflictedPath(), &c)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return c, fmt.Errorf("read what is in conflict: %w", err)
+		return c, fmt.Errorf("read the conflicts: %w", err)
 	}
 	if merge == "" || err == nil && c.TargetTip == merge {
 		return c, nil

@@ -375,7 +375,7 @@ func childrenOf(pid int) []int {
 // it moves a ref leaves that one's lock, which only a person may remove.
 func (g *torture) resume(id string) {
 	g.t.Helper()
-	remove := regexp.MustCompile(`or if none runs: rm '([^']+\.lock)'`)
+	remove := regexp.MustCompile(`or if there is none: rm '([^']+\.lock)'`)
 	var said []string
 	for range 4 {
 		r := g.coven(nil, "resume", id)

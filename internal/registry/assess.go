@@ -13,16 +13,16 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// isGone reports whether an error says that there is no such file.
+// isGone reports whether an error means that a file does not exist.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// assess says what a plugin is fit for that no other hides.
+// assess sets the state of a plugin that is not hidden.
 func (r *Registry) assess(p *Plugin, lock Lock) {
 	if p.State == BuiltIn {
 		if lock.Names(p.ID()) {
-			p.Detail = LockFile + " names a file of this name, and there is none"
+			p.Detail = LockFile + " names a file with this name, but there is none"
 		}
 		return
 	}
@@ -56,7 +56,7 @@ func (r *Registry) assess(p *Plugin, lock Lock) {
 	}
 }
 
-// trusted says whether the bytes of a project's plugin are trusted.
+// trusted returns the state of a project's plugin according to the trust store.
 func (r *Registry) trusted(p Plugin) (State, string, trust.Item) {
 	if r.options.Store.Everything() {
 		return Trusted, "by " + trust.Variable + "=1", trust.Item{}
@@ -73,12 +73,12 @@ func (r *Registry) trusted(p Plugin) (State, string, trust.Item) {
 	return Trusted, "", trust.Item{}
 }
 
-// obstacle says what is in the way of running a file; empty when nothing is.
+// obstacle returns why a file cannot be run, or "".
 func (r *Registry) obstacle(file string) string {
 	info, err := os.Stat(file)
 	if isGone(err) {
 		to, _ := os.Readlink(file)
-		return fmt.Sprintf("the link leads to %q, which is not there", to)
+		return fmt.Sprintf("the link target %q does not exist", to)
 	}
 	if err != nil {
 		return err.Error()
@@ -87,24 +87,24 @@ func (r *Registry) obstacle(file string) string {
 		return reason
 	}
 	if err := unix.Access(file, unix.X_OK); err != nil {
-		return "you may not execute it: " + err.Error()
+		return "no permission to execute: " + err.Error()
 	}
 	return ""
 }
 
-// Verified is a plugin, with what its bytes are, and what is wrong with coven's
-// copy of them.
+// Verified returns the plugin with the data of its content and with the state of its
+// copy.
 func (r *Registry) Verified(p Plugin) Plugin {
 	switch {
 	case p.File == "", p.State == Broken, p.State == Misnamed:
 	case p.SHA256 == "":
-		if err := p.read(); err != nil && p.State == Trusted { // it may be larger, or only executable
+		if err := p.read(); err != nil && p.State == Trusted { // it may be too large or unreadable
 			p.Detail += ", " + err.Error()
 		}
 	case p.State == Trusted:
 		file := r.copyOf(p)
 		if _, err := os.Lstat(file); err == nil && checkCopy(file, p.SHA256) != nil {
-			p.Detail = "the copy in " + filepath.Dir(file) + " is damaged: the next run makes it again"
+			p.Detail = "the copy in " + filepath.Dir(file) + " is damaged: the next run replaces it"
 		}
 	}
 	return p

@@ -19,11 +19,10 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// LockFile is where a team pins its plugins, below the root of the repository.
+// LockFile is the path of the lock file, relative to the root of the repository.
 const LockFile = ".coven/plugins.lock"
 
-// AnyPlatform stands in the lock for a plugin that is the same everywhere: a
-// script.
+// AnyPlatform is the platform of plugins that are the same everywhere, such as scripts.
 const AnyPlatform = "any"
 
 const (
@@ -31,13 +30,12 @@ const (
 	lockHeader = "# The plugins that this repository runs with: the SHA-256 of each, by platform.\n# coven trust writes this file; docs/formats/plugins-lock.md\n"
 )
 
-// Lock is the hashes that plugins may have: by the names of their files, then by
-// platform.
+// Lock maps file names of plugins and platforms to the permitted hashes.
 type Lock map[string]map[string]string
 
 type text = yamldoc.At[string]
 
-// lockKeys is the lock as a file has it.
+// lockKeys is the format of the lock file.
 type lockKeys struct {
 	Plugins map[string]yamldoc.At[map[string]text] `yaml:"plugins"`
 }
@@ -47,8 +45,8 @@ var (
 	platformRE = regexp.MustCompile(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
 )
 
-// ReadLock reads the lock of a repository; none is an empty one. The error is a
-// yamldoc.Errors when the file is wrong.
+// ReadLock reads the lock of a repository; a missing file is an empty lock. If the file
+// is invalid, the error is a yamldoc.Errors.
 func ReadLock(root string) (Lock, error) {
 	lock := Lock{}
 	data, err := readLock(root)
@@ -98,7 +96,7 @@ func readLock(root string) ([]byte, error) {
 	return data, err
 }
 
-// Names reports whether the lock says anything about a plugin.
+// Names reports whether the lock contains a plugin.
 func (l Lock) Names(id string) bool { _, ok := l[id]; return ok }
 
 // Allows reports whether a plugin may have this hash.
@@ -106,7 +104,7 @@ func (l Lock) Allows(id, hash string) bool {
 	return slices.Contains(slices.Collect(maps.Values(l[id])), hash)
 }
 
-// hashes says for people what a plugin may be.
+// hashes formats the permitted hashes for the user.
 func (l Lock) hashes(id string) string {
 	var all []string
 	for _, platform := range slices.Sorted(maps.Keys(l[id])) {
@@ -115,8 +113,8 @@ func (l Lock) hashes(id string) string {
 	return "it has " + strings.Join(all, ", ")
 }
 
-// Pin gives a plugin its one hash on a platform. The same everywhere replaces the
-// hashes of single platforms, and the other way round.
+// Pin sets the hash of a plugin on a platform. AnyPlatform replaces the hashes of
+// single platforms, and vice versa.
 func (l Lock) Pin(id, platform, hash string) {
 	if l[id] == nil || platform == AnyPlatform {
 		l[id] = map[string]string{}
@@ -125,7 +123,7 @@ func (l Lock) Pin(id, platform, hash string) {
 	l[id][platform] = hash
 }
 
-// Write writes the lock of a repository, which has the directory .coven.
+// Write writes the lock of a repository, in which .coven must exist.
 func (l Lock) Write(root string) error {
 	var b strings.Builder
 	b.WriteString(lockHeader + "plugins:\n")
@@ -149,7 +147,7 @@ func (l Lock) Write(root string) error {
 	return nil
 }
 
-// LockSchema is the JSON Schema of the lock.
+// LockSchema returns the JSON Schema of the lock file.
 func LockSchema() *schema.Schema {
 	closed := func(s *schema.Schema) *schema.Schema {
 		s.Type, s.AdditionalProperties = "object", &schema.Schema{Not: &schema.Schema{}}
@@ -164,9 +162,8 @@ func LockSchema() *schema.Schema {
 	return closed(&schema.Schema{PatternProperties: map[string]*schema.Schema{"^plugins$": plugins}})
 }
 
-// Pin gives the project's plugins the hashes in the lock that they have, and
-// reports whether that changed the lock. Only one at a time does, of those who use
-// the same store.
+// Pin records the current hashes of the project's plugins in the lock and reports
+// whether the lock changed. It holds the lock of the trust store.
 func Pin(root string, store *trust.Store, shown []Plugin, platform string) (changed bool, err error) {
 	err = store.Alone(func() error {
 		lock, err := ReadLock(root)

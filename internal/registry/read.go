@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// maxFile bounds what a pinned plugin may be, in bytes: 256 MB.
+	// maxFile limits the size of a pinned plugin, in bytes: 256 MB.
 	maxFile = 256_000_000
 	maxHead = 4 << 10
 )
 
-// content is what there is to know about the bytes of a plugin.
+// content describes the content of a plugin.
 type content struct {
 	size  int64
 	hash  string
@@ -28,7 +28,7 @@ type content struct {
 	head  []byte
 }
 
-// openBounded opens a file that is not too large.
+// openBounded opens a file and checks its size.
 func openBounded(file string, flags ...int) (*os.File, os.FileInfo, error) {
 	f, err := regularfile.Open(file, flags...)
 	if err != nil {
@@ -46,7 +46,7 @@ func openBounded(file string, flags ...int) (*os.File, os.FileInfo, error) {
 
 func tooLarge() error { return fmt.Errorf("it is larger than %d MB", maxFile/1_000_000) }
 
-// digest reads a file, writes it to a second place, and says what it was.
+// digest copies a file and returns a description of its content.
 func digest(from io.Reader, to io.Writer) (content, error) {
 	var c content
 	hash, head, lines := sha256.New(), &beginning{}, &newlines{}
@@ -58,7 +58,7 @@ func digest(from io.Reader, to io.Writer) (content, error) {
 	return c, err
 }
 
-// beginning keeps the first bytes of what is written to it.
+// beginning is a writer that keeps the first bytes.
 type beginning struct{ bytes []byte }
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newlines counts lines, also a last one that does not end.
+// newlines counts lines, including an incomplete last one.
 type newlines struct {
 	count int
 	open  bool

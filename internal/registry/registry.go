@@ -1,20 +1,19 @@
-// Package registry says which plugins there are, and which of them may run.
+// Package registry finds plugins and decides which of them may run.
 //
 // Rules:
-//   - A plugin is one executable file, coven-KIND-NAME. It is looked for in the
-//     project's .coven/plugins, in the person's directory of plugins, in the absolute
-//     directories of PATH, and among those that are built in. The first place that
-//     has the name hides the others, also when what is there cannot be run: nothing
-//     is passed over in silence.
-//   - A plugin is the project's when it was found in the project's directory, or when
-//     its file is in the repository (a checkout, the git directory) or reached
-//     through it. It runs only if the person trusts exactly its bytes.
-//   - What .coven/plugins.lock names has one of the hashes that stand there, wherever
-//     it was found. Trust does not help against that.
-//   - What is the project's or in the lock is pinned: it runs from a copy of the very
-//     bytes that were hashed, in the person's cache. What happens to the file after
-//     that changes nothing.
-//   - Other plugins are the person's own, and run where they are.
+//   - A plugin is an executable file named coven-KIND-NAME. The registry searches the
+//     project's .coven/plugins, the user's plugin directory, the absolute directories
+//     of PATH, and the built-in plugins. The first place with the name hides the
+//     others, even if its file cannot be run: nothing is skipped silently.
+//   - A plugin belongs to the project if it was found in the project's directory, or if
+//     its file is inside the repository (a checkout or the git directory) or reached
+//     through it. It runs only if the user trusts exactly its content.
+//   - A plugin named in .coven/plugins.lock must have one of the hashes there, wherever
+//     it was found. Trust cannot override that.
+//   - Plugins of the project and plugins in the lock are pinned: they run from a copy
+//     of the hashed content in the user's cache. Later changes to the file have no
+//     effect.
+//   - Other plugins belong to the user and run in place.
 package registry
 
 import (
@@ -32,7 +31,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// The places of plugins, those that hide others first.
+// The places of plugins, in order of precedence.
 const (
 	FromProject = "project"
 	FromUser    = "user"
@@ -40,7 +39,7 @@ const (
 	FromCoven   = "built in"
 )
 
-// State is what a plugin is fit for.
+// State is whether and why a plugin may run.
 type State string
 
 // The states. Only plugins that are built in or trusted may run.
@@ -51,33 +50,33 @@ const (
 	Changed   State = "changed"                 // since it was trusted
 	Mismatch  State = "does not match the lock" // none of the hashes there
 	Broken    State = "not executable"
-	Hidden    State = "hidden" // by one of a higher place
+	Hidden    State = "hidden" // by a plugin in a place with higher precedence
 	Misnamed  State = "misnamed"
 )
 
-// Plugin is a plugin that was found.
+// Plugin is a plugin found by the registry.
 type Plugin struct {
-	Kind     plugins.Kind // empty, as Name: misnamed
+	Kind     plugins.Kind // empty, like Name, if the file is misnamed
 	Name     string
 	From     string // the place
-	File     string // absolute, as it was found; empty: built in
-	Project  bool   // the repository decides what it is
-	Locked   bool   // plugins.lock names it
+	File     string // absolute path; empty: built in
+	Project  bool   // whether it belongs to the project
+	Locked   bool   // whether plugins.lock names it
 	State    State
-	Detail   string // more about the state
-	HiddenBy string // the file that hides it
-	Hides    string // the place of the next one of its kind and name
+	Detail   string // details of the state
+	HiddenBy string // the file that hides this one
+	Hides    string // the place of the next plugin of this kind and name
 
-	// Of pinned plugins, and after Verify of all that can be read.
+	// Set for pinned plugins and, after Verify, for all readable plugins.
 	Size   int64
 	SHA256 string
-	Before trust.Item // what was trusted, if these are other bytes
-	Lines  int        // of a script; 0: it is none
-	Head   string     // how a script begins
-	runner []string   // of a script: the words of its first line
+	Before trust.Item // the trusted item, if the content differs
+	Lines  int        // of a script; 0: not a script
+	Head   string     // beginning of a script
+	runner []string   // of a script: the interpreter line
 }
 
-// ID is the name of a plugin's file.
+// ID returns the name of a plugin's file.
 func (p Plugin) ID() string {
 	if p.Kind == "" {
 		return filepath.Base(p.File)
@@ -85,7 +84,7 @@ func (p Plugin) ID() string {
 	return fileOf(p.Kind, p.Name)
 }
 
-// Pinned reports whether exactly known bytes of the plugin run, or none.
+// Pinned reports whether only known content of the plugin may run.
 func (p Plugin) Pinned() bool { return p.Project || p.Locked }
 
 // Runs reports whether the plugin may run.
@@ -100,26 +99,26 @@ var (
 	nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 )
 
-// Shipped is a plugin that is built in.
+// Shipped is a built-in plugin.
 type Shipped struct {
 	Kind plugins.Kind
 	Name string
-	Argv []string // what runs it
+	Argv []string // command line
 }
 
-// Options are where plugins are looked for.
+// Options configures a Registry.
 type Options struct {
 	Root           string               // of the main checkout
 	UntrustedPaths trust.UntrustedPaths // of the repository
-	UserDir        string               // where the person's settings for coven are
-	CacheDir       string               // where coven's copies are kept; made when it is needed
+	UserDir        string               // directory of the user's settings
+	CacheDir       string               // directory for copies; created on demand
 	Path           string               // as in the environment
 	Shipped        []Shipped
 	Store          *trust.Store
 }
 
-// Registry knows the plugins of a repository. Every answer is of the moment. It
-// may be used by several goroutines.
+// Registry finds the plugins of a repository. Nothing is cached. It is safe for
+// concurrent use.
 type Registry struct{ options Options }
 
 // New returns the registry of a repository. It reads nothing.
@@ -128,7 +127,7 @@ func New(o Options) *Registry { return &Registry{o} }
 // place is a directory of plugins.
 type place struct{ from, dir string }
 
-// places are the directories of plugins, the highest first, each once.
+// places returns the distinct plugin directories, in order of precedence.
 func (r *Registry) places() []place {
 	all := []place{{FromProject, filepath.Join(r.options.Root, ".coven", "plugins")}}
 	if filepath.IsAbs(r.options.UserDir) {
@@ -151,13 +150,12 @@ func (r *Registry) places() []place {
 	return there
 }
 
-// List returns all plugins: by kind and name, those that hide others first, and
-// the misnamed at the end. The error is a yamldoc.Errors when plugins.lock is
-// wrong.
+// List returns all plugins, sorted by kind, name and precedence, with misnamed files at
+// the end. If plugins.lock is invalid, the error is a yamldoc.Errors.
 func (r *Registry) List() ([]Plugin, error) { return r.list(false) }
 
-// Verify is List, and reads the bytes of every plugin that is not hidden, and of
-// the copies that coven has made.
+// Verify is like List but also reads the content of every plugin that is not hidden,
+// and the copies.
 func (r *Registry) Verify() ([]Plugin, error) { return r.list(true) }
 
 func (r *Registry) list(all bool) ([]Plugin, error) {
@@ -185,8 +183,7 @@ func (r *Registry) list(all bool) ([]Plugin, error) {
 	return append(found, strays...), nil
 }
 
-// names are the plugins that are there under their names, and the files that
-// nearly are.
+// names returns the plugins by name, and the misnamed files.
 func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin, err error) {
 	for _, s := range r.options.Shipped {
 		needs = append(needs, plugins.Need{Kind: s.Kind, Name: s.Name})
@@ -211,20 +208,19 @@ func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin,
 	return slices.Compact(needs), strays, nil
 }
 
-// misnamed says why a file is no plugin.
+// misnamed returns why a file name is invalid.
 func misnamed(file string) string {
 	kind, name, _ := strings.Cut(strings.TrimPrefix(file, prefix), "-")
 	switch near := didyoumean.Hint(kind, kinds()); {
 	case near != "":
-		return fmt.Sprintf("%q is no kind of plugin (%s)", kind, near)
+		return fmt.Sprintf("%q is not a plugin kind (%s)", kind, near)
 	case !slices.Contains(kinds(), kind):
-		return fmt.Sprintf("%q is no kind of plugin (known: %s)", kind, strings.Join(kinds(), ", "))
+		return fmt.Sprintf("%q is not a plugin kind (known: %s)", kind, strings.Join(kinds(), ", "))
 	}
-	return fmt.Sprintf("%q cannot be the name of a plugin: lower-case letters, digits and -", name)
+	return fmt.Sprintf("invalid plugin name %q: use lower-case letters, digits and -", name)
 }
 
-// find returns the plugins of one kind and name, the one that hides the others
-// first.
+// find returns the plugins of one kind and name in order of precedence.
 func (r *Registry) find(places []place, n plugins.Need) []Plugin {
 	var found []Plugin
 	for _, at := range places {
@@ -247,8 +243,8 @@ func (r *Registry) find(places []place, n plugins.Need) []Plugin {
 	return found
 }
 
-// Find returns the plugin that a kind and name mean, and what it is fit for. The
-// error is plugins.ErrUnknown, with what was probably meant, when there is none.
+// Find returns the plugin of a kind and name. If there is none, the error is an
+// *UnknownError with a suggestion.
 func (r *Registry) Find(kind plugins.Kind, name string) (Plugin, error) {
 	lock, err := ReadLock(r.options.Root)
 	if err != nil {
@@ -265,7 +261,7 @@ func (r *Registry) Find(kind plugins.Kind, name string) (Plugin, error) {
 
 func (r *Registry) unknown(kind plugins.Kind, name string) error {
 	if !slices.Contains(plugins.Kinds(), kind) {
-		return fmt.Errorf("%w: %s is no kind of plugin (known: %s)", plugins.ErrUnknown, kind, strings.Join(kinds(), ", "))
+		return fmt.Errorf("%w: %s is not a plugin kind (known: %s)", plugins.ErrUnknown, kind, strings.Join(kinds(), ", "))
 	}
 	names := r.Names(kind)
 	hint := didyoumean.Hint(name, names)
@@ -275,25 +271,25 @@ func (r *Registry) unknown(kind plugins.Kind, name string) error {
 	return &UnknownError{Kind: kind, Name: name, Hint: hint}
 }
 
-// UnknownError is a plugins.ErrUnknown with what was probably meant.
+// UnknownError is a plugins.ErrUnknown with a suggestion.
 type UnknownError struct {
 	Kind plugins.Kind
 	Name string
 	Hint string
 }
 
-// Error says what there is not, and the hint.
+// Error returns what is missing and the suggestion.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%v: %s (%s)", plugins.ErrUnknown, e.Missing(), e.Hint)
 }
 
-// Missing says what there is not.
+// Missing returns what is missing.
 func (e *UnknownError) Missing() string { return fmt.Sprintf("no %s %q", e.Kind, e.Name) }
 
 // Unwrap is plugins.ErrUnknown.
 func (e *UnknownError) Unwrap() error { return plugins.ErrUnknown }
 
-// kinds are the kinds of plugins, as texts.
+// kinds returns the plugin kinds as strings.
 func kinds() []string {
 	var all []string
 	for _, kind := range plugins.Kinds() {
@@ -302,9 +298,9 @@ func kinds() []string {
 	return all
 }
 
-// Names are the names of all plugins of a kind, whatever they are fit for.
+// Names returns the names of all plugins of a kind in any state.
 func (r *Registry) Names(kind plugins.Kind) []string {
-	needs, _, _ := r.names(r.places()) // what cannot be read has no names
+	needs, _, _ := r.names(r.places()) // unreadable directories have no names
 	var names []string
 	for _, n := range needs {
 		if n.Kind == kind {
@@ -314,7 +310,7 @@ func (r *Registry) Names(kind plugins.Kind) []string {
 	return names
 }
 
-// mode says what is in the way of running a file; empty when nothing is.
+// mode returns why a file cannot be run, or "".
 func mode(info fs.FileInfo) string {
 	switch {
 	case info.IsDir():
@@ -322,7 +318,7 @@ func mode(info fs.FileInfo) string {
 	case !info.Mode().IsRegular():
 		return "it is not a file"
 	case info.Mode()&0o111 == 0:
-		return "it may not be executed: chmod +x"
+		return "it is not executable: chmod +x"
 	}
 	return ""
 }

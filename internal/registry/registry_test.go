@@ -127,7 +127,7 @@ func TestUnknown(t *testing.T) {
 		{plugins.KindModel, "x", "(known: none)"},
 		{plugins.KindProvider, "../claude", "no provider"},
 		{plugins.KindProvider, "", "no provider"},
-		{"providers", "claude", "providers is no kind of plugin"},
+		{"providers", "claude", "providers is not a plugin kind"},
 	} {
 		_, err := r.Resolve(c.kind, c.name)
 		if !errors.Is(err, plugins.ErrUnknown) || !strings.Contains(err.Error(), c.want) {

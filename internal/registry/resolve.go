@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// UntrustedError says that a plugin of the project is not trusted.
+// UntrustedError means that a plugin of the project is not trusted.
 type UntrustedError struct{ Plugin Plugin }
 
 // Error names the plugin, its file and its hash.
@@ -29,8 +29,7 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("the %s plugin %s of this repository is not trusted: %s, sha256 %.12s", p.Kind, p.Name, p.File, p.SHA256)
 }
 
-// MismatchError says that a plugin has none of the hashes that plugins.lock has
-// for it.
+// MismatchError means that a plugin has none of its hashes in plugins.lock.
 type MismatchError struct{ Plugin Plugin }
 
 // Error names the plugin, its file and its hash.
@@ -39,7 +38,7 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("the %s plugin %s does not match %s (%s): %s, sha256 %.12s", p.Kind, p.Name, LockFile, p.Detail, p.File, p.SHA256)
 }
 
-// BrokenError says that what is there under a plugin's name cannot be run.
+// BrokenError means that the file of a plugin cannot be run.
 type BrokenError struct{ Plugin Plugin }
 
 // Error names the plugin, its file and the reason.
@@ -48,16 +47,15 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("the %s plugin %s cannot be run: %s: %s", p.Kind, p.Name, p.File, p.Detail)
 }
 
-// CacheError says why coven's copies of plugins cannot be kept where they should
-// be.
+// CacheError describes why copies of plugins cannot be stored.
 type CacheError struct{ Dir, Reason string }
 
 // Error returns "DIR: REASON".
 func (e *CacheError) Error() string { return e.Dir + ": " + e.Reason }
 
-// Resolve returns what starts a plugin. The error is plugins.ErrUnknown, an
-// *UntrustedError, a *MismatchError, a *BrokenError, a *CacheError, or that the
-// lock is wrong.
+// Resolve returns the program of a plugin. The error is plugins.ErrUnknown, an
+// *UntrustedError, a *MismatchError, a *BrokenError, a *CacheError, or describes an
+// invalid lock.
 func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, error) {
 	p, err := r.Find(kind, name)
 	if err != nil {
@@ -88,17 +86,17 @@ func (r *Registry) shipped(p Plugin) plugins.Binary {
 	return plugins.Binary{}
 }
 
-// copyOf is where the copy of a plugin is kept.
+// copyOf returns the path of a plugin's copy.
 func (r *Registry) copyOf(p Plugin) string {
 	return filepath.Join(r.options.CacheDir, "plugins", p.SHA256, p.ID())
 }
 
-// copyPinned returns coven's copy of a pinned plugin, made anew unless it is there and
-// as it should be.
+// copyPinned returns the copy of a pinned plugin and replaces it if it is missing or
+// damaged.
 func (r *Registry) copyPinned(p Plugin) (plugins.Binary, error) {
 	hash, err := hex.DecodeString(p.SHA256)
 	if err != nil {
-		return plugins.Binary{}, fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+		return plugins.Binary{}, fmt.Errorf("copy plugin %s: %w", p.ID(), err)
 	}
 	file := r.copyOf(p)
 	if err := r.prepareCopyDir(filepath.Dir(file)); err != nil {
@@ -109,42 +107,42 @@ func (r *Registry) copyPinned(p Plugin) (plugins.Binary, error) {
 			return plugins.Binary{}, err
 		}
 		if err := checkCopy(file, p.SHA256); err != nil {
-			return plugins.Binary{}, &CacheError{file, "the copy of a plugin is not what was written: " + err.Error()}
+			return plugins.Binary{}, &CacheError{file, "the copy of a plugin differs from what was written: " + err.Error()}
 		}
 	}
 	return plugins.Binary{Argv: []string{file}, SHA256: hash}, nil
 }
 
-// prepareCopyDir makes the directory of a copy, which nobody else can write.
+// prepareCopyDir creates the directory of a copy, writable by the user only.
 func (r *Registry) prepareCopyDir(dir string) error {
 	switch {
 	case !filepath.IsAbs(dir):
-		return &CacheError{dir, "there is no place for coven's copies of plugins: neither XDG_CACHE_HOME nor HOME names a directory"}
+		return &CacheError{dir, "no directory for copies of plugins: neither XDG_CACHE_HOME nor HOME is set to a directory"}
 	case r.options.UntrustedPaths.Contains(dir):
-		return &CacheError{dir, "coven's copies of plugins cannot be kept inside of the repository"}
+		return &CacheError{dir, "copies of plugins cannot be stored inside the repository"}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("keep a plugin: %w", err)
+		return fmt.Errorf("copy a plugin: %w", err)
 	}
 	for _, own := range []string{filepath.Dir(dir), dir} {
 		info, err := os.Lstat(own)
 		if err != nil {
-			return fmt.Errorf("keep a plugin: %w", err)
+			return fmt.Errorf("copy a plugin: %w", err)
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() {
-			return &CacheError{own, "it is not a directory of yours: coven's copies of plugins would not be safe there"}
+			return &CacheError{own, "it is not a directory owned by you: copies of plugins would not be safe there"}
 		}
 		if info.Mode().Perm() != 0o700 {
 			if err := os.Chmod(own, 0o700); err != nil {
-				return fmt.Errorf("keep a plugin: %w", err)
+				return fmt.Errorf("copy a plugin: %w", err)
 			}
 		}
 	}
 	return nil
 }
 
-// checkCopy says what is wrong with a copy.
+// checkCopy returns what is wrong with a copy.
 func checkCopy(file, hash string) error {
 	f, info, err := openBounded(file, syscall.O_NOFOLLOW)
 	if err != nil {
@@ -153,27 +151,27 @@ func checkCopy(file, hash string) error {
 	defer f.Close() //nolint:errcheck // read only
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if info.Mode().Perm() != 0o500 || !ok || int(stat.Uid) != os.Geteuid() {
-		return errors.New("others may have changed it")
+		return errors.New("other users may have changed it")
 	}
 	c, err := digest(f, io.Discard)
 	if err == nil && c.hash != hash {
-		err = errors.New("it has other bytes")
+		err = errors.New("its content differs")
 	}
 	return err
 }
 
-// copyTo makes the copy. Only the bytes that were judged get there.
+// copyTo creates the copy. It copies only the content that was assessed.
 func (p Plugin) copyTo(file string) error {
 	from, _, err := openBounded(p.File)
 	if err != nil {
-		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+		return fmt.Errorf("copy plugin %s: %w", p.ID(), err)
 	}
 	defer from.Close() //nolint:errcheck // read only
 	to, err := renameio.NewPendingFile(file, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o500))
 	if err != nil {
-		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+		return fmt.Errorf("copy plugin %s: %w", p.ID(), err)
 	}
-	defer to.Cleanup() //nolint:errcheck // nothing is left to remove once it is in place
+	defer to.Cleanup() //nolint:errcheck // does nothing after the rename
 	c, err := digest(from, to)
 	if err == nil && c.hash != p.SHA256 {
 		p.State, p.Before.SHA256, p.SHA256 = Changed, p.SHA256, c.hash
@@ -183,7 +181,7 @@ func (p Plugin) copyTo(file string) error {
 		err = to.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		return fmt.Errorf("keep the plugin %s: %w", p.ID(), err)
+		return fmt.Errorf("copy plugin %s: %w", p.ID(), err)
 	}
 	return nil
 }

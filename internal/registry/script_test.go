@@ -22,7 +22,7 @@ func TestInterpreters(t *testing.T) {
 	if err := os.Symlink(b.at("repo/tools/shadowed"), b.at("bin/led")); err != nil {
 		t.Fatal(err)
 	}
-	const theirs = "which the repository can change"
+	const theirs = "is inside the repository"
 	for line, want := range map[string]string{
 		"/bin/sh":                              "",
 		" /bin/sh -eu":                         "",
@@ -30,22 +30,22 @@ func TestInterpreters(t *testing.T) {
 		"/usr/bin/env fine":                    "",
 		"/usr/bin/env none":                    "",
 		"/usr/bin/env -S python3 -u":           "",
-		".coven/interp":                        "relative",
-		" \t.coven/interp":                     "relative",
-		"interp":                               "relative",
-		".coven/interp\x00":                    "relative",
+		".coven/interp":                        "relative path",
+		" \t.coven/interp":                     "relative path",
+		"interp":                               "relative path",
+		".coven/interp\x00":                    "relative path",
 		b.at("repo/tools/shadowed"):            theirs,
 		b.at("bin/led"):                        theirs,
 		"/usr/bin/env shadowed":                theirs,
 		"/usr/bin/env led":                     theirs,
 		"/usr/bin/env -S led x":                theirs,
-		"/usr/bin/env ./interp":                "relative",
+		"/usr/bin/env ./interp":                "relative path",
 		"/usr/bin/env " + b.at("repo/tools/x"): theirs,
-		"/usr/bin/env":                         "plainly",
-		"/usr/bin/env -S":                      "plainly",
-		"/usr/bin/env -i fine":                 "plainly",
-		"/usr/bin/env -S PATH=/x fine":         "plainly",
-		"/usr/bin/env -S 'led'":                "plainly",
+		"/usr/bin/env":                         "not supported",
+		"/usr/bin/env -S":                      "not supported",
+		"/usr/bin/env -i fine":                 "not supported",
+		"/usr/bin/env -S PATH=/x fine":         "not supported",
+		"/usr/bin/env -S 'led'":                "not supported",
 	} {
 		text := "#!" + line + "\nx\n"
 		b.put(projectFile, text)

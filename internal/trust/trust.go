@@ -1,18 +1,19 @@
-// Package trust keeps what a person lets a repository make run outside of the
-// fence: plugins, and later other kinds of things.
+// Package trust stores which things of a repository a user allows to run outside the
+// sandbox, such as plugins.
 //
 // Rules:
-//   - What is trusted is bytes: an item has a kind, a name and one SHA-256, for one
-//     repository, which is known by its common git directory without links. Other
-//     bytes under the same name are not trusted.
-//   - The store is a file of the person's, trust.json beside their settings. One
-//     that is in the repository it is about, or is reached through it, is refused:
-//     a repository would vouch for itself.
-//   - It is written whole, by one writer at a time, and nobody else may write it.
-//     One that is damaged, that others can write, or that a newer coven wrote is an
-//     error. Then nothing is trusted, and it is not written over.
-//   - COVEN_TRUST=1 in the environment trusts everything, for one process. The store
-//     is not even read then, and nothing is added to it.
+//   - Trust applies to content: an item has a kind, a name and one SHA-256, for one
+//     repository, which is identified by its resolved common git directory. Different
+//     content with the same name is not trusted.
+//   - The store is a file of the user, trust.json in the directory of the user's
+//     settings. A store inside the repository that it covers, or reached through it, is
+//     refused: the repository could trust itself.
+//   - The store is replaced atomically, by one writer at a time, and only the user may
+//     have write permission. A store that is damaged, writable by others or written by
+//     a newer coven is an error. Then nothing is trusted and the store is not
+//     overwritten.
+//   - COVEN_TRUST=1 in the environment trusts everything, for one process. The store is
+//     then neither read nor written.
 package trust
 
 import (
@@ -35,7 +36,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Variable is what trusts everything when it is 1.
+// Variable is the environment variable that trusts everything if it is 1.
 const Variable = "COVEN_TRUST"
 
 // The kinds of items.
@@ -53,51 +54,51 @@ const (
 	dirMode  = 0o700
 )
 
-// Item is something that is trusted. Of each kind and name there is one.
+// Item is a trusted thing, identified by kind and name.
 type Item struct {
 	Kind   string    `json:"kind"`
 	Name   string    `json:"name"`
-	What   string    `json:"what"`   // for people: the file, the command
+	What   string    `json:"what"`   // description for the user: the file, the command
 	SHA256 string    `json:"sha256"` // of its bytes, in hex
 	Since  time.Time `json:"since"`
 }
 
-// file is the store as it is on disk.
+// file is the format of the store on disk.
 type file struct {
 	Version      int               `json:"version"`
 	Repositories map[string][]Item `json:"repositories"` // by common git directory
 }
 
-// Error says why the store cannot be used.
+// Error describes why the store cannot be used.
 type Error struct {
 	File   string
 	Reason string
-	Next   string // what helps
+	Next   string // suggested command
 }
 
 // Error returns "FILE: REASON".
 func (e *Error) Error() string { return e.File + ": " + e.Reason }
 
-// Options say whose trust it is, and in what.
+// Options configures a Store.
 type Options struct {
-	UserDir        string         // where the person's settings for coven are
+	UserDir        string         // directory of the user's settings
 	GitDir         string         // the repository's common git directory
 	UntrustedPaths UntrustedPaths // of the repository
 	Getenv         func(string) string
-	Stop           <-chan struct{} // ends the wait for somebody else's lock; nil: nothing does
+	Stop           <-chan struct{} // stops waiting for the lock; nil: waits forever
 }
 
-// Store is what a person trusts of one repository. It may be used by several
-// goroutines and processes.
+// Store holds what a user trusts in one repository. It is safe for concurrent use, also
+// by several processes.
 type Store struct{ options Options }
 
 // New returns the store of a repository. It reads nothing.
 func New(o Options) *Store { return &Store{o} }
 
-// Everything reports whether everything is trusted, for this process.
+// Everything reports whether this process trusts everything.
 func (s *Store) Everything() bool { return s.options.Getenv(Variable) == "1" }
 
-// Items returns what is trusted, by kind and name. The error is an *Error when
+// Items returns the trusted items, sorted by kind and name. The error is an *Error if
 // the store cannot be used.
 func (s *Store) Items() ([]Item, error) {
 	path, repo, err := s.where()
@@ -118,7 +119,7 @@ func (s *Store) Find(kind, name string) (Item, bool, error) {
 	return items[i], true, nil
 }
 
-// Add trusts items, in the place of those of the same kinds and names.
+// Add adds items and replaces those with the same kind and name.
 func (s *Store) Add(items ...Item) error {
 	return s.change(func(known []Item) []Item {
 		known = slices.DeleteFunc(known, func(k Item) bool {
@@ -128,7 +129,7 @@ func (s *Store) Add(items ...Item) error {
 	})
 }
 
-// Remove ends the trust in those items that gone says, and returns them.
+// Remove removes and returns the items for which gone returns true.
 func (s *Store) Remove(gone func(Item) bool) ([]Item, error) {
 	var removed []Item
 	err := s.change(func(known []Item) []Item {
@@ -143,8 +144,7 @@ func (s *Store) Remove(gone func(Item) bool) ([]Item, error) {
 	return removed, err
 }
 
-// change reads, changes and writes the items of the repository. Nobody else does
-// meanwhile.
+// change reads, changes and writes the items of the repository under the lock.
 func (s *Store) change(do func([]Item) []Item) error {
 	path, repo, err := s.where()
 	if err != nil {
@@ -153,28 +153,27 @@ func (s *Store) change(do func([]Item) []Item) error {
 	return s.Alone(func() error { return rewrite(path, repo, do) })
 }
 
-// Alone runs do while nobody else writes this store, or is in Alone. do may not
-// write it either.
+// Alone runs do under the lock of the store. do must not write the store.
 func (s *Store) Alone(do func() error) error {
 	path, _, err := s.where()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
-		return fmt.Errorf("write down what is trusted: %w", err)
+		return fmt.Errorf("write the trust store: %w", err)
 	}
 	unlock, err := s.lock(filepath.Join(filepath.Dir(path), lockName))
 	if err != nil {
-		return fmt.Errorf("write down what is trusted: %w", err)
+		return fmt.Errorf("write the trust store: %w", err)
 	}
 	defer unlock()
 	return do()
 }
 
-// errStopped ends the wait for a lock.
-var errStopped = errors.New("interrupted while somebody else writes it")
+// errStopped means that waiting for the lock was stopped.
+var errStopped = errors.New("interrupted while another process writes it")
 
-// lock waits for the lock in a file until the store's user is stopped.
+// lock waits for the lock of a file until Options.Stop.
 func (s *Store) lock(file string) (unlock func(), err error) {
 	type result struct {
 		unlock func()
@@ -189,7 +188,7 @@ func (s *Store) lock(file string) (unlock func(), err error) {
 	case r := <-got:
 		return r.unlock, r.err
 	case <-s.options.Stop:
-		go func() { // it cannot be interrupted: let go of it when it comes
+		go func() { // Lock cannot be interrupted: unlock when it returns
 			if r := <-got; r.err == nil {
 				r.unlock()
 			}
@@ -210,22 +209,22 @@ func rewrite(path, repo string, do func([]Item) []Item) error {
 	}
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write down what is trusted: %w", err)
+		return fmt.Errorf("write the trust store: %w", err)
 	}
 	if err := renameio.WriteFile(path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write down what is trusted: %w", err)
+		return fmt.Errorf("write the trust store: %w", err)
 	}
 	return nil
 }
 
-// where returns the file without links and the name of the repository in it.
+// where returns the resolved path of the file and the key of the repository in it.
 func (s *Store) where() (path, repo string, err error) {
 	path = filepath.Join(s.options.UserDir, fileName)
 	if !filepath.IsAbs(path) {
-		return "", "", &Error{path, "nobody knows whose it is: neither XDG_CONFIG_HOME nor HOME names a directory", "export HOME=DIR"}
+		return "", "", &Error{path, "neither XDG_CONFIG_HOME nor HOME is set to a directory", "export HOME=DIR"}
 	}
 	if s.options.UntrustedPaths.Contains(path) {
-		return "", "", &Error{path, "it is inside of the repository that it would be about", "export XDG_CONFIG_HOME=DIR, outside of the repository"}
+		return "", "", &Error{path, "it is inside the repository that it covers", "export XDG_CONFIG_HOME=DIR, outside of the repository"}
 	}
 	if repo, err = filepath.EvalSymlinks(s.options.GitDir); err != nil {
 		return "", "", fmt.Errorf("find the git directory: %w", err)
@@ -237,7 +236,7 @@ func (s *Store) where() (path, repo string, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return path, repo, nil
 	}
-	return "", "", fmt.Errorf("find what is trusted: %w", err)
+	return "", "", fmt.Errorf("find the trust store: %w", err)
 }
 
 var hashRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -252,19 +251,19 @@ func read(path string) (file, error) {
 		return empty, &Error{path, err.Error(), ""}
 	}
 	if err != nil {
-		return empty, fmt.Errorf("read what is trusted: %w", err)
+		return empty, fmt.Errorf("read the trust store: %w", err)
 	}
 	defer opened.Close() //nolint:errcheck // read only
 	info, err := opened.Stat()
 	switch {
 	case err != nil:
-		return empty, fmt.Errorf("read what is trusted: %w", err)
+		return empty, fmt.Errorf("read the trust store: %w", err)
 	case info.Mode()&0o022 != 0:
-		return empty, &Error{path, "others than you can write it", "look at it, then chmod 600 " + path}
+		return empty, &Error{path, "other users can write it", "check it, then chmod 600 " + path}
 	}
 	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
 	if err != nil {
-		return empty, fmt.Errorf("read what is trusted: %w", err)
+		return empty, fmt.Errorf("read the trust store: %w", err)
 	}
 	f, reason := decode(data)
 	if reason != "" {
@@ -273,7 +272,7 @@ func read(path string) (file, error) {
 	return f, nil
 }
 
-// decode reads a store, or says what is wrong with it.
+// decode parses a store, or returns what is wrong with it.
 func decode(data []byte) (file, string) {
 	var version struct{ Version int }
 	if err := json.Unmarshal(data, &version); err != nil || len(data) > maxFile {

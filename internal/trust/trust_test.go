@@ -120,8 +120,8 @@ func TestStoreRefuses(t *testing.T) {
 		"null":           {`{"version":1,"repositories":null}`, 0o600, "damaged"},
 		"no hash":        {`{"version":1,"repositories":{"/r":[{"kind":"plugin","name":"x"}]}}`, 0o600, "damaged"},
 		"short hash":     {`{"version":1,"repositories":{"/r":[{"kind":"plugin","name":"x","sha256":"aa"}]}}`, 0o600, "damaged"},
-		"group's":        {good, 0o620, "others than you can write it"},
-		"everybody's":    {good, 0o606, "others than you can write it"},
+		"group's":        {good, 0o620, "other users can write it"},
+		"everybody's":    {good, 0o606, "other users can write it"},
 		"for all to see": {good, 0o644, ""},
 	} {
 		s, o := fresh(t)

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// UntrustedPaths is the directories of a repository: its checkouts and its git
-// directory. Whatever is there, or is reached through there, is the word of those
-// who write the repository.
+// UntrustedPaths are the directories of a repository: its checkouts and its git
+// directory. Files in these directories, or reached through them, are controlled by
+// whoever can write to the repository.
 type UntrustedPaths struct{ dirs []os.FileInfo }
 
-// NewUntrustedPaths returns the territory that consists of directories. One that does
-// not exist holds nothing.
+// NewUntrustedPaths returns the paths in the given directories. Directories that do not
+// exist are ignored.
 func NewUntrustedPaths(dirs ...string) UntrustedPaths {
 	var t UntrustedPaths
 	for _, dir := range dirs {
@@ -25,13 +25,13 @@ func NewUntrustedPaths(dirs ...string) UntrustedPaths {
 	return t
 }
 
-// maxLinks is how many links a path may lead through, as the kernel has it.
+// maxLinks limits the symbolic links in a path, like the kernel.
 const maxLinks = 40
 
-// Contains reports whether a path is in the territory, or leads through it: each link
-// on the way counts, wherever it leads in the end. Directories are compared by
-// what they are, not by their names. What does not exist yet is where it would
-// be made; what cannot be followed counts as inside.
+// Contains reports whether a path is inside one of the directories or leads through
+// one: every link on the way counts, wherever it ends. Directories are compared by
+// identity, not by name. A path that does not exist is treated as if it were created; a
+// path that cannot be resolved counts as inside.
 func (t UntrustedPaths) Contains(path string) bool {
 	if !filepath.IsAbs(path) {
 		return true
@@ -69,7 +69,7 @@ func (t UntrustedPaths) Contains(path string) bool {
 	return false
 }
 
-// elements are the names of a path, .. among them.
+// elements returns the elements of a path, including "..".
 func elements(path string) []string {
 	var names []string
 	for name := range strings.SplitSeq(path, "/") {

@@ -13,16 +13,16 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// byHand are the cases in which the suite itself is the one that starts the plugin:
-// of the protocol below the contracts.
+// byHand returns the cases in which the suite itself starts the plugin, to test the
+// protocol below the contracts.
 func byHand() []testcase {
 	return []testcase{
-		{"cookie", "started by hand, without COVEN_PLUGIN in its environment, it says what it is and ends with an exit code other than 0", refusesHands},
-		{"handshake", "its first line on standard output says where and how it serves", shakesHands},
-		{"version", "of the versions that coven offers it takes one that it knows, and never one that it does not", choosesVersion},
-		{"tls", "it speaks only to who holds the certificate that it was started with", wantsTLS},
-		{"health", "its health service says of \"plugin\" that it serves", isHealthy},
-		{"shutdown", "asked to end, it has ended by itself within 2 seconds, and has left no process and no socket", shutsDown},
+		{"cookie", "if started without COVEN_PLUGIN, the plugin prints what it is and exits with a non-zero code", refusesHands},
+		{"handshake", "the first line on standard output is a valid handshake", shakesHands},
+		{"version", "the plugin selects an offered version that it supports", choosesVersion},
+		{"tls", "the plugin accepts only the certificate that it was started with", wantsTLS},
+		{"health", "the health service returns SERVING for \"plugin\"", isHealthy},
+		{"shutdown", "after Shutdown, the plugin exits within 2 seconds and leaves no process and no socket", shutsDown},
 	}
 }
 
@@ -40,23 +40,23 @@ func refusesHands(ctx context.Context, s *suite) error {
 	case err != nil:
 		return err
 	case p.code == 0:
-		return errors.New("its exit code is 0")
+		return errors.New("exit code is 0")
 	case strings.HasPrefix(line, "1|"):
-		return fmt.Errorf("it printed a handshake: %s", quoted(line))
+		return fmt.Errorf("printed a handshake: %s", quoted(line))
 	case strings.TrimSpace(line) == "" && p.said() == "":
-		return errors.New("it printed nothing: a person who runs it would like to know what it is")
+		return errors.New("no output: print what the plugin is for users who start it")
 	}
 	return nil
 }
 
-// served is a plugin that was started by hand and serves.
+// served is a running plugin that the suite started.
 type served struct {
 	*process
 	answered
 	own tls.Certificate
 }
 
-// serve starts the plugin and reads its line.
+// serve starts the plugin and reads its handshake.
 func (s *suite) serve(ctx context.Context, offered string) (*served, error) {
 	own, text, err := identity()
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *suite) serve(ctx context.Context, offered string) (*served, error) {
 	line, ok, err := p.line(ctx, s.options.ready())
 	if err == nil && !ok {
 		if err = p.ended(ctx, s.options.ready()); err == nil {
-			err = fmt.Errorf("it ended with exit code %d and printed no line%s", p.code, p.said())
+			err = fmt.Errorf("exit code %d without a handshake line%s", p.code, p.said())
 		}
 	}
 	var read answered
@@ -83,10 +83,10 @@ func (s *suite) serve(ctx context.Context, offered string) (*served, error) {
 	return &served{p, read, own}, nil
 }
 
-// serving starts the plugin for a case about something else than its start.
+// serving starts the plugin for a case that does not test the start.
 func (s *suite) serving(ctx context.Context) (*served, error) {
 	if !s.passed("handshake") {
-		return nil, skipf("it does not start")
+		return nil, skipf("the plugin does not start")
 	}
 	return s.serve(ctx, "1")
 }
@@ -108,14 +108,14 @@ func shakesHands(ctx context.Context, s *suite) error {
 	}
 	defer s.end(p.process)
 	if p.version != "1" {
-		return fmt.Errorf("it takes version %s, and 1 was offered", p.version)
+		return fmt.Errorf("selects version %s, but 1 was offered", p.version)
 	}
 	return nil
 }
 
 func choosesVersion(ctx context.Context, s *suite) error {
 	if !s.passed("handshake") {
-		return skipf("it does not start")
+		return skipf("the plugin does not start")
 	}
 	p, err := s.serve(ctx, "1,9999")
 	if err != nil {
@@ -123,22 +123,22 @@ func choosesVersion(ctx context.Context, s *suite) error {
 	}
 	s.end(p.process)
 	if p.version != "1" {
-		return fmt.Errorf("offered 1 and 9999, it takes %s", p.version)
+		return fmt.Errorf("selects version %s of 1 and 9999", p.version)
 	}
 	if p, err = s.serve(ctx, "9999"); err != nil {
-		return nil //nolint:nilerr // that it does not start is an answer, too
+		return nil //nolint:nilerr // refusing to start is correct
 	}
 	s.end(p.process)
 	if p.version == "9999" {
-		return errors.New("offered 9999 alone, it takes it")
+		return errors.New("selects version 9999 if only that is offered")
 	}
 	return nil
 }
 
-// dialTime bounds how long a connection may take.
+// dialTime limits how long a connection may take.
 const dialTime = 20 * time.Second
 
-// askHealth asks a connection for the health of "plugin".
+// askHealth checks the health of "plugin".
 func askHealth(ctx context.Context, conn *grpc.ClientConn) error {
 	defer conn.Close() //nolint:errcheck // nothing was written
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
@@ -148,7 +148,7 @@ func askHealth(ctx context.Context, conn *grpc.ClientConn) error {
 		return err
 	}
 	if got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-		return fmt.Errorf("the health of \"plugin\" is %v and not SERVING", got.GetStatus())
+		return fmt.Errorf("the health of \"plugin\" is %v, not SERVING", got.GetStatus())
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func wantsTLS(ctx context.Context, s *suite) error {
 			return err
 		}
 		if askHealth(ctx, conn) == nil {
-			return fmt.Errorf("it answers who connects %s", who)
+			return fmt.Errorf("accepts a client %s", who)
 		}
 	}
 	conn, err := p.dial(&p.own)
@@ -177,7 +177,7 @@ func wantsTLS(ctx context.Context, s *suite) error {
 		return err
 	}
 	if err := askHealth(ctx, conn); err != nil {
-		return fmt.Errorf("it does not answer who holds the certificate that it was given: %w", err)
+		return fmt.Errorf("rejects the client certificate from its environment: %w", err)
 	}
 	return nil
 }
@@ -208,18 +208,18 @@ func shutsDown(ctx context.Context, s *suite) error {
 	defer conn.Close() //nolint:errcheck // nothing was written
 	within, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	// The answer may be lost: the plugin ends meanwhile.
+	// The answer may be lost because the plugin exits.
 	said := conn.Invoke(within, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
 	if err := p.ended(ctx, s.options.end()); err != nil {
 		if said != nil {
-			err = fmt.Errorf("%w; Shutdown said: %w", err, said)
+			err = fmt.Errorf("%w; error of Shutdown: %w", err, said)
 		}
 		return err
 	}
 	return s.leaves(ctx)
 }
 
-// leaves says what the plugin has left, once its process has ended.
+// leaves returns an error if the plugin left something after its process exited.
 func (s *suite) leaves(ctx context.Context) error {
 	var pids []int
 	var unseen error
@@ -231,11 +231,11 @@ func (s *suite) leaves(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !gone && len(s.home.left()) > 0:
-		return fmt.Errorf("it has left %s in the directory for sockets", strings.Join(s.home.left(), ", "))
+		return fmt.Errorf("left %s in the socket directory", strings.Join(s.home.left(), ", "))
 	case !gone:
-		return fmt.Errorf("it has left processes: %v", pids)
+		return fmt.Errorf("left processes: %v", pids)
 	case unseen != nil:
-		return skipf("it has ended and left no socket; %v", unseen)
+		return skipf("exited and left no socket; %v", unseen)
 	}
 	return nil
 }

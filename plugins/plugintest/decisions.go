@@ -9,28 +9,28 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// decisions are the cases of arbiters.
+// decisions returns the cases of arbiters.
 func decisions() []testcase {
 	return []testcase{
-		{"no history", "the first round, with an error that was found", decided(nil)},
-		{"history", "a later round, with those before it", decided(func(q *arbiter.Question) {
+		{"no history", "the first round, with an error", decided(nil)},
+		{"history", "a later round, with the previous rounds", decided(func(q *arbiter.Question) {
 			q.Round = 3
 			q.History = []arbiter.Round{{N: 1, Output: "I tried.", Opinions: q.Opinions, Reason: "there are errors"}, {N: 2, Opinions: q.Opinions}}
 		})},
-		{"last round", "the last round that there can be", decided(func(q *arbiter.Question) { q.Round = q.MaxRounds })},
-		{"no reason", "a reviewer that says fail and nothing else", decided(func(q *arbiter.Question) {
+		{"last round", "the last permitted round", decided(func(q *arbiter.Question) { q.Round = q.MaxRounds })},
+		{"no reason", "a reviewer that fails the change without findings", decided(func(q *arbiter.Question) {
 			q.Opinions = []arbiter.Opinion{{Reviewer: "mute", Verdict: reviewer.Fail}, {Reviewer: "content", Verdict: reviewer.Pass}}
 		})},
 		{"many findings", "1000 findings of each of three reviewers", decided(manyFindings)},
-		{"odd texts", "texts with control characters, of all alphabets, and long ones", decided(func(q *arbiter.Question) {
+		{"odd texts", "long texts, control characters, all alphabets", decided(func(q *arbiter.Question) {
 			q.Output = strings.Repeat("I did it. ", 50_000)
 			q.Task = reviewer.Task{ID: "t-\u202e1", Title: "Über \x1b[31mred\x00"}
 			q.Opinions[0].Findings[0].Message = "файл 名\x00\r\n```json\n{}\n```"
 		})},
-		{"unknown option", "an option that it does not know is ignored, or an error that names it", func(ctx context.Context, s *suite) error {
+		{"unknown option", "an unknown option is ignored or named in an error", func(ctx context.Context, s *suite) error {
 			return namesOption(decided(func(q *arbiter.Question) { q.Options = withUnknown(s.options.With) })(ctx, s))
 		}},
-		{"no services", "coven's services may refuse everything: it does without, or says so in an error", func(ctx context.Context, s *suite) error {
+		{"no services", "if coven's services fail, the arbiter decides without them or returns an error", func(ctx context.Context, s *suite) error {
 			if err := s.working(); err != nil {
 				return err
 			}
@@ -43,10 +43,10 @@ func decisions() []testcase {
 	}
 }
 
-// question is a simple one.
+// question returns a simple question.
 func question() arbiter.Question {
 	return arbiter.Question{
-		Task: reviewer.Task{ID: "t-1", Title: "Mend the answer", Description: "It should be 42."}, Output: "I have mended it.",
+		Task: reviewer.Task{ID: "t-1", Title: "Fix the answer", Description: "It should be 42."}, Output: "I have fixed it.",
 		Opinions: []arbiter.Opinion{{Reviewer: "lint", Verdict: reviewer.Fail, Findings: []reviewer.Finding{
 			{Severity: reviewer.Error, File: "app.go", Line: 4, Message: "it is 41", Suggestion: "make it 42"},
 		}}},
@@ -65,7 +65,7 @@ func manyFindings(q *arbiter.Question) {
 	}
 }
 
-// decided is the case of a question.
+// decided returns the case for a question.
 func decided(adapt func(q *arbiter.Question)) func(context.Context, *suite) error {
 	return func(ctx context.Context, s *suite) error {
 		if err := s.working(); err != nil {

@@ -14,28 +14,28 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// driving are the cases of providers.
+// driving returns the cases of providers.
 func driving() []testcase {
 	return []testcase{
-		{"command", "it says how to start its CLI, and to whom what that uses is charged", startsCLI},
-		{"prompt", "no text of the task is in the arguments or the variables: other users can read those", hidesPrompt},
-		{"files", "files for the CLI are plain names, each given once", namesFiles},
-		{"gate", "a command that is gated hands coven's gate to its CLI: the program, the variables and the tool that decides", handsGate},
-		{"resume", "a conversation is gone on with by its id, or it says that it cannot", resumes},
-		{"parse nothing", "no output gives no event, and no error", parsesNothing},
-		{"parse anything", "output that is not its CLI's gives no error and no crash", parsesAnything},
-		{"parse statelessly", "the same lines give the same events, together or line by line", parsesAlike},
-		{"message", "a person's words become bytes, or it says that it cannot", takesMessage},
+		{"command", "Command returns a program and an account", startsCLI},
+		{"prompt", "arguments and variables, which other users can read, contain no text of the task", hidesPrompt},
+		{"files", "files for the CLI have unique base names", namesFiles},
+		{"gate", "a gated command passes coven's gate to its CLI: the program, the variables and the deciding tool", handsGate},
+		{"resume", "a conversation is resumed by its ID, or the error is UNIMPLEMENTED", resumes},
+		{"parse nothing", "empty output results in no event and no error", parsesNothing},
+		{"parse anything", "foreign output causes no error and no crash", parsesAnything},
+		{"parse statelessly", "the same lines result in the same events, together or line by line", parsesAlike},
+		{"message", "a message is encoded, or the error is UNIMPLEMENTED", takesMessage},
 	}
 }
 
-// The words that must not be seen.
+// Texts that must not be visible.
 const (
 	secretPrompt = "Paint the shed violet-4711"
 	secretSystem = "Be polite-4712"
 )
 
-// request asks for a simple run.
+// request returns a simple request.
 func request() provider.Request {
 	return provider.Request{
 		Conversation: "0b8f9c52-6b0e-4a53-9d6e-0a4c5f0f6f11", Prompt: secretPrompt, System: secretSystem,
@@ -45,7 +45,7 @@ func request() provider.Request {
 	}
 }
 
-// asked has the plugin make the command of a request.
+// asked returns the plugin's command for a request.
 func (s *suite) asked(ctx context.Context, req provider.Request) (cmd provider.Command, err error) {
 	if err := s.working(); err != nil {
 		return cmd, err
@@ -63,18 +63,18 @@ func startsCLI(ctx context.Context, s *suite) error {
 	case err != nil:
 		return err
 	case len(cmd.Argv) == 0 || cmd.Argv[0] == "":
-		return errors.New("its command has no program")
+		return errors.New("the command has no program")
 	case cmd.Account == "":
-		return errors.New("its command names no account")
+		return errors.New("the command has no account")
 	}
 	for _, kv := range cmd.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return fmt.Errorf("%s among its variables is not KEY=VALUE", quoted(kv))
+			return fmt.Errorf("variable %s is not KEY=VALUE", quoted(kv))
 		}
 	}
 	for _, name := range cmd.Pass {
 		if strings.Contains(name, "=") || strings.TrimSuffix(name, "*") == "" {
-			return fmt.Errorf("%s is not the name of a variable to be passed on", quoted(name))
+			return fmt.Errorf("%s in Pass is not a variable name", quoted(name))
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func hidesPrompt(ctx context.Context, s *suite) error {
 	for _, text := range append(slices.Clone(cmd.Argv), cmd.Env...) {
 		for _, word := range []string{secretPrompt, secretSystem} {
 			if strings.Contains(text, word) {
-				return fmt.Errorf("%s has a text of the task", quoted(text))
+				return fmt.Errorf("%s contains text of the task", quoted(text))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func hidesPrompt(ctx context.Context, s *suite) error {
 		given = append(given, f.Content...)
 	}
 	if !bytes.Contains(given, []byte(secretPrompt)) {
-		return errors.New("neither its input nor its files have the prompt")
+		return errors.New("neither the input nor the files contain the prompt")
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func namesFiles(ctx context.Context, s *suite) error {
 	for _, f := range cmd.Files {
 		switch {
 		case f.Name == "" || f.Name == "." || f.Name == ".." || filepath.Base(f.Name) != f.Name || strings.ContainsAny(f.Name, "\\\x00"):
-			return fmt.Errorf("%s is not a plain file name", quoted(f.Name))
+			return fmt.Errorf("%s is not a base name", quoted(f.Name))
 		case seen[f.Name]:
 			return fmt.Errorf("two files are named %s", quoted(f.Name))
 		}
@@ -136,20 +136,20 @@ func handsGate(ctx context.Context, s *suite) error {
 	case err != nil:
 		return err
 	case !cmd.Gated:
-		return skipf("its calls do not pass the gate, and it says so")
+		return skipf("the command is not gated")
 	}
 	all := given(cmd)
 	for what, word := range map[string]string{
 		"the gate's program": req.Gate.Argv[0], "the gate's variables": gateSecret, "the tool that decides": gateTool,
 	} {
 		if !strings.Contains(all, word) {
-			return fmt.Errorf("it says that every tool call passes the gate, and its command does not have %s (%s)", what, word)
+			return fmt.Errorf("the command is gated but does not contain %s (%s)", what, word)
 		}
 	}
 	return nil
 }
 
-// given is all that a command hands to its CLI.
+// given returns everything that a command passes to its CLI.
 func given(cmd provider.Command) string {
 	all := strings.Join(slices.Concat(cmd.Argv, cmd.Env), "\n") + "\n" + string(cmd.Input)
 	for _, f := range cmd.Files {
@@ -164,19 +164,19 @@ func resumes(ctx context.Context, s *suite) error {
 	cmd, err := s.asked(ctx, req)
 	switch {
 	case errors.Is(err, pluginerr.ErrUnsupported):
-		return skipf("it says that it cannot: %v", err)
+		return skipf("not supported: %v", err)
 	case err != nil:
 		return err
 	case len(cmd.Argv) == 0:
-		return errors.New("its command has no program")
+		return errors.New("the command has no program")
 	}
 	if !strings.Contains(given(cmd), req.Conversation) {
-		return errors.New("the id of the conversation is nowhere in its command")
+		return errors.New("the command does not contain the conversation ID")
 	}
 	return nil
 }
 
-// parse asks the plugin.
+// parse calls Parse.
 func (s *suite) parse(ctx context.Context, lines []byte) (events []provider.Event, err error) {
 	if err := s.working(); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (s *suite) parse(ctx context.Context, lines []byte) (events []provider.Even
 func parsesNothing(ctx context.Context, s *suite) error {
 	events, err := s.parse(ctx, nil)
 	if err == nil && len(events) > 0 {
-		err = fmt.Errorf("nothing gives %d events", len(events))
+		err = fmt.Errorf("empty output results in %d events", len(events))
 	}
 	return err
 }
@@ -209,7 +209,7 @@ func parsesAnything(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// garbage are outputs that no CLI has.
+// garbage returns outputs that no CLI prints.
 func garbage() [][]byte {
 	var all [][]byte
 	for _, text := range []string{
@@ -244,7 +244,7 @@ func parsesAlike(ctx context.Context, s *suite) error {
 		return err
 	}
 	if !reflect.DeepEqual(whole, again) {
-		return errors.New("the same lines gave other events the second time")
+		return errors.New("parsing the same lines again resulted in different events")
 	}
 	var each []provider.Event
 	for line := range bytes.Lines(transcript) {
@@ -258,10 +258,10 @@ func parsesAlike(ctx context.Context, s *suite) error {
 		each = append(each, events...)
 	}
 	if !reflect.DeepEqual(whole, each) {
-		return fmt.Errorf("the lines together gave %d events, line by line they gave %d, or others", len(whole), len(each))
+		return fmt.Errorf("parsing the lines together resulted in %d events, line by line in %d or different ones", len(whole), len(each))
 	}
 	if len(s.options.Transcript) > 0 && len(whole) == 0 {
-		return errors.New("the transcript gave no event")
+		return errors.New("the transcript resulted in no event")
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func takesMessage(ctx context.Context, s *suite) error {
 			case err != nil:
 				return fmt.Errorf("the message %s: %w", quoted(text), err)
 			case len(input) == 0:
-				return fmt.Errorf("the message %s became nothing", quoted(text))
+				return fmt.Errorf("the message %s was encoded as nothing", quoted(text))
 			}
 		}
 		return nil

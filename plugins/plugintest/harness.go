@@ -11,22 +11,22 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// T is what the harness needs of a *testing.T or *testing.B.
+// T is the subset of *testing.T and *testing.B that the harness uses.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Cleanup(f func())
 }
 
-// Plugin is a plugin at work, as coven sees it.
+// Plugin is a running plugin, called like coven calls it.
 type Plugin struct {
 	kind plugins.Kind
 	host *plugins.Host
 }
 
-// Start makes a plugin ready for the calls of a test, as coven would start it, and
-// ends it with the test. The process starts with the first call. The kind is the
-// one that the name of its file says.
+// Start prepares a plugin for the calls of a test like coven and shuts it down at the
+// end of the test. The process is started by the first call. The kind is taken from the
+// file name.
 func Start(t T, binary string, o Options) *Plugin {
 	t.Helper()
 	kind, err := KindOf(binary)
@@ -50,7 +50,7 @@ func Start(t T, binary string, o Options) *Plugin {
 	return p
 }
 
-// name is what the suite calls the plugin, whatever its file is called.
+// name is the suite's name for the plugin, independent of its file name.
 const name = "tested"
 
 func start(binary string, kind plugins.Kind, home *home, o Options) *Plugin {
@@ -65,25 +65,25 @@ func start(binary string, kind plugins.Kind, home *home, o Options) *Plugin {
 	})}
 }
 
-// Close ends the plugin's process and waits for its end.
+// Close shuts down the plugin's process and waits for it.
 func (p *Plugin) Close() { p.host.Close() }
 
-// Reviewer is the plugin as a reviewer.
+// Reviewer returns the plugin as a reviewer.
 func (p *Plugin) Reviewer(ctx context.Context) (reviewer.Reviewer, error) {
 	return p.host.Reviewer(ctx, name)
 }
 
-// Arbiter is the plugin as an arbiter.
+// Arbiter returns the plugin as an arbiter.
 func (p *Plugin) Arbiter(ctx context.Context) (arbiter.Arbiter, error) {
 	return p.host.Arbiter(ctx, name)
 }
 
-// Provider is the plugin as a provider.
+// Provider returns the plugin as a provider.
 func (p *Plugin) Provider(ctx context.Context) (provider.Provider, error) {
 	return p.host.Provider(ctx, name)
 }
 
-// Model is the plugin as a model.
+// Model returns the plugin as a model.
 func (p *Plugin) Model(ctx context.Context) (model.Model, error) {
 	return p.host.Model(ctx, name)
 }
@@ -96,7 +96,7 @@ func (s *suite) plugin() *Plugin {
 	return s.hosted
 }
 
-// within runs f under the limit for an answer.
+// within runs f with the time limit for an answer.
 func (s *suite) within(ctx context.Context, f func(ctx context.Context) error) error {
 	limit := s.options.answer()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded))

@@ -131,7 +131,7 @@ func TestNothingToRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), self, "judge", Options{}); err == nil || !strings.Contains(err.Error(), `"judge" is no kind`) {
+	if _, err := Run(t.Context(), self, "judge", Options{}); err == nil || !strings.Contains(err.Error(), `"judge" is not a plugin kind`) {
 		t.Error(err)
 	}
 	stopped := errors.New("enough")

@@ -17,20 +17,20 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// hosted are the cases of every kind in which coven's own host runs the plugin.
+// hosted returns the cases for all kinds in which coven's own host runs the plugin.
 func hosted() []testcase {
 	return []testcase{
-		{"ready", "coven's host starts it, and it answers a first call", answersFirst},
-		{"two at once", "calls at the same time do not wait for each other", answersTwo},
-		{"cancellation", "a call that was cancelled ends, and the next call is answered", heedsCancel},
+		{"ready", "coven's host starts the plugin, and it answers a first call", answersFirst},
+		{"two at once", "concurrent calls do not wait for each other", answersTwo},
+		{"cancellation", "a canceled call ends, and the next call is answered", heedsCancel},
 	}
 }
 
-// endurance are the last cases: the plugin has worked for a while then.
+// endurance returns the last cases, after the plugin has run for a while.
 func endurance() []testcase {
 	return []testcase{
-		{"many calls", "its memory, its files and its threads do not grow with each call", endures},
-		{"hang-up", "when coven's host ends it, nothing of it is left", hangsUp},
+		{"many calls", "memory, open files and threads do not grow with each call", endures},
+		{"hang-up", "after coven's host shuts the plugin down, nothing is left", hangsUp},
 	}
 }
 
@@ -60,17 +60,16 @@ func (s *suite) services() *Services {
 	return &Services{Answers: []hostservice.Answer{{Text: answer, Conversation: "c1"}}}
 }
 
-// working skips cases for which the plugin would have to work, and does not.
+// working skips cases that need a working plugin.
 func (s *suite) working() error {
 	if !s.passed("ready") {
-		return skipf("it does not answer")
+		return skipf("the plugin does not answer")
 	}
 	return nil
 }
 
-// firstAnswer is how long the first call may take unless Options.Answer says
-// otherwise: a plugin that waits for services which it never connects to would
-// take all of the time that a real call has.
+// firstAnswer limits the first call unless Options.Answer is set: a plugin that waits
+// for services without connecting would otherwise use the full time limit.
 const firstAnswer = 10 * time.Second
 
 func answersFirst(ctx context.Context, s *suite) error {
@@ -84,10 +83,10 @@ func answersFirst(ctx context.Context, s *suite) error {
 	defer cancel()
 	err := s.call(within, host)
 	if within.Err() != nil && ctx.Err() == nil && !asked.Load() && (s.kind == plugins.KindReviewer || s.kind == plugins.KindArbiter) {
-		err = fmt.Errorf("%w: nothing was asked of coven's services meanwhile. If it waits for them, it does not connect to the address that it is sent on its broker (see coven's services in docs/formats/plugin.md)", context.Cause(within))
+		err = fmt.Errorf("%w: the plugin sent no request to coven's services. If it waits for them, it does not connect to the address from its broker (see Services of coven in docs/formats/plugin.md)", context.Cause(within))
 	}
 	if s.kind == plugins.KindModel && err != nil && s.passed("health") && !errors.Is(err, pluginerr.ErrGone) && !errors.Is(err, pluginerr.ErrInvalid) {
-		return skipf("its model API could not be asked: %v", err)
+		return skipf("the model API could not be reached: %v", err)
 	}
 	return err
 }
@@ -129,14 +128,14 @@ func answersTwo(ctx context.Context, s *suite) error {
 	}
 	for range others {
 		if err := <-done; err != nil {
-			return fmt.Errorf("eight calls at the same time: %w", err)
+			return fmt.Errorf("eight concurrent calls: %w", err)
 		}
 	}
 	close(free)
 	return <-first
 }
 
-// cancelled is how many calls are cancelled.
+// cancelled is the number of calls to cancel.
 const cancelled = 20
 
 func heedsCancel(ctx context.Context, s *suite) error {
@@ -147,14 +146,14 @@ func heedsCancel(ctx context.Context, s *suite) error {
 	for i := range cancelled {
 		after := time.Duration(i) * 5 * time.Millisecond // at different places of its work
 		if !s.cancel(ctx, after, &open) {
-			return fmt.Errorf("a call has not ended %v after it was cancelled", s.options.end())
+			return fmt.Errorf("a call was still running %v after it was canceled", s.options.end())
 		}
 	}
 	if !s.soon(ctx, func() bool { return open.Load() == 0 }) {
-		return fmt.Errorf("what it asked of coven in a call has not ended %v after the call was cancelled", s.options.end())
+		return fmt.Errorf("a request to coven's services was still running %v after its call was canceled", s.options.end())
 	}
 	if err := s.call(ctx, s.services()); err != nil {
-		return fmt.Errorf("the call after %d that were cancelled: %w", cancelled, err)
+		return fmt.Errorf("the call after %d canceled calls: %w", cancelled, err)
 	}
 	return nil
 }
@@ -251,7 +250,7 @@ func endures(ctx context.Context, s *suite) error {
 		return err
 	}
 	if took := time.Since(start); took*(warmUp+fewCalls) > 2*patience {
-		return skipf("it answers; a call takes %v, and too few of them would fit into %v", took.Round(time.Millisecond), 2*patience)
+		return skipf("a call takes %v, too long to measure within %v", took.Round(time.Millisecond), 2*patience)
 	}
 	if _, err := s.repeat(ctx, warmUp); err != nil {
 		return err
@@ -262,20 +261,20 @@ func endures(ctx context.Context, s *suite) error {
 	case err != nil:
 		return err
 	case unseen != nil:
-		return skipf("it answers; %v", unseen)
+		return skipf("not measured: %v", unseen)
 	case made < fewCalls:
-		return skipf("it answers; in %v there is time for %d calls only", patience, made)
+		return skipf("only %d calls within %v, too few to measure", made, patience)
 	}
 	after, err := usageOf(s.home.mark())
 	switch {
 	case err != nil:
 		return err
 	case (after.bytes-before.bytes)/made > moreBytes/calls:
-		return fmt.Errorf("%d calls made it %d MiB larger: from %d to %d", made, (after.bytes-before.bytes)>>20, before.bytes>>20, after.bytes>>20)
+		return fmt.Errorf("memory grew in %d calls by %d MiB: from %d to %d", made, (after.bytes-before.bytes)>>20, before.bytes>>20, after.bytes>>20)
 	case after.files-before.files > moreFiles:
-		return fmt.Errorf("%d calls left it with %d more open files", made, after.files-before.files)
+		return fmt.Errorf("%d calls left %d more open files", made, after.files-before.files)
 	case after.threads-before.threads > moreThreads:
-		return fmt.Errorf("%d calls left it with %d more threads", made, after.threads-before.threads)
+		return fmt.Errorf("%d calls left %d more threads", made, after.threads-before.threads)
 	}
 	return nil
 }

@@ -1,14 +1,14 @@
-// Package plugintest holds plugins to their contract: a suite that runs against
-// the binary of a plugin in any language (Run, which is what coven plugins test
-// does), and a harness for the tests of an author (Start, Services, Repo).
+// Package plugintest tests plugins: Run is a conformance suite for the binary of a
+// plugin in any language, used by coven plugins test; Start, Services and Repo are a
+// harness for tests of plugin authors.
 //
 // Rules:
-//   - The suite knows nothing of the plugin's language. It starts the binary as
-//     coven does, speaks the protocol to it, and looks from outside at what it does
-//     to its process, its sockets and the worktree.
-//   - A case fails only for what the contract demands, and says what that is. What
-//     cannot be seen here is skipped, with the reason.
-//   - Nothing of the plugin is left when Run returns: no process, no file.
+//   - The suite does not depend on the plugin's language. It starts the binary like
+//     coven, uses the protocol, and observes the process, its sockets and the worktree
+//     from outside.
+//   - A case fails only if the contract is violated, and names the rule. A case that
+//     cannot be tested is skipped, with the reason.
+//   - When Run returns, no process and no file of the plugin is left.
 package plugintest
 
 import (
@@ -25,34 +25,34 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Status is how a case ended.
+// Status is the result of a case.
 type Status string
 
-// The ends of a case.
+// The statuses of a case.
 const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
 	Skipped Status = "skipped"
 )
 
-// Result is a case of the suite and how it ended.
+// Result is the result of a case of the suite.
 type Result struct {
 	Name   string `json:"name"`
-	Demand string `json:"demand"` // what the contract demands
+	Demand string `json:"demand"` // what the contract requires
 	Status Status `json:"status"`
 	Detail string `json:"detail,omitempty"` // why it failed or was skipped
 }
 
-// Options are what Run and Start may be told.
+// Options configures Run and Start.
 type Options struct {
-	Args       []string          // arguments of the binary; coven gives none
+	Args       []string          // arguments of the binary; coven passes none
 	With       map[string]string // options for a reviewer or an arbiter, as under `with` in a grimoire
-	Transcript []byte            // of a provider: what its CLI once printed, whole lines
-	Start      plugins.Starter   // what starts the plugin; nil: a plain process
-	Ready      time.Duration     // how long the plugin may take to start; 0: 30 seconds
-	Answer     time.Duration     // how long it may take for an answer; 0: a minute
-	End        time.Duration     // how long it, or a call that was cancelled, may take to end; 0: 2 seconds
-	Report     func(Result)      // is told each result as soon as it is known
+	Transcript []byte            // for a provider: recorded output of its CLI, complete lines
+	Start      plugins.Starter   // starts the plugin; nil: a plain process
+	Ready      time.Duration     // time limit for the start; 0: 30 seconds
+	Answer     time.Duration     // time limit for an answer; 0: a minute
+	End        time.Duration     // time limit for the exit, and for the end of a canceled call; 0: 2 seconds
+	Report     func(Result)      // called with each result immediately
 }
 
 func (o Options) ready() time.Duration {
@@ -76,22 +76,21 @@ func (o Options) end() time.Duration {
 	return 2 * time.Second
 }
 
-// The names of plugins' files.
+// File names of plugins.
 var fileRE = regexp.MustCompile(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
 
-// KindOf is the kind that the name of a plugin's file says: coven-KIND-NAME.
+// KindOf returns the kind in the file name of a plugin, coven-KIND-NAME.
 func KindOf(binary string) (plugins.Kind, error) {
 	m := fileRE.FindStringSubmatch(filepath.Base(binary))
 	if m == nil {
-		return "", fmt.Errorf("%s is not named coven-KIND-NAME, so its kind is not known", filepath.Base(binary))
+		return "", fmt.Errorf("unknown plugin kind: %s is not named coven-KIND-NAME", filepath.Base(binary))
 	}
 	return plugins.Kind(m[1]), nil
 }
 
-// Run runs the suite of a kind against a binary; an empty kind is the one that the
-// name of its file says. The error says that there was nothing to run the suite
-// against, or that ctx ended before the suite did; what a plugin does wrong is in
-// the results.
+// Run runs the suite for a kind against a binary; if kind is empty, it is taken from
+// the file name. The error means that the suite could not run or that ctx ended first;
+// violations of the contract are in the results.
 func Run(ctx context.Context, binary string, kind plugins.Kind, o Options) (results []Result, err error) {
 	s, err := newSuite(binary, kind, o)
 	if err != nil {
@@ -112,13 +111,13 @@ func OK(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Failed })
 }
 
-// testcase is one case of the suite.
+// testcase is a case of the suite.
 type testcase struct {
 	name, demand string
 	run          func(ctx context.Context, s *suite) error
 }
 
-// skip is what a case returns that cannot be tried.
+// skip is the error of a case that cannot be tested.
 type skip struct{ reason string }
 
 func (s *skip) Error() string { return s.reason }
@@ -134,7 +133,7 @@ type suite struct {
 	repo    *Repo // for reviewers
 	hosted  *Plugin
 	results []Result
-	wrote   []string // what reviews did to the worktree
+	wrote   []string // changes of the worktree by reviews
 }
 
 func newSuite(binary string, kind plugins.Kind, o Options) (*suite, error) {
@@ -145,7 +144,7 @@ func newSuite(binary string, kind plugins.Kind, o Options) (*suite, error) {
 		}
 	}
 	if !slices.Contains(plugins.Kinds(), kind) {
-		return nil, fmt.Errorf("%q is no kind of plugin", kind)
+		return nil, fmt.Errorf("%q is not a plugin kind", kind)
 	}
 	binary, err := runnable(binary)
 	if err != nil {
@@ -164,7 +163,7 @@ func newSuite(binary string, kind plugins.Kind, o Options) (*suite, error) {
 	return s, nil
 }
 
-// runnable is the absolute path of a file that can be run.
+// runnable returns the absolute path of an executable file.
 func runnable(binary string) (string, error) {
 	path, err := filepath.Abs(binary)
 	if err != nil {
@@ -175,12 +174,12 @@ func runnable(binary string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("find the plugin: %w", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return "", fmt.Errorf("%s cannot be run: it is not an executable file", binary)
+		return "", fmt.Errorf("cannot run %s: not an executable file", binary)
 	}
 	return path, nil
 }
 
-// cases are all cases of the plugin's kind, in the order in which they say most.
+// cases returns all cases of the plugin's kind, the most informative first.
 func (s *suite) cases() []testcase {
 	all := append(byHand(), hosted()...)
 	switch s.kind {
@@ -196,7 +195,7 @@ func (s *suite) cases() []testcase {
 	return append(all, endurance()...)
 }
 
-// try runs a case and keeps its result.
+// try runs a case and records its result.
 func (s *suite) try(ctx context.Context, c testcase) {
 	r := Result{Name: c.name, Demand: c.demand, Status: Passed}
 	err := c.run(ctx, s)
@@ -206,10 +205,10 @@ func (s *suite) try(ctx context.Context, c testcase) {
 		r.Status, r.Detail = Failed, err.Error()
 	}
 	if errors.Is(err, pluginerr.ErrGone) {
-		s.restart() // the cases after this one are about something else
+		s.restart() // the following cases test something else
 	}
 	if ctx.Err() != nil {
-		return // the case was not tried to its end
+		return // the case was interrupted
 	}
 	s.results = append(s.results, r)
 	if s.options.Report != nil {
@@ -217,7 +216,7 @@ func (s *suite) try(ctx context.Context, c testcase) {
 	}
 }
 
-// restart lets the next call start the plugin anew.
+// restart makes the next call start the plugin again.
 func (s *suite) restart() {
 	if s.hosted != nil {
 		s.hosted.Close()

@@ -110,9 +110,9 @@ func TestSuite(t *testing.T) {
 				t.Errorf("OK: %v", OK(results))
 			}
 			says := map[string]string{
-				"slow":      "failed: ready: no answer within 5s: context deadline exceeded: nothing was asked of coven's services meanwhile",
-				"unhurried": "skipped: many calls: it answers; a call takes",
-				"boastful":  "failed: gate: it says that every tool call passes the gate, and its command does not have the",
+				"slow":      "failed: ready: no answer within 5s: context deadline exceeded: the plugin sent no request to coven's services",
+				"unhurried": "skipped: many calls: a call takes",
+				"boastful":  "failed: gate: the command is gated but does not contain the",
 			}[tc.manner]
 			if !strings.Contains(text, says) {
 				t.Errorf("it does not say %q", says)

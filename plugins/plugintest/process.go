@@ -83,7 +83,7 @@ func (p *process) line(ctx context.Context, limit time.Duration) (line string, o
 	case line, ok = <-p.lines:
 		return line, ok, nil
 	case <-timer.C:
-		return "", false, fmt.Errorf("it printed no line within %v%s", limit, p.said())
+		return "", false, fmt.Errorf("no line on standard output within %v%s", limit, p.said())
 	case <-ctx.Done():
 		return "", false, context.Cause(ctx)
 	}
@@ -97,7 +97,7 @@ func (p *process) ended(ctx context.Context, limit time.Duration) error {
 	case <-p.done:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("its process has not ended within %v%s", limit, p.said())
+		return fmt.Errorf("process has not exited within %v%s", limit, p.said())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -106,7 +106,7 @@ func (p *process) ended(ctx context.Context, limit time.Duration) error {
 // said is the end of what it printed on standard error, for a message.
 func (p *process) said() string {
 	if text := strings.TrimSpace(p.stderr.String()); text != "" {
-		return "; it says: " + text
+		return "; standard error: " + text
 	}
 	return ""
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Repo is a git repository for the tests of a reviewer: it has one commit, and its
-// worktree holds a change that is to be reviewed.
+// Repo is a git repository for tests of a reviewer: it has one commit, and its worktree
+// holds the change to review.
 type Repo struct {
 	Dir  string // of the worktree
 	base string
 	last int // the number of the last commit
 }
 
-// NewRepo makes a repository with these files committed, by their slashed paths, in
-// an empty directory.
+// NewRepo creates a repository in an empty directory and commits the files, which are
+// given by slash-separated path.
 func NewRepo(t T, dir string, files map[string]string) *Repo {
 	t.Helper()
 	r, err := newRepo(dir)
@@ -38,7 +38,7 @@ func NewRepo(t T, dir string, files map[string]string) *Repo {
 	return r
 }
 
-// Write puts a file into the worktree.
+// Write writes a file of the worktree.
 func (r *Repo) Write(t T, file, content string) {
 	t.Helper()
 	if err := r.write(map[string]string{file: content}); err != nil {
@@ -46,8 +46,8 @@ func (r *Repo) Write(t T, file, content string) {
 	}
 }
 
-// Change is what the worktree changes now, as coven tells a reviewer; its task and
-// its options are for the caller to fill in.
+// Change returns the change in the worktree as coven passes it to a reviewer, without
+// task and options.
 func (r *Repo) Change(t T) reviewer.Change {
 	t.Helper()
 	c, err := r.change()
@@ -57,8 +57,8 @@ func (r *Repo) Change(t T) reviewer.Change {
 	return c
 }
 
-// State is the content of the worktree, by file: what a reviewer has to leave as it
-// is. Nothing of it stands for git's own files.
+// State returns the content of the worktree by file, without git's own files. A
+// reviewer must not change it.
 func (r *Repo) State() (map[string]string, error) {
 	state := map[string]string{}
 	err := filepath.WalkDir(r.Dir, func(file string, d fs.DirEntry, err error) error {

@@ -15,28 +15,28 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// reviews are the cases of reviewers. Each has a worktree of its own making, and
-// looks afterwards whether it is as it was.
+// reviews returns the cases of reviewers. Each prepares a worktree and checks
+// afterwards that it is unchanged.
 func reviews() []testcase {
 	return []testcase{
-		{"empty change", "a change of nothing is reviewed", reviewed(nil, nil)},
-		{"kinds of change", "files that were added, changed, deleted, renamed, made a link, and binary ones", reviewed(manyKinds, nil)},
-		{"cut diff", "a diff that is not whole, with a word about what was left out", reviewed(manyKinds, func(c *reviewer.Change) {
+		{"empty change", "an empty change is reviewed", reviewed(nil, nil)},
+		{"kinds of change", "added, changed, deleted, renamed and binary files, and links", reviewed(manyKinds, nil)},
+		{"cut diff", "a truncated diff", reviewed(manyKinds, func(c *reviewer.Change) {
 			c.Diff, c.Truncated = c.Diff[:strings.Index(c.Diff[1:], "diff --git")+1], "the diff has 900 KiB and 400 KiB are shown; left out: app.go and 3 more"
 		})},
 		{"large diff", "a diff of 1 MiB", reviewed(large, nil)},
-		{"odd paths", "paths with blanks, quotes, letters of all alphabets, and deep ones", reviewed(oddPaths, nil)},
+		{"odd paths", "deep paths, spaces, quotes, all alphabets", reviewed(oddPaths, nil)},
 		{"odd texts", "a task and a diff with control characters and without line ends", reviewed(manyKinds, func(c *reviewer.Change) {
 			c.Task = reviewer.Task{ID: "t-\u202e1", Title: "Über \x1b[31mred\x00", Description: strings.Repeat("long ", 40_000), Acceptance: []string{"", "ok\n"}}
 			c.Diff = strings.TrimSuffix(c.Diff, "\n") + "\r\x00"
 		})},
-		{"second round", "a change with what was found in the round before", reviewed(manyKinds, func(c *reviewer.Change) {
+		{"second round", "a change with the findings of the previous round", reviewed(manyKinds, func(c *reviewer.Change) {
 			c.Round = 2
 			c.Previous = []reviewer.Finding{{Severity: reviewer.Error, File: "gone.go", Line: 7, Message: "it is gone", Suggestion: "put it back"}, {Severity: reviewer.Info, Message: "all of it"}}
 		})},
-		{"unknown option", "an option that it does not know is ignored, or an error that names it", unknownOption},
-		{"no services", "coven's services may refuse everything: it does without, or says so in an error", withoutServices},
-		{"read only", "no review changed anything in the worktree", readOnly},
+		{"unknown option", "an unknown option is ignored or named in an error", unknownOption},
+		{"no services", "if coven's services fail, the reviewer does without them or returns an error", withoutServices},
+		{"read only", "reviews do not change the worktree", readOnly},
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services
 	if err != nil {
 		return reviewer.Change{}, nil, err
 	}
-	c.Task = reviewer.Task{ID: "t-1", Title: "Mend the answer", Description: "It should be 42.", Acceptance: []string{"the answer is 42"}}
+	c.Task = reviewer.Task{ID: "t-1", Title: "Fix the answer", Description: "It should be 42.", Acceptance: []string{"the answer is 42"}}
 	c.Options = s.options.With
 	host.Patch, host.Files = c.Diff, map[string][]byte{}
 	for _, f := range c.Files {
@@ -217,7 +217,7 @@ func readOnly(_ context.Context, s *suite) error {
 	}
 	slices.Sort(s.wrote)
 	if wrote := slices.Compact(s.wrote); len(wrote) > 0 {
-		return fmt.Errorf("it changed %s", strings.Join(wrote[:min(len(wrote), 10)], ", "))
+		return fmt.Errorf("changed %s", strings.Join(wrote[:min(len(wrote), 10)], ", "))
 	}
 	return nil
 }

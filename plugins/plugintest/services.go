@@ -15,19 +15,19 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Services is a hostservice.Services that answers from what it was given, and
-// remembers what it was asked. Its zero value has no agent, no file and an empty
-// diff. It may be used by several goroutines; its fields are set before.
+// Services is a fake hostservice.Services that returns the configured answers and
+// records the requests. The zero value has no agent, no file and an empty diff. It is
+// safe for concurrent use once its fields are set.
 type Services struct {
-	// Answers are what agents answer, in turn; the last one stays. None: there is
-	// no agent, and RunAgent is pluginerr.ErrUnsupported.
+	// Answers are the answers of agents, in order; the last one is repeated. If empty,
+	// RunAgent returns pluginerr.ErrUnsupported.
 	Answers []hostservice.Answer
-	// Files are the files of the worktree, by their slashed paths.
+	// Files are the files of the worktree, by slash-separated path.
 	Files map[string][]byte
-	// Patch is the whole diff, as git prints it.
+	// Patch is the complete diff in git's format.
 	Patch string
-	// Before is called first in each request; an error is the answer. It may wait
-	// until ctx ends.
+	// Before, if set, is called at the start of each request. If it returns an error,
+	// the request fails. It may block until ctx is done.
 	Before func(ctx context.Context, request string) error
 
 	mu    sync.Mutex
@@ -36,13 +36,13 @@ type Services struct {
 	logs  []string
 }
 
-// Asks are what agents were asked so far.
+// Asks returns the requests to agents so far.
 func (s *Services) Asks() []hostservice.Ask { return copyOf(s, &s.asks) }
 
-// Reads are the files that were asked for so far, whether there or not.
+// Reads returns the requested files so far, including missing ones.
 func (s *Services) Reads() []string { return copyOf(s, &s.reads) }
 
-// Logs are the lines for the log so far.
+// Logs returns the log lines so far.
 func (s *Services) Logs() []string { return copyOf(s, &s.logs) }
 
 func copyOf[T any](s *Services, all *[]T) []T {
@@ -67,7 +67,7 @@ func (s *Services) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservi
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, ask)
 	if len(s.Answers) == 0 {
-		return hostservice.Answer{}, fmt.Errorf("there is no agent here: %w", pluginerr.ErrUnsupported)
+		return hostservice.Answer{}, fmt.Errorf("no agent: %w", pluginerr.ErrUnsupported)
 	}
 	return s.Answers[min(len(s.asks), len(s.Answers))-1], nil
 }

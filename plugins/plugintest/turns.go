@@ -10,13 +10,13 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// turns are the cases of models. A model that has nobody to ask, for want of a key
-// or of a network, skips them.
+// turns returns the cases of models. They are skipped if the model API cannot be
+// reached, for example without a key or a network.
 func turns() []testcase {
 	return []testcase{
-		{"end", "a turn ends with End, and with a reason that there is", endsTurn},
+		{"end", "a turn ends with End and a valid reason", endsTurn},
 		{"tools", "a conversation with tools, calls and results", usesTools},
-		{"stop", "a turn that coven wants no more of ends", stopsTurn},
+		{"stop", "a turn ends when coven stops it", stopsTurn},
 	}
 }
 
@@ -53,7 +53,7 @@ func endsTurn(ctx context.Context, s *suite) error {
 	case model.Done, model.ForTools, model.Length, model.Refusal, model.Limited:
 		return nil
 	}
-	return fmt.Errorf("the reason %s is none", quoted(string(end.Reason)))
+	return fmt.Errorf("unknown reason %s", quoted(string(end.Reason)))
 }
 
 func usesTools(ctx context.Context, s *suite) error {

@@ -37,11 +37,11 @@ func (r Review) Check() error {
 	case r.Verdict != Pass && r.Verdict != Fail:
 		return fmt.Errorf("verdict %s is neither pass nor fail: %w", quoted(string(r.Verdict)), pluginerr.ErrInvalid)
 	case len(r.Findings) > MaxFindings:
-		return fmt.Errorf("%d findings, at most %d are taken: %w", len(r.Findings), MaxFindings, pluginerr.ErrInvalid)
+		return fmt.Errorf("%d findings, the limit is %d: %w", len(r.Findings), MaxFindings, pluginerr.ErrInvalid)
 	case len(r.Suggestions) > MaxFindings:
-		return fmt.Errorf("%d suggestions, at most %d are taken: %w", len(r.Suggestions), MaxFindings, pluginerr.ErrInvalid)
+		return fmt.Errorf("%d suggestions, the limit is %d: %w", len(r.Suggestions), MaxFindings, pluginerr.ErrInvalid)
 	case len(r.Summary) > MaxText:
-		return fmt.Errorf("a summary of %d bytes, at most %d are taken: %w", len(r.Summary), MaxText, pluginerr.ErrInvalid)
+		return fmt.Errorf("summary of %d bytes, the limit is %d: %w", len(r.Summary), MaxText, pluginerr.ErrInvalid)
 	}
 	for i, f := range r.Findings {
 		if wrong := f.check(); wrong != "" {
@@ -50,7 +50,7 @@ func (r Review) Check() error {
 	}
 	for i, s := range r.Suggestions {
 		if len(s) > MaxText {
-			return fmt.Errorf("suggestion %d has %d bytes, at most %d are taken: %w", i+1, len(s), MaxText, pluginerr.ErrInvalid)
+			return fmt.Errorf("suggestion %d of %d bytes, the limit is %d: %w", i+1, len(s), MaxText, pluginerr.ErrInvalid)
 		}
 	}
 	return nil
@@ -60,15 +60,15 @@ func (r Review) Check() error {
 func (f Finding) check() string {
 	switch {
 	case f.Severity != Error && f.Severity != Warning && f.Severity != Info:
-		return fmt.Sprintf("severity %s is none of error, warning, info", quoted(string(f.Severity)))
+		return fmt.Sprintf("severity %s is not one of error, warning, info", quoted(string(f.Severity)))
 	case strings.TrimSpace(f.Message) == "":
-		return "it has no message"
+		return "no message"
 	case len(f.Message) > MaxText, len(f.Suggestion) > MaxText:
-		return fmt.Sprintf("its message or suggestion is longer than %d bytes", MaxText)
+		return fmt.Sprintf("message or suggestion longer than %d bytes", MaxText)
 	case f.Line < 0:
 		return fmt.Sprintf("line %d", f.Line)
 	case f.File == "" && f.Line > 0:
-		return fmt.Sprintf("line %d of no file", f.Line)
+		return fmt.Sprintf("line %d without a file", f.Line)
 	case f.File != "" && !inside(f.File):
 		return fmt.Sprintf("file %s is not a path inside the worktree", quoted(f.File))
 	}

@@ -1,6 +1,6 @@
-// Package checkout moves a person's checkout of a branch from one commit to
-// another so that a kill at any instant, of coven or of git, leaves each path
-// with its old or with its new content, never without one and never with half.
+// Package checkout moves a user's checkout of a branch from one commit to another so
+// that a kill at any instant, of coven or of git, leaves each path with its old or with
+// its new content, never without one and never with half.
 //
 // The result is that of `git read-tree -m -u OLD NEW`: what the person changed
 // or staged elsewhere stays, other files keep bytes and time stamps, and the
@@ -47,7 +47,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// An Error says why a checkout cannot follow. Nothing was changed in it.
+// An Error describes why a checkout cannot follow. The checkout is unchanged.
 type Error struct {
 	Path   string
 	Reason string
@@ -66,10 +66,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// ErrFull means that a file system has no room left.
+// ErrFull means that a file system has no space left.
 var ErrFull = errors.New("the disk is full")
 
-// A Checkout is one that a person works in.
+// A Checkout is a checkout that a user works in.
 type Checkout struct {
 	Git   git.Repo // with the checkout's own git directory and work tree
 	Ref   string   // the branch that is moved

@@ -16,10 +16,10 @@ import (
 // first exchange.
 func (r repo) during(act string) *Checkout {
 	c := r.checkout()
-	begun := false
+	started := false
 	c.exchange = func(from, to place) error {
-		if !begun {
-			begun = true
+		if !started {
+			started = true
 			r.sh(act)
 		}
 		return exchangeAt(from, to)

@@ -41,7 +41,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 	}
 	if errors.Is(err, unix.EXDEV) {
 		err = &Error{
-			Path: c.top(), Reason: "a directory of it is on another file system", Cause: err,
+			Path: c.top(), Reason: "one of its directories is on another file system", Cause: err,
 			Next: "git -C " + shellword.Quote(c.top()) + " switch --detach, and resume",
 		}
 	}
@@ -73,7 +73,7 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 // begin records the move, then takes the index.
 func (m *Move) begin(ctx context.Context) error {
 	if left, _, err := m.c.Left(); err != nil || left != nil && left.rec.Token != "" {
-		return errors.Join(err, errors.New("a move of "+m.c.top()+" was killed and is not finished"))
+		return errors.Join(err, errors.New("a move of "+m.c.top()+" was killed before it finished"))
 	}
 	m.rec.Stage = m.c.State
 	apart, err := m.c.apart()
@@ -91,7 +91,7 @@ func (m *Move) begin(ctx context.Context) error {
 	}
 	failpoint.Point("checkout.begun")
 	if err := errors.Join(os.MkdirAll(m.c.State, 0o755), m.makeStage()); err != nil {
-		return fmt.Errorf("make room for new files of %s: %w", m.c.top(), err)
+		return fmt.Errorf("allocate space for new files of %s: %w", m.c.top(), err)
 	}
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *Checkout) onBranch() error {
 	}
 	head, err := os.ReadFile(file)
 	if err == nil && strings.TrimSpace(string(head)) != "ref: "+c.Ref {
-		return &Error{Path: c.top(), Reason: "it has just been switched to something else", Next: "git -C " + shellword.Quote(c.top()) + " status"}
+		return &Error{Path: c.top(), Reason: "HEAD was just switched to another branch", Next: "git -C " + shellword.Quote(c.top()) + " status"}
 	}
 	return err
 }
@@ -231,7 +231,7 @@ func gone(err error) bool {
 func (c *Checkout) inTheWay(files ...string) *Error {
 	slices.Sort(files)
 	return &Error{
-		Path: c.top(), Reason: "files there are in the way", Files: slices.Compact(files),
+		Path: c.top(), Reason: "files are in the way", Files: slices.Compact(files),
 		Next: "commit them or move them out of the way in " + c.top(),
 	}
 }

@@ -125,12 +125,12 @@ func (m *Move) broken(ctx context.Context, before *index) (map[string]fingerprin
 		if strings.HasPrefix(c.Old, "160000") || before.entries[path].skip {
 			continue
 		}
-		begun, err := begins(present, filepath.Join(m.other(), path))
+		partial, err := begins(present, filepath.Join(m.other(), path))
 		if err != nil {
 			return nil, err
 		}
 		wanted := m.merged.entries[path].file()
-		if begun || wanted && (have == "" || isDir(have)) {
+		if partial || wanted && (have == "" || isDir(have)) {
 			broken[path] = have
 		}
 	}

@@ -1,9 +1,9 @@
-// Package agent is the reviewer and the arbiter that ask an agent of coven: they
-// put the question, and hold the answer to its form.
+// Package agent is a reviewer and an arbiter that ask an agent of coven. They build the
+// prompt and validate the answer.
 //
-// The agent reads the worktree and cannot write. Its answer is the last fenced
-// JSON block of its final message, checked against the contract; one that is
-// malformed is asked for once more, with what is wrong about it.
+// The agent can read the worktree but not write. Its answer is the last fenced JSON
+// block of its final message, validated against the contract. If the answer is
+// malformed, the agent is asked once more with the validation error.
 package agent
 
 import (
@@ -23,18 +23,18 @@ import (
 
 // The options of both.
 const (
-	promptOption = "prompt" // what the agent is asked, before the change and the form of the answer
-	modelOption  = "model"  // who answers; empty: the model of the run
+	promptOption = "prompt" // prompt, before the change and the format of the answer
+	modelOption  = "model"  // model of the agent; empty: the model of the run
 )
 
-// Reviewer has an agent review a change.
+// Reviewer lets an agent review a change.
 type Reviewer struct{}
 
-// reviewForm is how a review is to be given.
+// reviewForm describes the format of a review.
 const reviewForm = "# Your answer\n\n" +
 	"End your final message with one fenced JSON block of this form:\n\n" +
 	"```json\n" +
-	`{"verdict": "pass", "findings": [{"severity": "error", "file": "path/in/the/worktree", "line": 12, "message": "what is wrong", "suggestion": "how to mend it"}], "suggestions": [], "summary": "one line"}` + "\n" +
+	`{"verdict": "pass", "findings": [{"severity": "error", "file": "path/in/the/worktree", "line": 12, "message": "what is wrong", "suggestion": "how to fix it"}], "suggestions": [], "summary": "one line"}` + "\n" +
 	"```\n\n" +
 	"`verdict` is `pass` or `fail`: `fail` when there is an error among the findings. `severity` is `error`, `warning` or `info`. " +
 	"`file` is relative to the worktree; leave `file` and `line` out for a finding about the whole change. No findings: an empty list."
@@ -54,7 +54,7 @@ func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostser
 	})
 }
 
-// changeText is the change as an agent reads it.
+// changeText formats the change for the agent.
 func changeText(c reviewer.Change) string {
 	var b strings.Builder
 	b.WriteString("# The change\n\n")

@@ -53,7 +53,7 @@ func TestReviewAnswers(t *testing.T) {
 		"not JSON":                      {[]string{block("{verdict: fail}"), block(good)}, 2, "its JSON block is not of the form: invalid character", ""},
 		"an unknown field":              {[]string{block(`{"verdict": "pass", "score": 7}`), block(good)}, 2, `its JSON block is not of the form: json: unknown field "score"`, ""},
 		"two in one block":              {[]string{block(`{"verdict": "pass"} {"verdict": "fail"}`), block(good)}, 2, "something follows in its JSON block", ""},
-		"an unknown severity":           {[]string{block(`{"verdict": "fail", "findings": [{"severity": "critical", "message": "m"}]}`), block(good)}, 2, `finding 1: severity "critical" is none of error, warning, info`, ""},
+		"an unknown severity":           {[]string{block(`{"verdict": "fail", "findings": [{"severity": "critical", "message": "m"}]}`), block(good)}, 2, `finding 1: severity "critical" is not one of error, warning, info`, ""},
 		"a path that leads out":         {[]string{block(`{"verdict": "fail", "findings": [{"severity": "error", "file": "../x", "message": "m"}]}`), block(good)}, 2, `finding 1: file "../x" is not a path inside the worktree`, ""},
 		"no verdict":                    {[]string{block(`{"findings": []}`), block(good)}, 2, `verdict "" is neither pass nor fail`, ""},
 		"a fence without an end":        {[]string{"```json\n" + good, block(good)}, 2, "it has no fenced JSON block", ""},

@@ -1,11 +1,10 @@
 // Package claude is the provider plugin for the Claude Code CLI.
 //
-// Every call of every tool reaches coven's gate: the CLI is given an explicit
-// list of tools, each of them is put on the "ask" list of its settings, and the
-// one who is asked is a tool of coven's MCP server. Settings, hooks, servers
-// and memory files of the user and of the repository are kept out; what of
-// them applies, coven passes itself. The permission mode is never anything but
-// default. What this relies on was seen in the version that .ci/pins names:
+// Every tool call passes coven's gate: the CLI gets an explicit list of tools, the
+// settings put each of them on the "ask" list, and a tool of coven's MCP server
+// answers. The CLI ignores the settings, hooks, servers and memory files of the user
+// and the repository; coven passes what applies. The permission mode is always default.
+// The behavior that this relies on was verified with the version in .ci/pins: see
 // docs/guides/providers.md.
 package claude
 
@@ -21,15 +20,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The files that the CLI reads at its start. No text of a task or a repository
-// is ever an argument: arguments are short, and every user of the machine can
-// read them.
+// The files that the CLI reads when it starts. Text of a task or a repository is never
+// an argument: arguments are limited in size and visible to all users of the machine.
 const (
 	serversFile = "mcp.json"  // its MCP servers
-	systemFile  = "system.md" // what is added to its system prompt
+	systemFile  = "system.md" // appended to its system prompt
 )
 
-// toolNames maps the ids of coven's tools to the CLI's tools that do the same.
+// toolNames maps coven's tool IDs to the corresponding tools of the CLI.
 var toolNames = map[string][]string{
 	provider.ToolRead:  {"Read"},
 	provider.ToolWrite: {"Write"},
@@ -39,7 +37,8 @@ var toolNames = map[string][]string{
 
 // Provider drives the Claude Code CLI.
 type Provider struct {
-	// Getenv reads the user's environment, such as os.Getenv; nil finds nothing there.
+	// Getenv reads the user's environment, like os.Getenv; nil means an empty
+	// environment.
 	Getenv func(name string) string
 }
 

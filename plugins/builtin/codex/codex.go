@@ -1,18 +1,17 @@
 // Package codex is the provider plugin for the Codex CLI.
 //
-// Its calls do not pass coven's gate: the CLI is told to ask nobody and to let
-// its commands do anything, so what it may do is what the process may do. Those of an
-// agent that may only read run in the CLI's own sandbox, in which nothing can be
-// written. The user's and the repository's configuration of the CLI are kept out; its home
-// stays the user's, for the login and for the conversations that are gone on with,
-// and with it the AGENTS.md and the skills that the user has there.
+// Its tool calls do not pass coven's gate: the CLI runs with approvals disabled, so an
+// agent may do whatever its process may do. The commands of a read-only agent run in
+// the CLI's own read-only sandbox. The CLI ignores the user's and the repository's
+// configuration. It uses the user's home for the login and for resumed conversations,
+// and therefore reads AGENTS.md and the skills there.
 //
-// The CLI chooses the ids of conversations itself: a conversation is gone on with
-// under the id that Started said. It reads the task until its input ends, and
-// takes no messages after that.
+// The CLI chooses the IDs of conversations itself: a conversation is resumed with the
+// ID from Started. The CLI reads the task until end of input and accepts no messages
+// after that.
 //
-// Where OPENAI_BASE_URL is set, that server is asked, with OPENAI_API_KEY. Else
-// the CLI asks its own, with its login or CODEX_API_KEY.
+// If OPENAI_BASE_URL is set, the CLI uses that server with OPENAI_API_KEY. Otherwise it
+// uses its default server with its login or CODEX_API_KEY.
 package codex
 
 import (
@@ -30,9 +29,9 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. The gate is of no interest to the CLI:
-// it has its own tools and asks nobody. Of the granted tools it matters whether any
-// of them is more than reading.
+// Command implements provider.Provider. It ignores the gate: the CLI has its own tools
+// and does not ask for approval. Of the granted tools, it only matters whether any of
+// them can write.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if err := req.CheckConversation(); err != nil {
 		return provider.Command{}, fmt.Errorf("codex: %w", err)
@@ -70,12 +69,13 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}, nil
 }
 
-// Message implements provider.Provider: the CLI takes none.
+// Message implements provider.Provider. The CLI accepts no messages.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
+	return nil, fmt.Errorf("the agent CLI accepts no messages while it works: %w", pluginerr.ErrUnsupported)
 }
 
-// server is another server in the CLI's configuration. JSON's strings are TOML's.
+// server returns the CLI's configuration for another server. A JSON string is also a
+// TOML string.
 func server(base string) (string, error) {
 	url, err := json.Marshal(base)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line is what coven reads of a line of the CLI's output.
+// line holds the parts of an output line that coven uses.
 type line struct {
 	Type     string                   `json:"type"`
 	ThreadID string                   `json:"thread_id"` // thread.started
@@ -22,7 +22,7 @@ type line struct {
 	Error    struct{ Message string } `json:"error"`     // turn.failed
 }
 
-// item is something that the agent said or did.
+// item is a message or an action of the agent.
 type item struct {
 	ID       string   `json:"id"`
 	Type     string   `json:"type"`
@@ -43,14 +43,14 @@ type change struct {
 }
 
 type usage struct {
-	Input      int64 `json:"input_tokens"` // those from and into the cache included
+	Input      int64 `json:"input_tokens"` // including cached tokens
 	CacheRead  int64 `json:"cached_input_tokens"`
 	CacheWrite int64 `json:"cache_write_input_tokens"`
 	Output     int64 `json:"output_tokens"`
 }
 
-// Parse implements provider.Provider. What is not JSON says nothing: the CLI
-// prints its log between its lines.
+// Parse implements provider.Provider. It skips lines that are not JSON: the CLI also
+// prints its log.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -83,7 +83,7 @@ func (l line) event() provider.Event {
 	return nil
 }
 
-// call is a tool call, when the item is one.
+// call returns the tool call of the item, or nil.
 func (i item) call() provider.Event {
 	input := map[string]any{}
 	switch i.Type {
@@ -103,7 +103,7 @@ func (i item) call() provider.Event {
 	}
 	encoded, err := json.Marshal(input)
 	if err != nil {
-		return nil // texts and paths: it cannot fail
+		return nil // cannot fail for strings
 	}
 	return provider.ToolCall{ID: i.ID, Name: i.Type, Input: encoded}
 }
@@ -140,8 +140,8 @@ var (
 	statusRE = regexp.MustCompile(`(?:unexpected|last) status:? (\d{3})\b`)
 )
 
-// retry is what the CLI says when it asks again. Its other errors are said once
-// more when the turn fails.
+// retry parses the message about a retry. Other errors are repeated when the turn
+// fails.
 func retry(message string) provider.Event {
 	found := retryRE.FindStringSubmatch(message)
 	if found == nil {
@@ -156,7 +156,7 @@ func retry(message string) provider.Event {
 	return provider.Retry{Attempt: attempt, MaxAttempts: most, Status: status(message), Reason: reason}
 }
 
-// status is the HTTP status that a message of the CLI's tells, or 0.
+// status returns the HTTP status in a message of the CLI, or 0.
 func status(message string) int {
 	found := statusRE.FindStringSubmatch(message)
 	if found == nil {
@@ -166,9 +166,9 @@ func status(message string) int {
 	return number
 }
 
-// failure is the end of a turn that did not come to one.
+// failure returns the result of a failed turn.
 func failure(message string) provider.Result {
-	var said struct{ Error struct{ Message string } } // what the API answered to a bad request
+	var said struct{ Error struct{ Message string } } // the API's answer to a bad request
 	r := provider.Result{Error: message, Status: status(message), Turns: 1}
 	if json.Unmarshal([]byte(message), &said) == nil && said.Error.Message != "" {
 		r.Error = "the API refused the request: " + said.Error.Message

@@ -1,5 +1,5 @@
-// Package command is the reviewer that runs a command and reads what it prints: a
-// linter, a type checker, a scanner.
+// Package command is a reviewer that runs a command, such as a linter, a type checker
+// or a scanner, and parses its output.
 //
 // Its options:
 //
@@ -8,16 +8,15 @@
 //	severity  of findings whose format does not say one: error (the default), warning or info
 //	scope     changed (the default): findings in files that the change touches; all
 //
-// A command that ends with an exit code other than 0 and names no finding could not
-// judge, and is an error. One that ends so and names no error in a file that the
-// change touches was broken by the change elsewhere, in a caller perhaps: what it
-// found there counts with scope changed, too. A linter that ends so for what was
-// wrong before needs its own option to end with 0 in spite of findings.
+// If the command fails without a finding, the review is an error. If it fails without
+// an error in a changed file, the change probably broke other code, for example a
+// caller: then the findings in other files count even with scope changed. For a linter
+// that fails because of older findings, use its option to exit with 0 despite findings.
 //
-// What the command writes into the worktree fails its review: give it a directory
-// elsewhere ($TMPDIR). What it leaves running is killed when it ends: its process
-// group, and on Linux what left that, too, unless it also emptied its environment.
-// That much ends with the plugin's process.
+// The command must not write to the worktree; it can use $TMPDIR. Processes that it
+// leaves running are killed when it exits: its process group and, on Linux, processes
+// that left the group, unless they cleared their environment. Those are killed with the
+// plugin process.
 package command
 
 import (
@@ -40,7 +39,7 @@ import (
 // Reviewer runs a command.
 type Reviewer struct{}
 
-// settings are the options, read.
+// settings holds the parsed options.
 type settings struct {
 	command  string
 	sarif    bool
@@ -67,23 +66,23 @@ func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostser
 	}
 	switch {
 	case err != nil:
-		return reviewer.Review{}, fmt.Errorf("%q printed no SARIF: %w: %s", s.command, err, tail(ran.all()))
+		return reviewer.Review{}, fmt.Errorf("%q printed invalid SARIF: %w: %s", s.command, err, tail(ran.all()))
 	case ran.code != 0 && len(found) == 0:
-		return reviewer.Review{}, fmt.Errorf("%q ended with exit code %d and named no finding: %s", s.command, ran.code, tail(ran.all()))
+		return reviewer.Review{}, fmt.Errorf("%q failed with exit code %d and no finding: %s", s.command, ran.code, tail(ran.all()))
 	}
 	return s.review(change, found, ran.code), nil
 }
 
-// read reads the options.
+// read parses the options.
 func read(options map[string]string) (settings, error) {
 	s := settings{command: options["command"], severity: reviewer.Severity(options["severity"])}
 	for name := range options {
 		if !slices.Contains([]string{"command", "format", "severity", "scope", "prompt"}, name) {
-			return s, fmt.Errorf("with.%s is none of command, format, severity, scope: %w", name, pluginerr.ErrInvalid)
+			return s, fmt.Errorf("with.%s is not one of command, format, severity, scope: %w", name, pluginerr.ErrInvalid)
 		}
 	}
 	if strings.TrimSpace(s.command) == "" {
-		return s, fmt.Errorf("with.command is missing: the command to run: %w", pluginerr.ErrInvalid)
+		return s, fmt.Errorf("with.command is required: the command to run: %w", pluginerr.ErrInvalid)
 	}
 	switch options["format"] {
 	case "", "lines":
@@ -97,7 +96,7 @@ func read(options map[string]string) (settings, error) {
 		s.severity = reviewer.Error
 	case reviewer.Error, reviewer.Warning, reviewer.Info:
 	default:
-		return s, fmt.Errorf("with.severity %q is none of error, warning, info: %w", s.severity, pluginerr.ErrInvalid)
+		return s, fmt.Errorf("with.severity %q is not one of error, warning, info: %w", s.severity, pluginerr.ErrInvalid)
 	}
 	switch options["scope"] {
 	case "", "changed":
@@ -109,7 +108,7 @@ func read(options map[string]string) (settings, error) {
 	return s, nil
 }
 
-// review makes a review of what was found by a command that ended with code.
+// review returns the review for the findings of a command that exited with code.
 func (s settings) review(change reviewer.Change, found []reviewer.Finding, code int) reviewer.Review {
 	r := reviewer.Review{Verdict: reviewer.Pass}
 	var elsewhere []reviewer.Finding
@@ -124,9 +123,9 @@ func (s settings) review(change reviewer.Change, found []reviewer.Finding, code 
 	case len(elsewhere) == 0:
 	case code != 0 && !slices.ContainsFunc(r.Findings, isError):
 		r.Findings = append(r.Findings, elsewhere...)
-		r.Summary = fmt.Sprintf("exit code %d, and no error in files that the change touches: those elsewhere count", code)
+		r.Summary = fmt.Sprintf("exit code %d without an error in changed files: errors in other files count", code)
 	default:
-		r.Summary = fmt.Sprintf("%d more in files that the change does not touch", len(elsewhere))
+		r.Summary = fmt.Sprintf("%d more in unchanged files", len(elsewhere))
 	}
 	if slices.ContainsFunc(r.Findings, isError) {
 		r.Verdict = reviewer.Fail
@@ -134,7 +133,7 @@ func (s settings) review(change reviewer.Change, found []reviewer.Finding, code 
 	if more := len(r.Findings) - reviewer.MaxFindings; more > 0 {
 		slices.SortStableFunc(r.Findings, func(a, b reviewer.Finding) int { return weight(a) - weight(b) })
 		r.Findings = r.Findings[:reviewer.MaxFindings]
-		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%d more findings are left out, the least grave", more))
+		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%d less severe findings omitted", more))
 	}
 	return r
 }
@@ -149,7 +148,7 @@ func touched(files []reviewer.File, path string) bool {
 	return slices.ContainsFunc(files, func(f reviewer.File) bool { return f.Path == path })
 }
 
-// ran is how a command ended.
+// ran is the result of a command.
 type ran struct {
 	stdout, stderr []byte
 	code           int
@@ -157,17 +156,17 @@ type ran struct {
 
 func (r ran) all() []byte { return slices.Concat(r.stdout, r.stderr) }
 
-// The bounds of a command.
+// The limits of a command.
 const (
 	maxOutput = 16 << 20 // bytes of each stream
 	endTime   = 2 * time.Second
 	maxTail   = 2 << 10
 )
 
-// run runs a command to its end, or to that of ctx. Nothing of it goes on after that.
+// run runs a command until it exits or ctx is done. It leaves no process behind.
 func run(ctx context.Context, command, dir string) (ran, error) {
 	stdout, stderr := &bounded{}, &bounded{}
-	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // it is what the grimoire says
+	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // the command is from the grimoire
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
 	mark := newMark()
 	cmd.Env = append(os.Environ(), mark)
@@ -190,21 +189,21 @@ func run(ctx context.Context, command, dir string) (ran, error) {
 	return ran{stdout.kept.Bytes(), stderr.kept.Bytes(), 0}, nil
 }
 
-// bounded keeps the beginning of what is written to it. Its buffer is not embedded:
-// io.Copy would read into it past the bound.
+// bounded is a writer that keeps the beginning of what is written. Its buffer is not
+// embedded because io.Copy would use ReadFrom and ignore the limit.
 type bounded struct{ kept bytes.Buffer }
 
-// Write never fails: what is too much is dropped.
+// Write never fails; it drops excess bytes.
 func (b *bounded) Write(p []byte) (int, error) {
 	_, _ = b.kept.Write(p[:min(len(p), max(maxOutput-b.kept.Len(), 0))])
 	return len(p), nil
 }
 
-// tail is the end of an output, for an error.
+// tail returns the end of an output for an error message.
 func tail(output []byte) string {
 	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-maxTail):])), "")
 	if text == "" {
-		return "(it printed nothing)"
+		return "(no output)"
 	}
 	return text
 }

@@ -100,9 +100,9 @@ func TestLines(t *testing.T) {
 		"other lines":               {"# package\nFAIL a.go\na.go: no line\n\ta.go:3: indented", nil, "pass"},
 		"a line that is too large":  {"a.go:99999999999999999999: wrong", nil, "pass"},
 		"line 0":                    {"a.go:0: wrong", nil, "fail\nerror|a.go|wrong"},
-		"not touched":               {"b.go:3: wrong\na.go:3: wrong", nil, "fail\nerror|a.go:3|wrong\n1 more in files that the change does not touch"},
+		"not touched":               {"b.go:3: wrong\na.go:3: wrong", nil, "fail\nerror|a.go:3|wrong\n1 more in unchanged files"},
 		"all files":                 {"b.go:3: wrong", []string{"scope", "all"}, "fail\nerror|b.go:3|wrong"},
-		"only in files not touched": {"b.go:3: wrong", nil, "pass\n1 more in files that the change does not touch"},
+		"only in files not touched": {"b.go:3: wrong", nil, "pass\n1 more in unchanged files"},
 		"outside":                   {"/etc/passwd:3: wrong", nil, "fail\nerror||/etc/passwd:3: wrong"},
 		"outside, relative":         {"../" + filepath.Base(dir) + "/a.go:3: wrong", []string{"scope", "all"}, "fail\nerror||../" + filepath.Base(dir) + "/a.go:3: wrong"},
 	} {
@@ -126,7 +126,7 @@ func TestLines(t *testing.T) {
 // More than the contract takes: the gravest are kept.
 func TestMany(t *testing.T) {
 	r, err := review(t, worktree(t), "seq -f 'a.go:%.0f: warning: odd' 1200; seq -f 'a.go:%.0f: bad' 10; exit 1")
-	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MaxFindings || !slices.Equal(r.Suggestions, []string{"210 more findings are left out, the least grave"}) {
+	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MaxFindings || !slices.Equal(r.Suggestions, []string{"210 less severe findings omitted"}) {
 		t.Fatalf("%d findings, %q, %v", len(r.Findings), r.Suggestions, err)
 	}
 	for i, f := range r.Findings {
@@ -139,9 +139,9 @@ func TestMany(t *testing.T) {
 func TestExits(t *testing.T) {
 	dir := worktree(t)
 	for shell, want := range map[string]string{
-		"exit 3":                  `"exit 3" ended with exit code 3 and named no finding: (it printed nothing)`,
-		"echo no licence; exit 2": `named no finding: no licence`,
-		"nosuchcommand":           `ended with exit code 127 and named no finding: `,
+		"exit 3":                  `"exit 3" failed with exit code 3 and no finding: (no output)`,
+		"echo no licence; exit 2": `and no finding: no licence`,
+		"nosuchcommand":           `failed with exit code 127 and no finding: `,
 		"kill -9 $$":              `signal: killed`,
 		"kill -TERM $$":           `signal: terminated`,
 	} {
@@ -149,13 +149,13 @@ func TestExits(t *testing.T) {
 			t.Errorf("%q: %v", shell, err)
 		}
 	}
-	const counts = "\nexit code 1, and no error in files that the change touches: those elsewhere count"
+	const counts = "\nexit code 1 without an error in changed files: errors in other files count"
 	for shell, want := range map[string]string{
 		"echo 'b.go:1: wrong'; exit 1":                              "fail\nerror|b.go:1|wrong" + counts,
 		"echo 'a.go:1: warning: odd'; echo 'b.go:1: wrong'; exit 1": "fail\nwarning|a.go:1|odd\nerror|b.go:1|wrong" + counts,
 		"echo 'b.go:1: warning: odd'; exit 1":                       "pass\nwarning|b.go:1|odd" + counts,
-		"echo 'b.go:1: wrong'; echo 'a.go:1: wrong'; exit 1":        "fail\nerror|a.go:1|wrong\n1 more in files that the change does not touch",
-		"(echo 'b.go:1: wrong'; exit 1) || true":                    "pass\n1 more in files that the change does not touch",
+		"echo 'b.go:1: wrong'; echo 'a.go:1: wrong'; exit 1":        "fail\nerror|a.go:1|wrong\n1 more in unchanged files",
+		"(echo 'b.go:1: wrong'; exit 1) || true":                    "pass\n1 more in unchanged files",
 		"echo 'a.go:1: warning: odd'; exit 1":                       "pass\nwarning|a.go:1|odd",
 	} {
 		if r, err := review(t, dir, shell); err != nil || short(r) != want {
@@ -176,11 +176,11 @@ func TestOptions(t *testing.T) {
 		options []string
 		want    string
 	}{
-		{[]string{"command", " "}, "with.command is missing"},
+		{[]string{"command", " "}, "with.command is required"},
 		{[]string{"format", "xml"}, `with.format "xml" is neither lines nor sarif`},
-		{[]string{"severity", "fatal"}, `with.severity "fatal" is none of error, warning, info`},
+		{[]string{"severity", "fatal"}, `with.severity "fatal" is not one of error, warning, info`},
 		{[]string{"scope", "some"}, `with.scope "some" is neither changed nor all`},
-		{[]string{"comand", "x"}, `with.comand is none of command, format, severity, scope`},
+		{[]string{"comand", "x"}, `with.comand is not one of command, format, severity, scope`},
 	} {
 		if _, err := review(t, t.TempDir(), "true", test.options...); !errors.Is(err, pluginerr.ErrInvalid) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v", test.options, err)

@@ -14,14 +14,14 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// lineRE is what compilers and linters print: file:line: message, or
-// file:line:column: message, perhaps with a severity in front of the message.
+// lineRE matches the output of compilers and linters: file:line: message or
+// file:line:column: message, optionally with a severity before the message.
 var lineRE = regexp.MustCompile(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
 
-// maxLine is how much of a line is read, in bytes: more than the contract takes.
+// maxLine limits how much of a line is read, in bytes: more than the contract accepts.
 const maxLine = 64 << 10
 
-// lines reads findings from an output: a line each. Other lines are none.
+// lines parses findings, one per line, and skips other lines.
 func lines(output []byte, dir string, otherwise reviewer.Severity) []reviewer.Finding {
 	var found []reviewer.Finding
 	for line := range strings.Lines(string(output)) {
@@ -58,8 +58,8 @@ func severityOf(word string, otherwise reviewer.Severity) reviewer.Severity {
 	return otherwise
 }
 
-// finding is one with its file as the contract wants it. What is about a file
-// elsewhere is about the whole change, and says so.
+// finding returns a finding with a path that satisfies the contract. A finding outside
+// the worktree becomes one about the whole change with the path in its message.
 func finding(dir, file string, line int, severity reviewer.Severity, message, suggestion string) reviewer.Finding {
 	f := reviewer.Finding{Severity: severity, Message: clip(message), Suggestion: clip(suggestion)}
 	if file == "" {
@@ -80,10 +80,10 @@ func finding(dir, file string, line int, severity reviewer.Severity, message, su
 	return f
 }
 
-// clip makes a text one that the contract takes.
+// clip makes a text valid for the contract.
 func clip(text string) string { return reviewer.Clip(strings.ToValidUTF8(text, "\uFFFD")) }
 
-// log is what is read of a SARIF 2.1.0 log.
+// log holds the parts of a SARIF 2.1.0 log that are used.
 type log struct {
 	Runs []struct {
 		Tool struct {
@@ -114,7 +114,7 @@ type result struct {
 		Text string `json:"text"`
 	} `json:"message"`
 	Suppressions []struct {
-		Status string `json:"status"` // accepted unless it says otherwise
+		Status string `json:"status"` // default: accepted
 	} `json:"suppressions"`
 	Locations []struct {
 		Physical struct {
@@ -133,15 +133,14 @@ type result struct {
 	} `json:"fixes"`
 }
 
-// sarif reads findings from a SARIF log. Results that are suppressed, or that say
-// that all is well, are none.
+// sarif parses findings from a SARIF log. It skips suppressed and passing results.
 func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.Finding, error) {
 	var l log
 	if err := json.Unmarshal(bytes.TrimPrefix(output, []byte("\uFEFF")), &l); err != nil { // some write a byte order mark
 		return nil, err
 	}
 	if l.Runs == nil {
-		return nil, fmt.Errorf("it has no runs")
+		return nil, fmt.Errorf("no runs")
 	}
 	var found []reviewer.Finding
 	for _, run := range l.Runs {
@@ -159,7 +158,7 @@ func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.F
 	return found, nil
 }
 
-// suppressed says whether somebody has accepted a result.
+// suppressed reports whether a result has an accepted suppression.
 func (r result) suppressed() bool {
 	for _, s := range r.Suppressions {
 		if s.Status != "" && s.Status != "accepted" {
@@ -169,8 +168,8 @@ func (r result) suppressed() bool {
 	return len(r.Suppressions) > 0
 }
 
-// severity is the result's own level, or that of its rule, which it names by its ID
-// or else by its number. SARIF's default is warning; here the options say otherwise.
+// severity returns the level of the result, or else of its rule, which is identified by
+// ID or index. The default is the severity option, not SARIF's warning.
 func (r result) severity(rules []rule, otherwise reviewer.Severity) reviewer.Severity {
 	level := r.Level
 	for i, rule := range rules {
@@ -198,7 +197,7 @@ func (r result) finding(dir string, severity reviewer.Severity) reviewer.Finding
 	return finding(dir, file, line, severity, message, suggestion)
 }
 
-// pathOf is the path of an artifact.
+// pathOf returns the path of an artifact.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "" && u.Scheme != "file" {

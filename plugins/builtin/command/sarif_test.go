@@ -59,7 +59,7 @@ func TestSARIF(t *testing.T) {
 		},
 		"a name that is none":  {run("", `{"level": "error", "message": {"text": "m"}, `+at("a%0Ab.go", "")+`}`), nil, "fail\nerror||a\nb.go:3: m"},
 		"a page of the web":    {run("", `{"level": "error", "message": {"text": "m"}, `+at("https://example.com/a.go", "")+`}`), nil, "fail\nerror||m"},
-		"a file not touched":   {run("", `{"level": "error", "message": {"text": "m"}, `+at("b.go", "")+`}`), nil, "pass\n1 more in files that the change does not touch"},
+		"a file not touched":   {run("", `{"level": "error", "message": {"text": "m"}, `+at("b.go", "")+`}`), nil, "pass\n1 more in unchanged files"},
 		"no line":              {run("", `{"level": "error", "message": {"text": "m"}, "locations": [{"physicalLocation": {"artifactLocation": {"uri": "a.go"}}}]}`), nil, "fail\nerror|a.go|m"},
 		"only a logical place": {run("", `{"level": "error", "message": {"text": "m"}, "locations": [{"logicalLocations": [{"name": "f"}]}]}`), nil, "fail\nerror||m"},
 		"no message":           {run("", `{"ruleId": "R", "level": "error", "message": {"id": "default"}}`), nil, "fail\nerror||(no message) (R)"},
@@ -81,11 +81,11 @@ func TestSARIF(t *testing.T) {
 		}
 	}
 	for shell, want := range map[string]string{
-		"echo oops":                  `"echo oops" printed no SARIF: invalid character 'o' looking for beginning of value: oops`,
-		"true":                       `printed no SARIF: unexpected end of JSON input: (it printed nothing)`,
-		"echo '{}'":                  `printed no SARIF: it has no runs`,
-		`echo '{"runs": {}}'`:        `printed no SARIF: json: cannot unmarshal object`,
-		`echo '{"runs": []}'; false`: `ended with exit code 1 and named no finding`,
+		"echo oops":                  `"echo oops" printed invalid SARIF: invalid character 'o' looking for beginning of value: oops`,
+		"true":                       `printed invalid SARIF: unexpected end of JSON input: (no output)`,
+		"echo '{}'":                  `printed invalid SARIF: no runs`,
+		`echo '{"runs": {}}'`:        `printed invalid SARIF: json: cannot unmarshal object`,
+		`echo '{"runs": []}'; false`: `failed with exit code 1 and no finding`,
 	} {
 		if _, err := review(t, dir, shell, "format", "sarif"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", shell, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line is what coven reads of a line of the CLI's stream-json output.
+// line holds the parts of a stream-json output line that coven uses.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -37,7 +37,7 @@ type line struct {
 	IsError  bool   `json:"is_error"`
 	Result   string `json:"result"`
 	NumTurns int    `json:"num_turns"`
-	Usage    usage  `json:"usage"` // of the whole conversation, what it was gone on with included: not told to coven
+	Usage    usage  `json:"usage"` // of the whole conversation, including the resumed part: not reported
 	Error    struct {
 		Message string `json:"message"`
 	} `json:"error"`
@@ -49,7 +49,7 @@ type mcpServer struct {
 }
 
 type usage struct {
-	Input     int64 `json:"input_tokens"` // those from the cache included
+	Input     int64 `json:"input_tokens"` // including cached tokens
 	Output    int64 `json:"output_tokens"`
 	CacheRead int64 `json:"cache_read_input_tokens"`
 }
@@ -66,8 +66,8 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// Parse implements provider.Provider. Of what is not JSON, only the CLI's words
-// about an API that has no capacity say something.
+// Parse implements provider.Provider. Of the lines that are not JSON, it only reads the
+// message about an API without capacity.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -81,8 +81,8 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 	return events, nil
 }
 
-// capacityRE is what the CLI prints beside its lines, every 30 s, while it waits to
-// ask again after a 429 or a 529: see unattended.
+// capacityRE matches what the CLI prints every 30 s while it waits to retry after a 429
+// or 529: see unattended.
 var capacityRE = regexp.MustCompile(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
 
 func waiting(attempt, seconds string) []provider.Event {
@@ -122,7 +122,7 @@ func (l line) started() provider.Started {
 func (l line) blocks() []provider.Event {
 	var blocks []block
 	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return nil // plain text: what coven itself said
+		return nil // plain text: a message from coven
 	}
 	var events []provider.Event
 	for _, b := range blocks {
@@ -140,8 +140,8 @@ func (l line) blocks() []provider.Event {
 	return events
 }
 
-// spent is what an answer used. The CLI prints one answer as several lines, and
-// says it in the last.
+// spent returns the usage of an answer. The CLI prints an answer as several lines, with
+// the usage in the last one.
 func (l line) spent() []provider.Event {
 	if l.Message.Usage == (usage{}) {
 		return nil
@@ -156,13 +156,12 @@ func (u usage) provider() provider.Usage {
 	return provider.Usage{InputTokens: max(u.Input-u.CacheRead, 0), OutputTokens: u.Output, CacheReadTokens: u.CacheRead}
 }
 
-// apiErrorRE is the text that the CLI ends with when the API refused. It calls that
-// a success, and it looks like a text of the agent's.
+// apiErrorRE matches the final text if the API refused. The CLI reports that as
+// success, and the text looks like text of the agent.
 var apiErrorRE = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
 
-// result never trusts the CLI's word for a success. That a limit was met, which
-// holds up other tasks too, is believed only when the model had said nothing: an
-// agent can write the same text.
+// result does not trust a reported success. It reports a rate limit, which delays other
+// tasks, too, only if the model has not answered: an agent could write the same text.
 func (l line) result() provider.Result {
 	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns}
 	found := apiErrorRE.FindStringSubmatch(l.Result)

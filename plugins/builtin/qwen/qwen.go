@@ -1,17 +1,17 @@
 // Package qwen is the provider plugin for the Qwen Code CLI.
 //
-// Its calls do not pass coven's gate: the CLI is told to accept every one itself,
-// so what it may do is what the process may do. It runs in its bare mode: no
+// Its tool calls do not pass coven's gate: the CLI approves every call itself, so an
+// agent may do whatever its process may do. The CLI runs in bare mode: it reads no
 // settings, hooks, servers, extensions, memory or .env files of the user or the
-// repository are read, and its tools are read_file, edit and run_shell_command. An agent that may
-// only read has read_file alone: in the CLI's plan mode commands that it takes for
-// harmless are run, sort -o FILE among them.
-// Its login is the environment's: OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.
+// repository, and its tools are read_file, edit and run_shell_command. A read-only
+// agent only has read_file: in its plan mode the CLI would run commands that it
+// considers harmless, including sort -o FILE. The login is taken from OPENAI_API_KEY,
+// OPENAI_BASE_URL and OPENAI_MODEL.
 //
-// No text of a task is an argument. The CLI reads a /command at the start of a
-// message and the file behind an @path: coven's own words come first, and files
-// outside the worktree are not read so. It says nothing of a message that it took
-// while it worked, so it is told none.
+// The text of a task is never an argument. The CLI interprets a /command at the start
+// of a message, so coven's own text comes first, and reads the file of an @path, but
+// not outside the worktree. It does not confirm messages that it receives while it
+// works, so coven sends none.
 package qwen
 
 import (
@@ -29,9 +29,9 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. The gate is of no interest to the CLI:
-// it has its own tools and asks nobody. Of the granted tools it matters whether any
-// of them is more than reading.
+// Command implements provider.Provider. It ignores the gate: the CLI has its own tools
+// and does not ask for approval. Of the granted tools, it only matters whether any of
+// them can write.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if err := req.CheckConversation(); err != nil {
 		return provider.Command{}, fmt.Errorf("qwen: %w", err)
@@ -65,12 +65,12 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}, nil
 }
 
-// unattended makes the CLI say that it waits for an API which has no capacity.
-// Without it, it says nothing for some minutes, gives up, and calls that a success.
-// With it, it retries for as long as it takes: coven stops it.
+// unattended makes the CLI report that it waits for an API without capacity, and retry
+// until coven stops it. Without the variable, the CLI is silent for minutes, gives up,
+// and reports success.
 const unattended = "QWEN_CODE_UNATTENDED_RETRY=1"
 
-// Message implements provider.Provider: the CLI takes none.
+// Message implements provider.Provider. The CLI accepts no messages.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
-	return nil, fmt.Errorf("its agent CLI takes no messages while it works: %w", pluginerr.ErrUnsupported)
+	return nil, fmt.Errorf("the agent CLI accepts no messages while it works: %w", pluginerr.ErrUnsupported)
 }

@@ -1,6 +1,6 @@
-// Package rules is the arbiter plugin that decides by rules alone: errors are
-// worth another round, warnings are not, and the same findings as in the round
-// before are a stalemate.
+// Package rules is an arbiter plugin with fixed rules: errors justify another round,
+// warnings do not, and a round with the same findings as the previous one ends the
+// loop.
 package rules
 
 import (
@@ -18,16 +18,16 @@ type Arbiter struct{}
 // Decide implements arbiter.Arbiter.
 func (Arbiter) Decide(_ context.Context, q arbiter.Question, _ hostservice.Services) (arbiter.Decision, error) {
 	if !grave(q.Opinions) {
-		return arbiter.Decision{Reason: "no errors are left"}, nil
+		return arbiter.Decision{Reason: "no errors left"}, nil
 	}
 	if n := len(q.History); n > 0 && slices.Equal(remarks(q.Opinions), remarks(q.History[n-1].Opinions)) {
-		return arbiter.Decision{Reason: "stalemate: the findings are those of the round before"}, nil
+		return arbiter.Decision{Reason: "stalemate: same findings as in the previous round"}, nil
 	}
-	return arbiter.Decision{Continue: true, Reason: "there are errors to mend"}, nil
+	return arbiter.Decision{Continue: true, Reason: "there are errors to fix"}, nil
 }
 
-// grave says whether a reviewer found an error, or says fail without a finding
-// that would say why.
+// grave reports whether a reviewer found an error, or failed the change without any
+// finding.
 func grave(opinions []arbiter.Opinion) bool {
 	return slices.ContainsFunc(opinions, func(o arbiter.Opinion) bool {
 		return o.Verdict == reviewer.Fail && len(o.Findings) == 0 ||
@@ -35,8 +35,8 @@ func grave(opinions []arbiter.Opinion) bool {
 	})
 }
 
-// remarks are what was found, in an order of their own. Lines are left out: what
-// is mended elsewhere in a file moves them.
+// remarks returns the sorted findings without line numbers, which change when other
+// parts of a file are fixed.
 func remarks(opinions []arbiter.Opinion) []string {
 	var all []string
 	for _, o := range opinions {

@@ -22,14 +22,14 @@ func TestDecide(t *testing.T) {
 		goOn        bool
 		reason      string
 	}{
-		"errors":                  {now: opinion(bug, warning), goOn: true, reason: "there are errors to mend"},
-		"only warnings":           {now: opinion(warning), reason: "no errors are left"},
-		"fail that says nothing":  {now: opinion(), goOn: true, reason: "there are errors to mend"},
-		"the same":                {now: opinion(warning, bug), before: opinion(bug, warning), reason: "stalemate: the findings are those of the round before"},
-		"the same, elsewhere":     {now: opinion(moved), before: opinion(bug), reason: "stalemate: the findings are those of the round before"},
-		"another one":             {now: opinion(other), before: opinion(bug), goOn: true, reason: "there are errors to mend"},
-		"one of two is mended":    {now: opinion(bug), before: opinion(bug, other), goOn: true, reason: "there are errors to mend"},
-		"fails twice for nothing": {now: opinion(), before: opinion(), reason: "stalemate: the findings are those of the round before"},
+		"errors":                  {now: opinion(bug, warning), goOn: true, reason: "there are errors to fix"},
+		"only warnings":           {now: opinion(warning), reason: "no errors left"},
+		"fail that says nothing":  {now: opinion(), goOn: true, reason: "there are errors to fix"},
+		"the same":                {now: opinion(warning, bug), before: opinion(bug, warning), reason: "stalemate: same findings as in the previous round"},
+		"the same, elsewhere":     {now: opinion(moved), before: opinion(bug), reason: "stalemate: same findings as in the previous round"},
+		"another one":             {now: opinion(other), before: opinion(bug), goOn: true, reason: "there are errors to fix"},
+		"one of two is fixed":     {now: opinion(bug), before: opinion(bug, other), goOn: true, reason: "there are errors to fix"},
+		"fails twice for nothing": {now: opinion(), before: opinion(), reason: "stalemate: same findings as in the previous round"},
 	} {
 		q := arbiter.Question{Opinions: test.now}
 		if test.before != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// RegisterArbiter serves impl on a plugin's gRPC server; link is how it reaches
-// coven.
+// RegisterArbiter registers impl with a plugin's gRPC server; link is the connection to
+// coven's services.
 func RegisterArbiter(s *grpc.Server, impl arbiter.Arbiter, link *Link) {
 	pluginv1.RegisterArbiterServer(s, &arbiterServer{impl: impl, link: link})
 }
@@ -33,8 +33,7 @@ func (s *arbiterServer) Decide(ctx context.Context, in *pluginv1.DecideRequest) 
 	return &pluginv1.DecideResponse{GoOn: out.Continue, Reason: valid(out.Reason)}, nil
 }
 
-// Arbiter returns an arbiter that asks a plugin; services is where the plugin finds
-// coven.
+// Arbiter returns a client for an arbiter plugin, to which it offers services.
 func Arbiter(conn grpc.ClientConnInterface, services *ServiceServer) arbiter.Arbiter {
 	return &arbiterClient{rpc: pluginv1.NewArbiterClient(conn), services: services}
 }
@@ -53,7 +52,7 @@ func (c *arbiterClient) Decide(ctx context.Context, question arbiter.Question, h
 		return arbiter.Decision{}, fromWire(ctx, err)
 	}
 	if n := len(out.GetReason()); n > reviewer.MaxText {
-		return arbiter.Decision{}, fmt.Errorf("its reason has %d bytes, at most %d are taken: %w", n, reviewer.MaxText, pluginerr.ErrInvalid)
+		return arbiter.Decision{}, fmt.Errorf("reason of %d bytes, the limit is %d: %w", n, reviewer.MaxText, pluginerr.ErrInvalid)
 	}
 	return arbiter.Decision{Continue: out.GetGoOn(), Reason: out.GetReason()}, nil
 }

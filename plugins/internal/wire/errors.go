@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// sentinels are the sentinels and their codes.
+// sentinels maps status codes to sentinel errors.
 func sentinels() map[codes.Code]error {
 	return map[codes.Code]error{
 		codes.Unimplemented:     pluginerr.ErrUnsupported,
@@ -27,8 +27,7 @@ func sentinels() map[codes.Code]error {
 	}
 }
 
-// toWire is what a server returns for err: the code of the sentinel that it
-// wraps, and its words.
+// toWire converts err to a gRPC status with the code of the sentinel that it wraps.
 func toWire(err error) error {
 	if err == nil {
 		return nil
@@ -41,7 +40,7 @@ func toWire(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// remoteError is an error of the other side: its words and what it is.
+// remoteError is an error of the other side: its message and its sentinel.
 type remoteError struct {
 	text     string
 	sentinel error
@@ -50,11 +49,11 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.sentinel }
 
-// maxErrorText bounds, in bytes, what the other side's error may say.
+// maxErrorText limits the message of the other side's error, in bytes.
 const maxErrorText = 4 << 10
 
-// fromWire is what a client returns for err of a call in ctx. When ctx is done,
-// its cause is why.
+// fromWire converts the gRPC error of a call. If ctx is done, it returns the cause of
+// ctx.
 func fromWire(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -74,17 +73,18 @@ func fromWire(ctx context.Context, err error) error {
 	switch {
 	case !known:
 		return errors.New(text)
-	case s.Code() == codes.Unavailable: // the words are those of gRPC: sockets and connections
+	case s.Code() == codes.Unavailable: // the message is from gRPC and about connections
 		return fmt.Errorf("%w (%s)", sentinel, text)
 	}
 	return &remoteError{text: text, sentinel: sentinel}
 }
 
-// clockSkew is how long before its end a context counts as over for the other side,
-// which has a clock of its own and may be the first to end the call.
+// clockSkew allows for the clock of the other side, which may end a call shortly before
+// the deadline.
 const clockSkew = time.Second
 
-// contextCause is the cause of a context that is done, or was for the other side.
+// contextCause returns the cause of ctx if it is done, or about to be because the other
+// side observed the deadline first.
 func contextCause(ctx context.Context, code codes.Code) error {
 	if code == codes.Canceled || code == codes.DeadlineExceeded {
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < clockSkew {

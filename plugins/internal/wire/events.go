@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// encodeEvent puts e on the wire.
+// encodeEvent converts e to protobuf.
 func encodeEvent(e provider.Event) *pluginv1.Event {
 	switch e := e.(type) {
 	case provider.Started:
@@ -67,7 +67,7 @@ func encodeUsage(u provider.Usage) *pluginv1.Usage {
 	}
 }
 
-// decodeEvent takes e off the wire; an event that this side does not know is nil.
+// decodeEvent converts e from protobuf; an unknown event becomes nil.
 func decodeEvent(e *pluginv1.Event) provider.Event {
 	switch k := e.GetKind().(type) {
 	case *pluginv1.Event_Started:

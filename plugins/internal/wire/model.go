@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// RegisterModel serves impl on a plugin's gRPC server.
+// RegisterModel registers impl with a plugin's gRPC server.
 func RegisterModel(s *grpc.Server, impl model.Model) {
 	pluginv1.RegisterModelServer(s, &modelServer{impl: impl})
 }
@@ -38,7 +38,7 @@ func (s *modelServer) Turn(in *pluginv1.TurnRequest, stream grpc.ServerStreaming
 	}))
 }
 
-// Model returns a model that asks a plugin. A turn without an end is an error.
+// Model returns a client for a model plugin. A turn without an End is an error.
 func Model(conn grpc.ClientConnInterface) model.Model {
 	return &modelClient{rpc: pluginv1.NewModelClient(conn)}
 }
@@ -164,8 +164,7 @@ func encodeTurnEvent(e model.Event) (*pluginv1.TurnEvent, error) {
 	return nil, fmt.Errorf("%T is nothing that a model says: %w", e, pluginerr.ErrInvalid)
 }
 
-// decodeTurnEvent takes an event off the wire; one that this side does not know
-// is nil.
+// decodeTurnEvent converts an event from protobuf; an unknown event becomes nil.
 func decodeTurnEvent(wire *pluginv1.TurnEvent) model.Event {
 	switch k := wire.GetKind().(type) {
 	case *pluginv1.TurnEvent_Text:

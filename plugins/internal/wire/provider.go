@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// RegisterProvider serves impl on a plugin's gRPC server.
+// RegisterProvider registers impl with a plugin's gRPC server.
 func RegisterProvider(s *grpc.Server, impl provider.Provider) {
 	pluginv1.RegisterProviderServer(s, &providerServer{impl: impl})
 }
@@ -70,18 +70,17 @@ func (s *providerServer) Message(ctx context.Context, in *pluginv1.MessageReques
 	return &pluginv1.MessageResponse{Input: input}, nil
 }
 
-// Provider returns a provider that asks a plugin.
+// Provider returns a client for a provider plugin.
 func Provider(conn grpc.ClientConnInterface) provider.Provider {
 	return &providerClient{rpc: pluginv1.NewProviderClient(conn)}
 }
 
 type providerClient struct{ rpc pluginv1.ProviderClient }
 
-// answerTime bounds how long a provider may take for one answer: it works none
-// out.
+// answerTime limits how long a provider may take to answer; no method needs long.
 const answerTime = time.Minute
 
-// bounded gives a call its time.
+// bounded applies answerTime to a call.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, answerTime, fmt.Errorf("no answer within %s", answerTime))
 }

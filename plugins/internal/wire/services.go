@@ -16,21 +16,21 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// BrokerID is where coven offers its services on a plugin's broker.
+// BrokerID identifies coven's services on a plugin's broker.
 const BrokerID = 1
 
-// Bounds of what a plugin may ask of the services: how many requests of one call are
-// worked on at the same time, the others wait; how many of all calls are under way,
-// the others are not sent; how many bytes one may have. Agents do not count among the
-// first: they take long, and nothing else waits for them.
+// Limits for requests of plugins. Per call, maxConcurrent requests are handled at a
+// time and others wait; running an agent does not count because it takes long.
+// maxStreams limits the pending requests of all calls, and maxRequest the size of a
+// request in bytes.
 const (
 	maxConcurrent = 32
 	maxStreams    = 1000
 	maxRequest    = 16 << 20
 )
 
-// ServiceServer is coven's side of the wire: it gives each call of a plugin the services
-// that are meant for it.
+// ServiceServer is the host side of coven's services. It routes each request to the
+// services of the call that the plugin is handling.
 type ServiceServer struct {
 	pluginv1.UnimplementedServicesServer
 
@@ -38,12 +38,12 @@ type ServiceServer struct {
 	calls map[string]call
 }
 
-// call is a call that the plugin is answering.
+// call is a call that the plugin is handling.
 type call struct {
 	services hostservice.Services
-	ctx      context.Context // done when it is answered
-	requests *sync.WaitGroup // that are under way
-	slots    chan struct{}   // one for each that is worked on
+	ctx      context.Context // done when the call is answered
+	requests *sync.WaitGroup // pending requests
+	slots    chan struct{}   // limits concurrent requests
 }
 
 // NewServiceServer returns a server with no open calls.
@@ -51,12 +51,12 @@ func NewServiceServer() *ServiceServer {
 	return &ServiceServer{calls: map[string]call{}}
 }
 
-// Serve offers the services on the broker of a plugin's process until ctx is done;
-// identity is for both sides of the connection, nil: none.
+// Serve offers the services on the broker of a plugin process until ctx is done.
+// identity configures TLS for both sides; nil means no TLS.
 func (s *ServiceServer) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity *tls.Config) {
 	listener, err := broker.Accept(BrokerID)
 	if err != nil {
-		return // the process is gone, or has no use for services
+		return // the process has exited or does not use services
 	}
 	options := []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams)}
 	if identity != nil {
@@ -65,12 +65,11 @@ func (s *ServiceServer) Serve(ctx context.Context, broker *goplugin.GRPCBroker, 
 	server := grpc.NewServer(options...)
 	pluginv1.RegisterServicesServer(server, s)
 	defer context.AfterFunc(ctx, server.Stop)()
-	_ = server.Serve(listener) // ends with Stop
+	_ = server.Serve(listener) // returns after Stop
 }
 
-// Open lets s serve whoever shows the token, until done is called. What it is doing
-// then is told to end, and done returns when it has: nothing of a call is at work
-// when the call is over.
+// Open registers impl for requests with the returned token. done revokes the token,
+// cancels pending requests and waits for them, so that no request outlives its call.
 func (s *ServiceServer) Open(impl hostservice.Services) (token string, done func()) {
 	token = rand.Text()
 	over, end := context.WithCancel(context.Background())
@@ -87,17 +86,17 @@ func (s *ServiceServer) Open(impl hostservice.Services) (token string, done func
 	}
 }
 
-// start begins a request of a call: it has the time of its own ctx, and no longer
-// than the call.
+// start starts a request of a call. The returned context ends with ctx and with the
+// call.
 func (s *ServiceServer) start(ctx context.Context, token string) (context.Context, context.CancelFunc, call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.calls[token]
 	if !ok {
-		return nil, nil, call{}, toWire(fmt.Errorf("no call of this plugin has that token, or it is answered: %w", pluginerr.ErrInvalid))
+		return nil, nil, call{}, toWire(fmt.Errorf("unknown or expired call token: %w", pluginerr.ErrInvalid))
 	}
 	if c.services == nil {
-		return nil, nil, call{}, toWire(fmt.Errorf("coven does nothing for plugins in this call: %w", pluginerr.ErrUnsupported))
+		return nil, nil, call{}, toWire(fmt.Errorf("coven offers no services in this call: %w", pluginerr.ErrUnsupported))
 	}
 	c.requests.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -105,7 +104,8 @@ func (s *ServiceServer) start(ctx context.Context, token string) (context.Contex
 	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c, nil
 }
 
-// startLimited begins a request that has one of the places of its call.
+// startLimited is like start, but waits until fewer than maxConcurrent requests of the
+// call are handled.
 func (s *ServiceServer) startLimited(ctx context.Context, token string) (context.Context, context.CancelFunc, hostservice.Services, error) {
 	ctx, cancel, c, err := s.start(ctx, token)
 	if err != nil {
@@ -172,18 +172,18 @@ func (s *ServiceServer) Log(ctx context.Context, in *pluginv1.LogRequest) (*plug
 	return &pluginv1.LogResponse{}, toWire(services.Log(ctx, in.GetText()))
 }
 
-// Link is the plugin's side of the wire: how it reaches coven's services.
+// Link is the plugin's side of the connection to coven's services.
 type Link struct {
-	up   chan struct{} // closed when conn is there
+	up   chan struct{} // closed when conn is set
 	conn *grpc.ClientConn
 }
 
-// NewLink returns a link that comes up as soon as coven offers its services on
-// the broker.
+// NewLink returns a link that connects as soon as coven offers its services on the
+// broker.
 func NewLink(broker *goplugin.GRPCBroker) *Link {
 	l := &Link{up: make(chan struct{})}
 	go func() {
-		for l.conn == nil { // the broker gives up after a while, and coven may be slow
+		for l.conn == nil { // the broker times out, and coven may be slow
 			l.conn, _ = broker.Dial(BrokerID)
 		}
 		close(l.up)
@@ -201,23 +201,23 @@ func (l *Link) connection(ctx context.Context) (*grpc.ClientConn, error) {
 	}
 }
 
-// services are the services of one call.
+// services returns the services of one call.
 func (l *Link) services(token string) hostservice.Services {
 	return &serviceClient{link: l, token: token}
 }
 
-// serviceClient is hostservice.Services over the wire.
+// serviceClient implements hostservice.Services over gRPC.
 type serviceClient struct {
 	link  *Link
 	token string
 }
 
-// ask makes one request.
+// ask sends one request.
 func ask[In, Out any](ctx context.Context, c *serviceClient, what string, method func(pluginv1.ServicesClient, context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
 	var none Out
 	conn, err := c.link.connection(ctx)
 	if err != nil {
-		return none, fmt.Errorf("reach coven's services: %w", err)
+		return none, fmt.Errorf("connect to coven's services: %w", err)
 	}
 	out, err := method(pluginv1.NewServicesClient(conn), ctx, in)
 	if err != nil {

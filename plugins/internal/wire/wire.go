@@ -1,10 +1,9 @@
-// Package wire puts the contracts of plugins on the wire: for each a server, which
-// runs in the plugin, and a client, which coven holds. It is the only code that
-// knows both the Go types and the protobuf ones.
+// Package wire implements the plugin contracts over gRPC: for each contract a server,
+// which runs in the plugin, and a client, which runs in coven. No other code converts
+// between the Go and the protobuf types.
 //
-// Rules. Texts are made valid UTF-8, which protobuf demands. What a plugin says is
-// checked by the client before anybody uses it. Errors cross as package fault
-// describes.
+// Texts are converted to valid UTF-8, as protobuf requires. Clients validate the
+// answers of plugins. Errors are mapped as described in package pluginerr.
 package wire
 
 import (
@@ -12,11 +11,10 @@ import (
 	"strings"
 )
 
-// maxAnswer is the largest message, in bytes, that a reviewer or an arbiter may
-// answer with.
+// maxAnswer is the largest answer of a reviewer or an arbiter, in bytes.
 const maxAnswer = 8 << 20
 
-// valid makes a text one that protobuf takes: UTF-8.
+// valid replaces invalid UTF-8, which protobuf rejects.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func valids(texts []string) []string {
@@ -27,7 +25,7 @@ func valids(texts []string) []string {
 	return all
 }
 
-// options are options as protobuf takes them.
+// options returns options with valid UTF-8.
 func options(given map[string]string) map[string]string {
 	all := make(map[string]string, len(given))
 	for k, v := range given {
@@ -36,5 +34,5 @@ func options(given map[string]string) map[string]string {
 	return all
 }
 
-// number is n as protobuf has numbers.
+// number converts n to an int32, saturating.
 func number(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) } //nolint:gosec // bounded
