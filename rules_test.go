@@ -21,7 +21,7 @@ const module = "github.com/coven-run/coven/"
 // tests left out. A new package fails until its row is here.
 var imports = map[string][]string{
 	"cmd/coven": {
-		"internal/oneline", "grimoires", "internal/account", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event", "internal/findings",
+		"internal/oneline", "grimoires", "internal/limits", "internal/agent", "internal/budget", "internal/clock", "internal/config", "internal/event", "internal/findings",
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
 		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":       {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
-	"internal/account":     {"internal/clock", "internal/regularfile", "plugins/provider"},
+	"internal/limits":     {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget":      {"internal/yamldoc"},
 	"internal/clock":       {},
 	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/didyoumean"},

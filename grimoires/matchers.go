@@ -74,7 +74,7 @@ func (l *Library) Matchers() (*Matchers, error) {
 		return nil, err
 	}
 	m, all := &Matchers{}, yamldoc.Errors(nil)
-	for _, s := range l.shelves {
+	for _, s := range l.sources {
 		data, file, err := s.matchers()
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (l *Library) Matchers() (*Matchers, error) {
 
 // matchers returns the text of the shelf's file, and what to call it; file is
 // empty when there is none.
-func (s shelf) matchers() (data []byte, file string, err error) {
+func (s source) matchers() (data []byte, file string, err error) {
 	if s.flat {
 		return nil, "", nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/account"
+	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
@@ -24,7 +24,7 @@ import (
 
 // accounts are the accounts that agents use, for all tasks of a process.
 type accounts struct {
-	book *account.Book
+	book *limits.Store
 
 	mu    sync.Mutex
 	known map[string]drives // by provider
@@ -57,7 +57,7 @@ func (p *providers) driver(ctx context.Context, name string) (provider.Provider,
 }
 
 func newAccounts(root string) *accounts {
-	return &accounts{book: account.Open(root), known: map[string]drives{}}
+	return &accounts{book: limits.Open(root), known: map[string]drives{}}
 }
 
 // of is what a provider's agents are like: what it would start says so. Nobody waits
@@ -148,7 +148,7 @@ func (c *agents) Await(ctx context.Context, path, provider string) error {
 
 // sitOut waits until a limit ends, and a little longer, or says that nobody waits
 // for it.
-func (c *agents) sitOut(ctx context.Context, path, name string, limit account.Limit) error {
+func (c *agents) sitOut(ctx context.Context, path, name string, limit limits.Limit) error {
 	now := clock.Now().Round(0)
 	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
 	if limit.Told {

@@ -154,11 +154,11 @@ func (v *visit) leftovers(context.Context) []finding {
 		found = append(found, f)
 	}
 	root := v.house.repo.Root
-	litter, err := session.FindLitter(root, v.app.now())
+	leftovers, err := session.FindLeftovers(root, v.app.now())
 	if err != nil {
 		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
 	}
-	for _, l := range litter {
+	for _, l := range leftovers {
 		f := odd("coven doctor --fix", "%s: %s", l.Text, l.Path)[0]
 		f.mend = func(context.Context) (string, error) { return "removed", l.Remove() }
 		found = append(found, f)

@@ -212,8 +212,8 @@ func (c *Config) apply(f file, data []byte) error {
 	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
 	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
 	c.Tracker = k.Tracker.Or(c.Tracker)
-	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MostTasks) {
-		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
+	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MaxTasks) {
+		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MaxTasks), "")
 	}
 	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
 	c.Budget = amount(doc, k.Budget, c.Budget)

@@ -63,7 +63,7 @@ const (
 
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
-	MergeBegun     Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
+	MergeStarted     Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
 	MergeDone      Type = "merge.done"      // Integrated: git alone brought the target in
 	ReviewAsked    Type = "review.asked"    // Review
 	ReviewAnswered Type = "review.answered" // Review

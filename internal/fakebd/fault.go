@@ -176,9 +176,9 @@ func readCrowd(beads string) (crowd, error) {
 	return c, err
 }
 
-// MostAtOnce returns how many processes of the fake ran at the same time, at
+// MaxAtOnce returns how many processes of the fake ran at the same time, at
 // most, on the database of a .beads directory since it was made.
-func MostAtOnce(beads string) (int, error) {
+func MaxAtOnce(beads string) (int, error) {
 	c, err := readCrowd(beads)
 	if err != nil {
 		return 0, fmt.Errorf("read how many ran: %w", err)

@@ -97,8 +97,8 @@ func damaged(dir string, err error) error {
 	return found
 }
 
-// hasBegun reports whether the views in dir show that the session had events.
-func hasBegun(dir string) bool {
+// hasStarted reports whether the views in dir show that the session had events.
+func hasStarted(dir string) bool {
 	for _, name := range []string{metadataFile, storyFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return true

@@ -18,7 +18,7 @@ import (
 func Load(dir string) (View, error) {
 	v, err := load(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && hasBegun(dir), err == nil && v.Started.IsZero() && hasBegun(dir):
+	case errors.Is(err, fs.ErrNotExist) && hasStarted(dir), err == nil && v.Started.IsZero() && hasStarted(dir):
 		return View{}, damaged(dir, errNoEvents)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return View{}, damaged(dir, err)
@@ -194,7 +194,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		f.owner[e.Name()] = owner{dir, first.Task}
 		f.mu.Unlock()
 		return first.Task, nil
-	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasBegun(at):
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
 		return "", fs.ErrNotExist // it never began
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = errNoEvents

@@ -226,8 +226,8 @@ func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*
 func argument(text string) string {
 	const note = "\n[cut by coven: the whole text is in its session]"
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText-len(note)], "") + note
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText-len(note)], "") + note
 	}
 	return text
 }
@@ -240,7 +240,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	}
 	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance), n.Type, strings.Join(n.Labels, ",")} {
 		if argument(text) != text {
-			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], mostText, c.kind)
+			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], maxText, c.kind)
 		}
 	}
 	after := unique(n.After)

@@ -37,7 +37,7 @@ func compile(name, text string, f form) (*program, error) {
 	trees := map[string]*parse.Tree{}
 	tree, err := parse.New(treeName).Parse(p.encoded, "", "", trees, signatures())
 	if err != nil {
-		return nil, p.foreign(err)
+		return nil, p.fromTemplate(err)
 	}
 	for _, other := range trees {
 		if other != tree {
@@ -102,9 +102,9 @@ var (
 	inOurs  = regexp.MustCompile(`^(?:_\w+|include): `)
 )
 
-// foreign makes an *Error of an error of text/template, whose message says
+// fromTemplate makes an *Error of an error of text/template, whose message says
 // where it is.
-func (p *program) foreign(err error) *Error {
+func (p *program) fromTemplate(err error) *Error {
 	m := message.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &Error{Name: p.name, Line: 1, Msg: p.decode(err.Error())}

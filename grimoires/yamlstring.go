@@ -7,13 +7,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// written is a text that YAML gives back unchanged, whatever it holds: left to
+// yamlString is a text that YAML gives back unchanged, whatever it holds: left to
 // itself, yaml.v3 writes some texts so that nobody can read them again.
-type written string
+type yamlString string
 
 // MarshalYAML implements yaml.Marshaler: texts of more than one line become
 // blocks where that is safe, and what could be misread goes into quotes.
-func (w written) MarshalYAML() (any, error) {
+func (w yamlString) MarshalYAML() (any, error) {
 	text := strings.ToValidUTF8(string(w), "\ufffd")
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	switch {
