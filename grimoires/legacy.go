@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// What the original Coven calls otherwise, or has and coven has not: what to
-// write instead.
+// Names, keys and files of the original Coven that coven does not know, with hints
+// what to write instead.
 
 // legacyNames are the grimoires that the original ships.
 func legacyNames() map[string]string {

@@ -28,7 +28,7 @@ const BuiltIn = "built in"
 // maxFile bounds the size of a grimoire or prompt.
 const maxFile = 1 << 20
 
-// UnknownError says that there is no grimoire or prompt of a name.
+// UnknownError reports that there is no grimoire or prompt of a name.
 type UnknownError struct {
 	Kind string // grimoire or prompt
 	Name string
@@ -95,13 +95,13 @@ type source struct {
 	label func(file string) string
 }
 
-// projectSource reads .coven, and nothing outside of the repository that a link
+// projectSource reads .coven, and nothing outside the repository that a link
 // in it may name.
 func projectSource(root string) source {
 	return source{root: root, label: func(name string) string { return path.Join(".coven", name) }}
 }
 
-// open returns the shelf's files; close ends it.
+// open returns the files of the source; close ends it.
 func (s source) open() (fsys fs.FS, closeFS func(), err error) {
 	if s.root == "" {
 		return s.fsys, func() {}, nil

@@ -14,14 +14,14 @@ import (
 // planFile is a plan as plan.yaml has it.
 type planFile struct {
 	V        int                   `yaml:"v,omitempty"`
-	Source   yamlString               `yaml:"source"`
-	Model    yamlString               `yaml:"model"`
-	Provider yamlString               `yaml:"provider"`
-	Target   yamlString               `yaml:"target"`
-	Checks   []yamlString             `yaml:"checks"`
-	Raw      []yamlString             `yaml:"raw,omitempty"`
+	Source   yamlString            `yaml:"source"`
+	Model    yamlString            `yaml:"model"`
+	Provider yamlString            `yaml:"provider"`
+	Target   yamlString            `yaml:"target"`
+	Checks   []yamlString          `yaml:"checks"`
+	Raw      []yamlString          `yaml:"raw,omitempty"`
 	Task     taskFile              `yaml:"task"`
-	Attempt  yamlString               `yaml:"attempt,omitempty"`
+	Attempt  yamlString            `yaml:"attempt,omitempty"`
 	Grimoire grimoireFile          `yaml:"grimoire"`
 	Prompts  map[string]promptFile `yaml:"prompts"`
 }
@@ -39,15 +39,15 @@ type taskFile struct {
 	Design      yamlString   `yaml:"design,omitempty"`
 	Notes       yamlString   `yaml:"notes,omitempty"`
 	Type        yamlString   `yaml:"type,omitempty"`
-	Priority    int       `yaml:"priority"`
+	Priority    int          `yaml:"priority"`
 	Labels      []yamlString `yaml:"labels,omitempty"`
 	Parent      yamlString   `yaml:"parent,omitempty"`
 	ExternalRef yamlString   `yaml:"external_ref,omitempty"`
 }
 
 type grimoireFile struct {
-	Name        yamlString    `yaml:"name"`
-	Description yamlString    `yaml:"description,omitempty"`
+	Name        yamlString `yaml:"name"`
+	Description yamlString `yaml:"description,omitempty"`
 	Timeout     string     `yaml:"timeout"`
 	Budget      budgetFile `yaml:"budget,omitempty"`
 	Steps       []stepFile `yaml:"steps"`
@@ -57,34 +57,34 @@ type stepFile struct {
 	Name            yamlString            `yaml:"name"`
 	Type            yamlString            `yaml:"type"`
 	When            yamlString            `yaml:"when,omitempty"`
-	Timeout         string             `yaml:"timeout,omitempty"`
-	OnFail          OnFail             `yaml:"on_fail"`
-	Retries         int                `yaml:"retries,omitempty"`
-	Backoff         string             `yaml:"backoff,omitempty"`
-	Budget          budgetFile         `yaml:"budget,omitempty"`
-	OnSuccess       string             `yaml:"on_success,omitempty"`
+	Timeout         string                `yaml:"timeout,omitempty"`
+	OnFail          OnFail                `yaml:"on_fail"`
+	Retries         int                   `yaml:"retries,omitempty"`
+	Backoff         string                `yaml:"backoff,omitempty"`
+	Budget          budgetFile            `yaml:"budget,omitempty"`
+	OnSuccess       string                `yaml:"on_success,omitempty"`
 	Output          yamlString            `yaml:"output,omitempty"`
 	Prompt          yamlString            `yaml:"prompt,omitempty"`
 	Input           map[string]yamlString `yaml:"input,omitempty"`
 	Agent           yamlString            `yaml:"agent,omitempty"`
 	Model           yamlString            `yaml:"model,omitempty"`
 	Provider        yamlString            `yaml:"provider,omitempty"`
-	Expect          string             `yaml:"expect,omitempty"`
+	Expect          string                `yaml:"expect,omitempty"`
 	Command         yamlString            `yaml:"command,omitempty"`
-	Checks          any                `yaml:"checks,omitempty"` // true, or a list
+	Checks          any                   `yaml:"checks,omitempty"` // true, or a list
 	Env             map[string]yamlString `yaml:"env,omitempty"`
 	Workdir         yamlString            `yaml:"workdir,omitempty"`
-	MaxIterations   int                `yaml:"max_iterations,omitempty"`
-	OnMaxIterations OnFail             `yaml:"on_max_iterations,omitempty"`
-	Steps           []stepFile         `yaml:"steps,omitempty"`
-	RequireReview   *bool              `yaml:"require_review,omitempty"`
+	MaxIterations   int                   `yaml:"max_iterations,omitempty"`
+	OnMaxIterations OnFail                `yaml:"on_max_iterations,omitempty"`
+	Steps           []stepFile            `yaml:"steps,omitempty"`
+	RequireReview   *bool                 `yaml:"require_review,omitempty"`
 	Strategy        yamlString            `yaml:"strategy,omitempty"`
 	Message         yamlString            `yaml:"message,omitempty"`
-	OnConflict      string             `yaml:"on_conflict,omitempty"`
-	Reviewers       []judgeFile        `yaml:"reviewers,omitempty"`
-	Arbiter         *judgeFile         `yaml:"arbiter,omitempty"`
+	OnConflict      string                `yaml:"on_conflict,omitempty"`
+	Reviewers       []judgeFile           `yaml:"reviewers,omitempty"`
+	Arbiter         *judgeFile            `yaml:"arbiter,omitempty"`
 	Fix             yamlString            `yaml:"fix,omitempty"`
-	Patience        int                `yaml:"patience,omitempty"`
+	Patience        int                   `yaml:"patience,omitempty"`
 }
 
 type judgeFile struct {

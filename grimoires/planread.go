@@ -16,8 +16,8 @@ type planKeys struct {
 	Model    string                `yaml:"model"`
 	Provider string                `yaml:"provider"`
 	Target   string                `yaml:"target"`
-	Checks   []yamlString             `yaml:"checks"`
-	Raw      []yamlString             `yaml:"raw"`
+	Checks   []yamlString          `yaml:"checks"`
+	Raw      []yamlString          `yaml:"raw"`
 	Task     taskFile              `yaml:"task"`
 	Attempt  string                `yaml:"attempt"`
 	Grimoire yamldoc.Node          `yaml:"grimoire"`

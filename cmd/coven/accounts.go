@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
@@ -167,7 +167,7 @@ func (c *agents) sitOut(ctx context.Context, path, name string, limit limits.Lim
 func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
 	if met.Until.IsZero() {
-		detail += fmt.Sprintf(", the API has not said until when; try again after %s", terminal.Clock(met.At, now))
+		detail += fmt.Sprintf(", the API did not report until when; try again after %s", terminal.Clock(met.At, now))
 	} else {
 		detail += " until " + terminal.Clock(met.Until, now)
 	}

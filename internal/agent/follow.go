@@ -27,7 +27,7 @@ var (
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
 	errLimited  = errors.New("the API refuses")
 	errSpent    = errors.New("spent")
-	errStuck    = errors.New("the agent goes in circles")
+	errStuck    = errors.New("the agent repeats itself")
 )
 
 // run is an agent at work.

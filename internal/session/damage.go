@@ -125,7 +125,7 @@ func planDamage(dir string) string {
 }
 
 // SetAside moves a damaged record out of the way of the others, and returns where it
-// is now, relative to root. Nothing of it is lost. ErrBusy when somebody writes it.
+// is now, relative to root. Nothing of it is lost. ErrBusy when a process writes it.
 func SetAside(root string, e *DamagedError) (string, error) {
 	from := filepath.Join(Dir, e.Session)
 	if held(filepath.Join(root, from)) {

@@ -12,12 +12,11 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// leftoverAge is how long a file must have been left alone to be abandoned: between
-// making a file and locking or naming it there is a moment.
+// leftoverAge is the least age of abandoned files: a file is locked or named a moment
+// after it is made.
 const leftoverAge = time.Minute
 
-// Leftover is something that a process has left which was killed, and that no
-// session needs.
+// Leftover is something that a killed process left behind and no session needs.
 type Leftover struct {
 	Path string // absolute
 	Text string // what it is, for a person
@@ -29,8 +28,8 @@ type Leftover struct {
 // temporary are the names of files that were to replace one of a session's.
 var temporary = regexp.MustCompile(`^\.(plan\.yaml|session\.md|metadata\.json)-?[0-9]+$`)
 
-// FindLeftovers lists the leftovers in a project: requests to sessions that are over
-// or gone, sessions that never began, files that were never finished.
+// FindLeftovers lists the leftovers in a project: requests to sessions that have ended
+// or are gone, sessions that never started, unfinished files.
 func FindLeftovers(root string, now time.Time) ([]Leftover, error) {
 	var all []Leftover
 	inboxes, err := names(filepath.Join(root, inboxDir))
@@ -52,7 +51,7 @@ func FindLeftovers(root string, now time.Time) ([]Leftover, error) {
 	return all, nil
 }
 
-// leftoversOf is the leftovers in one session's directory.
+// leftoversOf lists the leftovers in a session's directory.
 func leftoversOf(root, id string, now time.Time) []Leftover {
 	dir := filepath.Join(root, Dir, id)
 	if held(dir) {
@@ -75,12 +74,12 @@ func leftoversOf(root, id string, now time.Time) []Leftover {
 	return found
 }
 
-// needsInbox says whether somebody may still read requests to a session.
+// needsInbox reports whether requests to a session may still be read.
 func needsInbox(root, id string) bool {
 	return Exists(root, id) && !IsOver(root, id) && !NeverBegan(root, id)
 }
 
-// Remove removes it, unless somebody has taken up the session since: ErrBusy.
+// Remove removes the leftover. It returns ErrBusy when a process runs the session again.
 func (l Leftover) Remove() error {
 	free, err := reserve(filepath.Join(l.root, Dir, l.id))
 	if err != nil {
@@ -100,13 +99,13 @@ func (l Leftover) Remove() error {
 	return nil
 }
 
-// needed says whether the session has begun since, or goes on, and this is more
-// than a file that nobody knows. Whoever asks holds the session's lock.
+// needed reports whether the session has started or continued meanwhile and this is
+// more than an abandoned file. The caller holds the session's lock.
 func (l Leftover) needed() bool {
 	dir := filepath.Join(l.root, Dir, l.id)
 	v, err := Load(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return !l.alone // nobody knows: a damaged record keeps what it has
+		return !l.alone // unknown: a damaged record keeps its files
 	}
 	if l.alone || v.Started.IsZero() {
 		return false
@@ -114,8 +113,8 @@ func (l Leftover) needed() bool {
 	return l.Path == dir || v.Status != Completed && v.Status != Failed && v.Status != Cancelled
 }
 
-// reserve keeps others from writing the session in dir. One that has no journal
-// nobody can write.
+// reserve locks the session in dir against other writers. A session without a journal
+// needs no lock.
 func reserve(dir string) (free func(), err error) {
 	f, err := regularfile.OpenFileIn(dir, eventsFile, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,13 +129,13 @@ func reserve(dir string) (free func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// old says whether a file was left alone for long enough.
+// old reports whether a file is old enough to be abandoned.
 func old(file string, now time.Time) bool {
 	info, err := os.Lstat(file)
 	return err == nil && now.Sub(info.ModTime()) >= leftoverAge
 }
 
-// names are the entries of a directory; of one that is not there, none.
+// names returns the entries of a directory; none when it does not exist.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -33,7 +33,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if failed := (*ProgramError)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
 		return Task{}, err
 	}
-	// Lost, or won by a program that failed later: the task itself tells.
+	// Lost, or won by a program that failed later: the task shows which.
 	now, why := c.claimable(ctx, id, actor)
 	if why != nil || held(now, actor) {
 		return now, why
@@ -43,7 +43,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 
 func held(t Task, actor string) bool { return t.Status == StatusInProgress && t.Assignee == actor }
 
-// claimable reads a task, and says why actor cannot have it.
+// claimable reads a task, and returns why actor cannot claim it.
 func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 	t, g, err := c.look(ctx, id)
 	if err != nil || held(t, actor) {
@@ -171,7 +171,7 @@ func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task
 		return Task{}, err
 	}
 	// Claimed and changed by one command: the program checks the owner again,
-	// in a transaction. Where that fails, the task is looked at anew.
+	// in a transaction. Where that fails, the task is read again.
 	for _, checked := range []bool{c.kind == BD && actor != "" && held(t, actor), false} {
 		status, done := to(t)
 		if t.Status == StatusClosed || done && noted(t.Notes, note) {

@@ -18,9 +18,9 @@ import (
 const (
 	timeLimit  = 60 * time.Second
 	pipesLimit = 5 * time.Second // for a daemon that keeps the output open
-	maxOutput = 64 << 20        // bytes of standard output; more is an error
-	maxNoise  = 64 << 10        // bytes of standard error that are kept
-	maxText   = 64 << 10        // bytes of a text that is passed as an argument
+	maxOutput  = 64 << 20        // bytes of standard output; more is an error
+	maxNoise   = 64 << 10        // bytes of standard error that are kept
+	maxText    = 64 << 10        // bytes of a text that is passed as an argument
 	perCall    = 100             // ids in one command
 )
 
@@ -98,7 +98,7 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 // thrown away, or refused with err.
 type capped struct {
 	kept bytes.Buffer
-	max int
+	max  int
 	err  error
 	full bool
 }
@@ -116,12 +116,12 @@ func (b *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ProgramError says that the tracker's program failed.
+// ProgramError reports that the tracker's program failed.
 type ProgramError struct {
 	Program  string   // bd or br
 	Args     []string // without the program
 	ExitCode int      // -1 when it did not end by itself
-	Message  string   // its own words, one line; empty when it said nothing
+	Message  string   // what it printed, one line; empty when it printed nothing
 
 	cause error // why there is no exit code, or no sense in what it printed
 }
@@ -164,7 +164,7 @@ var (
 	readonly   = regexp.MustCompile(`(?i)read-?only`)
 )
 
-// next says what to do about it.
+// next explains what to do about it.
 func (e *ProgramError) next() string {
 	switch {
 	case noDatabase.MatchString(e.Message) && e.Program == BD:
@@ -183,7 +183,7 @@ func (e *ProgramError) next() string {
 	return ""
 }
 
-// unknownFlag says whether a run failed because the program does not know one
+// unknownFlag reports whether a run failed because the program does not know one
 // of its flags.
 func unknownFlag(err error) bool {
 	failed := (*ProgramError)(nil)
