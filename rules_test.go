@@ -25,24 +25,25 @@ var imports = map[string][]string{
 		"internal/gate", "internal/mcp", "internal/permission", "internal/regularfile",
 		"internal/process", "runner/workflowtest", "internal/registry", "internal/schema", "internal/shellword", "internal/tempdir", "internal/terminal", "internal/secret", "internal/session", "internal/task", "internal/tmpl", "internal/trust", "plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/qwen",
 		"plugins/builtin/command", "plugins/builtin/rules",
-		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "runner/engine", "worktree",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/plugintest", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner", "runner/engine", "worktree", "internal/exit",
 	},
 	"runner": {
 		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
-		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine",
+		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine", "internal/exit",
 	},
-	"runner/engine": {
-		"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/provider", "plugins/reviewer",
-	},
+	"runner/engine": {"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/reviewer"},
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git"},
-	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git"},
+	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "internal/exit"},
+	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
 	"worktree/internal/git": {},
-	"grimoires":             {"internal/oneline", "internal/budget", "internal/regularfile", "internal/schema", "internal/tmpl", "internal/didyoumean", "internal/yamldoc"},
+	"grimoires": {
+		"internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",
+		"internal/tmpl", "internal/yamldoc",
+	},
 
-	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer"},
+	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"plugins/arbiter":   {"plugins/reviewer", "plugins/hostservice"},
 	"plugins/fault":     {"plugins/pluginerr"}, // the former names, for one release
 	"plugins/services":  {"plugins/hostservice"},
@@ -70,7 +71,8 @@ var imports = map[string][]string{
 	"internal/limits":     {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget":      {"internal/yamldoc"},
 	"internal/clock":       {},
-	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/didyoumean"},
+	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc"},
+	"internal/exit":        {},
 	"internal/failpoint":   {},
 	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/provider", "plugins/reviewer"},
 	"internal/fakeapi":     {"internal/shellword"},
@@ -82,20 +84,20 @@ var imports = map[string][]string{
 	"internal/mcp":         {"internal/gate"},
 	"internal/oneline":     {},
 	"internal/permission":  {},
-	"internal/regularfile": {},
+	"internal/regularfile": {"internal/exit", "internal/shellword"},
 	"internal/process":     {"internal/clock"},
-	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins"},
+	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins", "internal/exit", "internal/shellword"},
 	"internal/schema":      {},
 	"internal/tempdir":     {},
-	"internal/terminal":    {"internal/oneline", "internal/event", "internal/findings", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "runner/engine"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider"},
+	"internal/terminal":    {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "internal/exit"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
-	"internal/task":        {"internal/oneline", "internal/failpoint", "internal/regularfile", "internal/shellword"},
+	"internal/task":        {"internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile", "internal/shellword"},
 	"internal/shellword":   {},
-	"internal/tmpl":        {"internal/didyoumean", "internal/shellword"},
-	"internal/trust":       {"internal/regularfile"},
-	"internal/yamldoc":     {"internal/didyoumean"},
+	"internal/tmpl":        {"internal/didyoumean", "internal/shellword", "internal/exit"},
+	"internal/trust":       {"internal/regularfile", "internal/exit"},
+	"internal/yamldoc":     {"internal/didyoumean", "internal/exit", "internal/shellword"},
 
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
 	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice"},
@@ -188,6 +190,42 @@ func TestEngineIsPure(t *testing.T) {
 
 // pureTime lists what of package time is only values.
 var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+
+// What the runner needs of the world is small: eight interfaces, of at most six
+// methods each, nine for the workspace.
+func TestSeamsOfTheRunner(t *testing.T) {
+	var names []string
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "runner" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if i, ok := spec.Type.(*ast.InterfaceType); ok {
+				names = append(names, spec.Name.Name)
+				limit := 6
+				if spec.Name.Name == "workspace" {
+					limit = 9
+				}
+				if n := i.Methods.NumFields(); n > limit {
+					t.Errorf("%s has %d methods", spec.Name.Name, n)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(names)
+	if want := "agents claims commands journal landing reviewers tracker workspace"; strings.Join(names, " ") != want {
+		t.Errorf("the interfaces are %s", names)
+	}
+}
 
 func TestPackageComments(t *testing.T) {
 	comments := map[string]int{}

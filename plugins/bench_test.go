@@ -2,8 +2,16 @@ package plugins_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,6 +98,100 @@ func goPlugin(b *testing.B, c *cage) *grpc.ClientConn {
 	return conn.(*grpc.ClientConn)
 }
 
+// How long a plugin takes from its start to the answer of its first call, with
+// certificates of our own (own) and with AutoMTLS of go-plugin (auto), in turn. The
+// program of the plugin is the same. The processor time, of both sides and with the
+// end of the plugin, depends less on what else the machine does.
+func BenchmarkTLS(b *testing.B) {
+	zoo, err := zooOnce()
+	must(b, err)
+	for name, build := range map[string]func() (string, error){
+		"go":     func() (string, error) { return zoo, nil },
+		"python": pythonOnce,
+	} {
+		b.Run(name, func(b *testing.B) {
+			if name == "python" {
+				skipWithoutPython(b)
+			}
+			program, err := build()
+			must(b, err)
+			file := filepath.Join(b.TempDir(), "coven-reviewer-well")
+			must(b, os.Symlink(program, file))
+			firstCall(b, file, false) // fills the caches
+			var own, auto, ownCPU, autoCPU []time.Duration
+			for b.Loop() {
+				before := worked(b)
+				own = append(own, firstCall(b, file, false))
+				between := worked(b)
+				auto = append(auto, firstCall(b, file, true))
+				ownCPU, autoCPU = append(ownCPU, between-before), append(autoCPU, worked(b)-between)
+			}
+			for unit, list := range map[string][]time.Duration{"own-ms": own, "auto-ms": auto, "own-cpu-ms": ownCPU, "auto-cpu-ms": autoCPU} {
+				b.ReportMetric(median(list).Seconds()*1000, unit)
+			}
+		})
+	}
+}
+
+// firstCall starts a reviewer with go-plugin and returns how long it took until the
+// first call, a health check, was answered.
+func firstCall(b *testing.B, file string, auto bool) time.Duration {
+	cmd := exec.Command(file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	start := time.Now()
+	config := &goplugin.ClientConfig{
+		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: "COVEN_PLUGIN", MagicCookieValue: "coven.plugin.v1"},
+		VersionedPlugins: map[int]goplugin.PluginSet{1: {"reviewer": bareClient{}}},
+		Cmd:              cmd, AutoMTLS: auto,
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard}),
+	}
+	if !auto {
+		identity, variable := ownIdentity(b)
+		config.TLSConfig, cmd.Env = identity, []string{variable}
+	}
+	client := goplugin.NewClient(config)
+	defer client.Kill()
+	protocol, err := client.Client()
+	must(b, err)
+	must(b, protocol.Ping())
+	return time.Since(start)
+}
+
+// ownIdentity makes the key and the certificate that coven used before AutoMTLS: P-256
+// instead of P-521. The variable tells the plugin about the certificate.
+func ownIdentity(b *testing.B) (config *tls.Config, variable string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(b, err)
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "localhost"},
+		DNSNames:              []string{"localhost"},
+		SerialNumber:          big.NewInt(1),
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(b, err)
+	config = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+		RootCAs:      x509.NewCertPool(), // go-plugin replaces it after the handshake
+		MinVersion:   tls.VersionTLS12,
+		ServerName:   "localhost",
+	}
+	return config, "PLUGIN_CLIENT_CERT=" + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+}
+
+// skipWithoutPython skips a benchmark if gRPC for Python is not installed.
+func skipWithoutPython(b *testing.B) {
+	if out, err := exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").CombinedOutput(); err != nil {
+		b.Skipf("gRPC for Python is not installed: %s", out)
+	}
+}
+
 type bareClient struct {
 	goplugin.NetRPCUnsupportedPlugin
 }
@@ -110,9 +212,7 @@ func BenchmarkReady(b *testing.B) {
 	for _, slow := range []string{"late", "python"} {
 		b.Run(slow, func(b *testing.B) {
 			if slow == "python" {
-				if out, err := exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").CombinedOutput(); err != nil {
-					b.Skipf("gRPC for Python is not here: %s", out)
-				}
+				skipWithoutPython(b)
 			}
 			ready(b, []plugins.Need{
 				{Kind: plugins.KindProvider, Name: "claude"},

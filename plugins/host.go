@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/internal/wire"
 	"github.com/coven-run/coven/plugins/model"
@@ -18,7 +19,7 @@ import (
 // hung or never became ready is a pluginerr.ErrGone.
 var (
 	// ErrUnknown means that no plugin has the name.
-	ErrUnknown = errors.New("unknown plugin")
+	ErrUnknown = exit.Sentinel(exit.Usage, "", "unknown plugin")
 	// ErrChecksum means that a plugin's program differs from the trusted one.
 	ErrChecksum = errors.New("program differs from the trusted one")
 	// ErrCrashed means that a plugin crashed, hung or failed to start twice without

@@ -42,14 +42,7 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	cmd.Dir = h.options.Dir
 	i := &instance{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(p.need.Kind)}
 	config := h.config(i.process)
-	if !binary.BuiltIn {
-		identity, env, err := newIdentity()
-		if err != nil {
-			i.process.abandon()
-			return nil, err
-		}
-		config.TLSConfig, cmd.Env = identity, append(cmd.Env, env)
-	}
+	config.AutoMTLS = !binary.BuiltIn
 	i.link = &link{config: config}
 	if p.need.Kind == KindReviewer || p.need.Kind == KindArbiter {
 		i.link.services = p.services

@@ -6,11 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 
 	ourclock "github.com/coven-run/coven/internal/clock"
@@ -24,13 +22,11 @@ type Executor struct {
 	Session   string
 	Title     string // of the task: what coven's commits are called
 	Journal   journal
-	Stage     stage
-	Branch    branch
-	Lander    lander
+	Workspace workspace
+	Landing   landing
 	Agents    agents
 	Reviewers reviewers
 	Commands  commands
-	Logs      logs
 	// Approve answers a merge review by itself; empty: a person does. It is who
 	// the record says has approved.
 	Approve string
@@ -38,104 +34,6 @@ type Executor struct {
 	Budget  *budget.Budget // shared with other tasks; nil: none
 
 	usage *usage.Usage
-}
-
-// stage is the worktree as a step finds and leaves it.
-type stage interface {
-	// Snapshot stores the worktree as it is.
-	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
-	// Restore puts the worktree back to a snapshot.
-	Restore(ctx context.Context, commit string) error
-	// Changed names what differs between two snapshots.
-	Changed(ctx context.Context, from, to string) ([]string, error)
-}
-
-// branch is the task branch as a step finds and leaves it.
-type branch interface {
-	// Tree is the tree that a commit would have now.
-	Tree(ctx context.Context) (string, error)
-	// Commit commits what is uncommitted. merges is the commit of the target
-	// that the worktree holds merged, or empty.
-	Commit(ctx context.Context, message, merges string) (Commit, error)
-	// Tip is the commit that the branch is at.
-	Tip(ctx context.Context) (string, error)
-	// PutTip makes the branch what it was; what it holds is stored first, under a ref.
-	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
-}
-
-// Commit is the task branch after branch.Commit.
-type Commit struct {
-	Oid   string
-	Tree  string
-	Files []string // what the new commit changed; empty: there was nothing to commit
-}
-
-// RefusedError means that the worktree must not be committed as it is.
-type RefusedError struct {
-	Reason string // one line for a person and for an agent that mends it
-	Output string // of the hook that refused
-	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty: resume
-}
-
-func (e *RefusedError) Error() string { return e.Reason }
-
-// agents runs agents.
-type agents interface {
-	// Await returns when no rate limit of the provider's account is known. The clocks of the
-	// step are paused meanwhile. A limit that is too far away is a *Wait.
-	Await(ctx context.Context, path, provider string) error
-	Run(ctx context.Context, run AgentRun) (agent.Report, error)
-	// Recall reads the report of a run that coven did not see end from its
-	// transcript; complete reports whether the agent had given its result.
-	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
-}
-
-// AgentRun is one run of an agent for a step.
-type AgentRun struct {
-	Path         string
-	Key          string // COVEN_STEP_KEY
-	Conversation string
-	Resume       bool
-	Prompt       string
-	Agent        string // its definition; empty: build
-	Model        string
-	Provider     string   // empty: the plan's
-	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
-	Workdir      string   // relative to the worktree
-	ReadOnly     bool     // it may read the worktree, and nothing else
-	Transcript   io.Writer
-	// Spend is called with what the run has used so far after each turn of the
-	// model; an error stops the agent.
-	Spend func(used event.Usage) error
-}
-
-// commands runs shell commands, contained, in the worktree.
-type commands interface {
-	Run(ctx context.Context, c Command) (Ran, error)
-}
-
-// Command is one shell command of a step.
-type Command struct {
-	Shell      string   // given to sh -c
-	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
-	Secrets    []string // names of those that the command uses
-	Workdir    string   // relative to the worktree
-	Transcript io.Writer
-}
-
-// Ran is how a command ended.
-type Ran struct {
-	ExitCode int
-	Output   string        // its terminal output, the middle cut out when it is long
-	Stopped  string        // why coven stopped it; empty: it ended by itself
-	Duration time.Duration // wall clock
-}
-
-// logs holds the raw terminal bytes of steps.
-type logs interface {
-	// Open appends; at is where.
-	Open(path string) (log io.WriteCloser, at int64, err error)
-	Read(path string, from int64) (io.ReadCloser, error)
 }
 
 // Do implements Leaves.
@@ -181,7 +79,7 @@ func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why
 	case c.Script != nil:
 		return x.park(ctx, c, b)
 	case c.Agent != nil && isSpent(why):
-		_, err := x.Stage.Snapshot(ctx, "the budget is spent in "+c.Path)
+		_, err := x.Workspace.Snapshot(ctx, "the budget is spent in "+c.Path)
 		return err
 	}
 	return nil
@@ -216,15 +114,15 @@ func (x *Executor) park(ctx context.Context, c engine.Call, b beginning) error {
 // putBack restores the worktree to the start of a step, and names what had changed
 // since.
 func (x *Executor) putBack(ctx context.Context, path, before string) error {
-	now, err := x.Stage.Snapshot(ctx, "cut off in "+path)
+	now, err := x.Workspace.Snapshot(ctx, "cut off in "+path)
 	if err != nil {
 		return err
 	}
-	files, err := x.Stage.Changed(ctx, before, now.Commit)
+	files, err := x.Workspace.Changed(ctx, before, now.Commit)
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	if err := x.Stage.Restore(ctx, before); err != nil {
+	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
 	}
 	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored to its start; later changes are snapshot %d: %s",
@@ -252,17 +150,17 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) 
 	if c.Pause != nil {
 		return b, x.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
 	}
-	snapshot, err := x.Stage.Snapshot(ctx, "start of "+c.Path)
+	snapshot, err := x.Workspace.Snapshot(ctx, "start of "+c.Path)
 	if err != nil {
 		return beginning{}, err
 	}
-	tree, err := x.Branch.Tree(ctx)
+	tree, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return beginning{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
 	if c.Review != nil || c.Arbiter != nil {
-		if start.Tip, err = x.Branch.Tip(ctx); err != nil {
+		if start.Tip, err = x.Workspace.Tip(ctx); err != nil {
 			return beginning{}, err
 		}
 	}

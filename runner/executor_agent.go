@@ -148,7 +148,7 @@ func (x *Executor) readResult(path, text string, result *engine.Result) error {
 // the next attempt, build on it. What must not be committed stays uncommitted.
 // The time of the step may be up: this is not part of it.
 func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine.Result, error) {
-	commit, err := x.Branch.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
+	commit, err := x.Workspace.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
 	}
@@ -162,7 +162,7 @@ func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine
 // committed commits what the step left and reports whether that is enough.
 // merges is the commit of the target that it merged, or empty.
 func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
-	commit, err := x.Branch.Commit(ctx, message(x.Title, result.Summary), merges)
+	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
 		if refused.Output != "" {
@@ -230,7 +230,7 @@ func conversation(before agent.Report, last event.AgentStart) string {
 // startOver starts a new conversation, from the worktree of the step's start.
 func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
 	if b.cutOff {
-		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
+		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
 			return agent.Report{}, err
 		}
 	}
@@ -249,7 +249,7 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
 		return agent.Report{}, err
 	}
-	transcript, at, err := x.Logs.Open(run.Path)
+	transcript, at, err := x.Journal.OpenLog(run.Path)
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -285,7 +285,7 @@ func (x *Executor) starts(path string, b beginning) []event.AgentStart {
 
 // recall reads what a run that was cut off had come to.
 func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (agent.Report, bool, error) {
-	transcript, err := x.Logs.Read(c.Path, from)
+	transcript, err := x.Journal.ReadLog(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, false, nil
 	}

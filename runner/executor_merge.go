@@ -1,74 +1,21 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
 )
-
-// lander brings the task branch and its target together.
-type lander interface {
-	// Turn waits until nobody else lands on the target.
-	Turn(ctx context.Context) (release func(), err error)
-	// Conflict puts a conflict with the target into the worktree, for an agent
-	// to resolve, and returns the commit of the target that is merged, none when
-	// there is no conflict any more, and the files in conflict. A *RefusedError
-	// says that no agent can.
-	Conflict(ctx context.Context) (target string, files []string, err error)
-	// Integrate brings the target's tip into the task branch and its worktree.
-	Integrate(ctx context.Context) (Candidate, error)
-	// Land moves the target to the candidate. intent is durable before anything
-	// moves.
-	Land(ctx context.Context, c Candidate, o LandOptions) (event.Landing, error)
-	// Recover finishes or undoes a landing that was cut off.
-	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
-}
-
-// Candidate is what would land.
-type Candidate struct {
-	Target string // full ref
-	Old    string // the target's tip
-	Tip    string // the task branch with that tip brought in
-	From   string // tree of the worktree before that; the same when the target had not moved
-	Tree   string
-	Patch  string // patch id
-	Empty  bool   // nothing to land
-}
-
-// LandOptions is how to land.
-type LandOptions struct {
-	Strategy string
-	Message  string
-	Intent   func(event.Landing) error
-}
-
-// ErrMoved says that the target moved since Integrate.
-var ErrMoved = errors.New("the target moved")
-
-// ConflictError says that the branch and its target changed the same lines.
-type ConflictError struct {
-	Target string
-	Files  []string
-	Dir    string // the worktree, where a person can resolve it
-}
-
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("conflict with %s in %s (to resolve it: git merge %s, in %s)",
-		e.Target, strings.Join(e.Files, ", "), shellword.Word(e.Target), shellword.Word(e.Dir))
-}
 
 // merge does a merge leaf: bring the target in, check that very tree, have it
 // reviewed, land it.
 func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, error) {
 	if snapshot := x.leftovers(c.Path); snapshot != "" {
-		if err := x.Stage.Restore(ctx, snapshot); err != nil {
+		if err := x.Workspace.Restore(ctx, snapshot); err != nil {
 			return engine.Result{}, err
 		}
 	}
@@ -89,7 +36,7 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return engine.Result{Error: conflict.Error(), ErrorType: engine.ConflictType, Files: conflict.Files}, nil
+			return engine.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
@@ -102,31 +49,32 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 	resume := Pause(ctx)
 	defer resume()
-	return x.Lander.Turn(ctx)
+	return x.Landing.Turn(ctx)
 }
 
 // attempt tries to land once. Neither an error nor a finished result means that
 // it landed.
 func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, engine.Result, error) {
-	candidate, err := x.Lander.Integrate(ctx)
+	from, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return event.Landing{}, engine.Result{}, err
 	}
-	if candidate.Empty {
+	candidate, err := x.Landing.Integrate(ctx)
+	if err != nil {
+		return event.Landing{}, engine.Result{}, err
+	}
+	if candidate.Patch == "" {
 		return event.Landing{}, engine.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
-	if candidate.From != candidate.Tree {
-		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
+	if from != candidate.Tree {
+		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: from, Tree: candidate.Tree}); err != nil {
 			return event.Landing{}, engine.Result{}, err
 		}
 	}
 	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
-	text := c.Merge.Message
-	if text == "" {
-		text = message(x.Title, c.Merge.Summary)
-	}
+	text := cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
 	shown := text
 	if c.Merge.Strategy == "rebase" {
 		shown = "" // its commits keep theirs
@@ -134,10 +82,8 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	if err := x.approval(c, candidate, shown); err != nil {
 		return event.Landing{}, engine.Result{}, err
 	}
-	landing, err := x.Lander.Land(ctx, candidate, LandOptions{
-		Strategy: c.Merge.Strategy, Message: text,
-		Intent: func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) },
-	})
+	candidate.Strategy = c.Merge.Strategy
+	landing, err := x.Landing.Land(ctx, candidate, text, func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) })
 	return landing, engine.Result{}, err
 }
 
@@ -159,7 +105,7 @@ func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, b
 	if last.Type == event.LandDone {
 		return landing, true, nil
 	}
-	ok, err := x.Lander.Recover(ctx, landing)
+	ok, err := x.Landing.Recover(ctx, landing)
 	if err != nil || !ok {
 		return landing, false, err
 	}
@@ -167,11 +113,11 @@ func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, b
 }
 
 // prove runs the checks on the candidate's tree, unless they passed on it.
-func (x *Executor) prove(ctx context.Context, c engine.Call, candidate Candidate) (engine.Result, error) {
+func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (engine.Result, error) {
 	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
 		return engine.Result{}, nil
 	}
-	transcript, _, err := x.Logs.Open(c.Path)
+	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -213,7 +159,7 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 // approval returns nil when the candidate is approved, or does not need to be;
 // otherwise it asks and waits. What reviewers have not seen as it is, and what has
 // open error findings, always needs a person. message is what the change lands with.
-func (x *Executor) approval(c engine.Call, candidate Candidate, message string) error {
+func (x *Executor) approval(c engine.Call, candidate event.Landing, message string) error {
 	open, err := findings.Open(x.Journal.Events())
 	if err != nil {
 		return err
@@ -282,7 +228,7 @@ func (x *Executor) becomes(tree, now string) bool {
 
 // askedAbout reports whether a person was asked about a candidate, and whether one
 // approved it, or what became it.
-func (x *Executor) askedAbout(path string, candidate Candidate) (asked, approved bool) {
+func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
 	for _, e := range x.remembered() {
 		var r event.MergeDecision
 		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {

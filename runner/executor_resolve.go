@@ -16,7 +16,7 @@ import (
 func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return engine.Result{Error: refused.Reason, ErrorType: engine.ConflictType}, nil
+		return engine.Result{Error: refused.Reason, ErrorType: event.ErrorConflict}, nil
 	}
 	if err != nil {
 		return engine.Result{}, err
@@ -53,11 +53,11 @@ func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, resul
 
 // unmerge takes a conflict out of the worktree.
 func (x *Executor) unmerge(ctx context.Context, before string) error {
-	if err := x.Stage.Restore(ctx, before); err != nil {
+	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
 	}
 	// There is nothing to commit, but the worktree's own git forgets the conflict.
-	_, err := x.Branch.Commit(ctx, "Nothing", "")
+	_, err := x.Workspace.Commit(ctx, "Nothing", "")
 	return err
 }
 
@@ -71,19 +71,19 @@ func (x *Executor) conflict(ctx context.Context, path string, b beginning) (even
 		}
 	}
 	if b.cutOff {
-		if err := x.Stage.Restore(ctx, b.Snapshot); err != nil {
+		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
 			return m, err
 		}
 	}
-	target, files, err := x.Lander.Conflict(ctx)
+	target, files, err := x.Landing.Conflict(ctx)
 	if err != nil || target == "" {
 		return m, err
 	}
-	conflicted, err := x.Stage.Snapshot(ctx, "conflict to resolve")
+	conflicted, err := x.Workspace.Snapshot(ctx, "conflict to resolve")
 	if err != nil {
 		return m, err
 	}
-	tree, err := x.Branch.Tree(ctx)
+	tree, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -96,15 +96,15 @@ func (x *Executor) conflict(ctx context.Context, path string, b beginning) (even
 // undo other people's work. A conflict that the task's side won as a whole is a
 // warning.
 func (x *Executor) dropped(ctx context.Context, path string, b beginning, m event.Merging) (why string, err error) {
-	now, err := x.Branch.Tree(ctx)
+	now, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return "", err
 	}
-	touched, err := x.Stage.Changed(ctx, m.Tree, now)
+	touched, err := x.Workspace.Changed(ctx, m.Tree, now)
 	if err != nil {
 		return "", err
 	}
-	differs, err := x.Stage.Changed(ctx, b.Tree, now)
+	differs, err := x.Workspace.Changed(ctx, b.Tree, now)
 	if err != nil {
 		return "", err
 	}

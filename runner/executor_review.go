@@ -15,15 +15,6 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// reviewers asks the plugins that judge changes.
-type reviewers interface {
-	// Change returns what the worktree changes now, and its patch id. Texts that are
-	// too long for a plugin are truncated; Change.Truncated describes what is missing.
-	Change(ctx context.Context) (change reviewer.Change, patch string, err error)
-	Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error)
-	Decide(ctx context.Context, plugin string, question arbiter.Question, services *HostServices) (arbiter.Decision, error)
-}
-
 // review does a review leaf: all reviewers at once. An opinion recorded before the
 // leaf was interrupted stays valid while the worktree is the same.
 func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
@@ -187,7 +178,7 @@ func unjudged(ctx context.Context, err error, late string) (engine.Result, error
 	case ctx.Err() != nil:
 		return engine.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
-		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: engine.PluginType, Output: err.Error()}, nil
+		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
 	}
 	return engine.Result{}, err
 }
@@ -203,7 +194,7 @@ func briefly(err error) []string {
 		return all
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return []string{strings.TrimSuffix(first, "; it printed last:")}
+	return []string{strings.TrimSuffix(first, "; last output:")}
 }
 
 // given returns the opinions received so far.
@@ -225,7 +216,7 @@ func (p *reviewRun) result() engine.Result {
 	}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), engine.FindingsType
+		r.Error, r.ErrorType = "the review found "+findings.Counts(findings.Opinions(r.Opinions)), event.ErrorFindings
 	}
 	return r
 }
@@ -235,7 +226,7 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (eng
 	if err := x.undoReviewers(ctx, c, b); err != nil {
 		return engine.Result{}, err
 	}
-	tree, err := x.Branch.Tree(ctx)
+	tree, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -259,11 +250,11 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (eng
 // untouched calls judge and verifies that worktree and branch are unchanged
 // afterwards. Changes are undone, and the plugins' answers are discarded.
 func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(ctx context.Context) error) error {
-	before, err := x.Stage.Snapshot(ctx, "before "+path)
+	before, err := x.Workspace.Snapshot(ctx, "before "+path)
 	if err != nil {
 		return err
 	}
-	tip, err := x.Branch.Tip(ctx)
+	tip, err := x.Workspace.Tip(ctx)
 	if err != nil {
 		return err
 	}
@@ -273,17 +264,17 @@ func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(
 	if err != nil {
 		return errors.Join(judged, err)
 	}
-	now, err := x.Branch.Tree(ctx)
+	now, err := x.Workspace.Tree(ctx)
 	if err != nil || now == tree {
 		return errors.Join(judged, moved, err)
 	}
-	after, err := x.Stage.Snapshot(ctx, "changed in "+path)
+	after, err := x.Workspace.Snapshot(ctx, "changed in "+path)
 	if err != nil {
 		return errors.Join(judged, err)
 	}
-	files, err := x.Stage.Changed(ctx, before.Commit, after.Commit)
+	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
 	if err == nil {
-		err = x.Stage.Restore(ctx, before.Commit)
+		err = x.Workspace.Restore(ctx, before.Commit)
 	}
 	if err != nil {
 		return errors.Join(judged, err)
@@ -294,11 +285,11 @@ func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(
 
 // moved puts the branch back if a plugin moved it; the error says so.
 func (x *Executor) moved(ctx context.Context, path, tip string) (moved, err error) {
-	now, err := x.Branch.Tip(ctx)
+	now, err := x.Workspace.Tip(ctx)
 	if err != nil || now == tip {
 		return nil, err
 	}
-	rescue, err := x.Branch.PutTip(ctx, tip, "moved in "+path)
+	rescue, err := x.Workspace.PutTip(ctx, tip, "moved in "+path)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engi
 	if text := tooLong(c.Script); text != "" {
 		return engine.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
 	}
-	transcript, _, err := x.Logs.Open(c.Path)
+	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -109,11 +109,11 @@ func (r Ran) result(what string) engine.Result {
 func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
 	result := engine.Result{OK: true}
 	for _, check := range checks {
-		before, err := x.Stage.Snapshot(ctx, "before check "+check)
+		before, err := x.Workspace.Snapshot(ctx, "before check "+check)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		tree, err := x.Branch.Tree(ctx)
+		tree, err := x.Workspace.Tree(ctx)
 		if err != nil {
 			return engine.Result{}, err
 		}
@@ -170,15 +170,15 @@ func (x *Executor) leftovers(path string) string {
 
 // tidy removes what a check left in the worktree.
 func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
-	after, err := x.Stage.Snapshot(ctx, "left by check "+check)
+	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
 		return err
 	}
-	files, err := x.Stage.Changed(ctx, before.Commit, after.Commit)
+	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
 	if err != nil {
 		return err
 	}
-	if err := x.Stage.Restore(ctx, before.Commit); err != nil {
+	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
 		return err
 	}
 	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",

@@ -102,7 +102,7 @@ func (d *HostServices) Log(text string) error {
 		return fmt.Errorf("more than %d bytes for the log of a step: %w", maxLogged, pluginerr.ErrTooLarge)
 	}
 	if d.log == nil {
-		log, _, err := d.executor.Logs.Open(d.leaf)
+		log, _, err := d.executor.Journal.OpenLog(d.leaf)
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,13 @@
-// Package runner is the story of one task: claim it, give it a worktree, run the
-// steps of its grimoire there, land what they made, close it.
+// Package runner runs one task: it claims the task, makes a worktree, runs the steps of
+// the task's grimoire there, lands the change and closes the task. Runner.Run tells
+// this in order.
 //
-// The steps themselves, and what resuming means, are package engine; an Executor does
-// the work of its leaves. Every write after the steps (close, remove, release) may
-// be repeated without harm.
+// Package engine has the steps and defines what resuming means; an Executor does the
+// work of the leaves. Every write after the steps (close, remove, release) may be
+// repeated without harm.
 //
 // The package knows no plugin host, no worktree and no session directory: it
-// declares the small interfaces that it needs, and its caller provides them.
+// declares the interfaces that it needs (seams.go), and its caller implements them.
 package runner
 
 import (
@@ -19,67 +20,39 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// ErrInterrupted is the cause for which a run's context ends when a person
-// stops it.
-var ErrInterrupted = errors.New("interrupted")
+// ErrInterrupted is the cause with which a run's context ends when a person
+// interrupts it.
+var ErrInterrupted = exit.Sentinel(exit.Interrupted, "", "interrupted")
 
-// ErrCancelled is the cause for which a run's context ends when a person does
-// not want the task's session any more. What it made is put away by who asked.
+// ErrCancelled is the cause with which a run's context ends when a person cancels
+// the session. The command that cancels cleans up after it.
 var ErrCancelled = errors.New("cancelled")
 
 // Runner runs one task of one session.
 type Runner struct {
-	Task     string // its id
-	Plan     *grimoires.Plan
-	Journal  journal
-	Tracker  tracker
-	Claims   claims
-	Ground   ground
-	Executor *Executor
-}
-
-// journal is the record of a session.
-type journal interface {
-	Events() []event.Event
-	Append(e event.Event, data any) error
-}
-
-// tracker is where the task lives.
-type tracker interface {
-	Close(ctx context.Context, summary, commit string) error
-	Block(ctx context.Context, why string) error
-	Release(ctx context.Context, why string) error
-	// Note says something on the task. It may be said twice.
-	Note(ctx context.Context, text string) error
-}
-
-// claims holds the task for this session.
-type claims interface {
-	Claim(ctx context.Context) (event.Claim, error)
-	Release(ctx context.Context) error
-}
-
-// ground is the task's worktree as a whole. Both may be called again: entering
-// finds the worktree, leaving one that is gone does nothing.
-type ground interface {
-	Enter(ctx context.Context) error
-	// landed is the tip of the task's branch that has landed, or empty.
-	Leave(ctx context.Context, landed string) (rescue string, err error)
+	Task      string // its id
+	Plan      *grimoires.Plan
+	Journal   journal
+	Tracker   tracker
+	Claims    claims
+	Workspace workspace
+	Executor  *Executor
 }
 
 // Outcome is how a run of a session ended.
 type Outcome struct {
-	Status  engine.Status
+	Status  event.Status
 	Reason  event.WaitReason // of Waiting
 	Detail  string           // one line for a person
-	Next    string           // the one command that goes on; empty when there is none
-	Until   time.Time        // when going on is of use; zero: at any time
-	More    string           // of Next: what is added to a budget of the session's own
+	Next    string           // the command that continues; empty: there is none
+	Until   time.Time        // the earliest time to resume; zero: any time
+	More    string           // of Next: what it adds to a budget of the session
 	Summary string
 	Commit  string // what landed
 	Step    string // path of the step that ended it
@@ -95,7 +68,7 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if !r.closed() {
-		if err := r.Ground.Enter(ctx); err != nil {
+		if err := r.Workspace.Enter(ctx); err != nil {
 			return Outcome{}, r.stopped(err)
 		}
 	}
@@ -115,10 +88,9 @@ func (r *Runner) steps(ctx context.Context) (engine.Outcome, error) {
 	return RunSteps(ctx, r.Plan, r.Journal, r.Executor, r.recordSkip)
 }
 
-// recordSkip puts on record that a step was skipped, once: it has no result that could
-// say so.
-func (r *Runner) recordSkip(_ string, way engine.ExitReason, path string) {
-	if way != engine.ExitSkipped {
+// recordSkip records once that a step was skipped: such a step has no result.
+func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
+	if reason != engine.ExitSkipped {
 		return
 	}
 	for _, e := range engine.Remembered(r.Journal.Events()) {
@@ -126,16 +98,17 @@ func (r *Runner) recordSkip(_ string, way engine.ExitReason, path string) {
 			return
 		}
 	}
-	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a journal that is broken says so at the next step
+	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a broken journal fails at the next step
 }
 
-// stopped puts on record why the machine broke: whoever asks later is told.
+// stopped records why the machine broke.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
-// outcome makes an ending of how the tree ended. What is no ending is an error.
+// outcome converts the end of the tree to the outcome of the run. Other errors mean
+// that the machine broke.
 func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	ending := Outcome{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
@@ -166,8 +139,8 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	return ending, nil
 }
 
-// closed reports whether the steps are all on record and the task was told: the
-// worktree may be gone already.
+// closed reports whether the steps have ended and the tracker was told: the worktree
+// may be gone.
 func (r *Runner) closed() bool {
 	for _, e := range r.Journal.Events() {
 		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
@@ -177,7 +150,7 @@ func (r *Runner) closed() bool {
 	return false
 }
 
-// landing is what this session put on its target last, if it did.
+// landing returns the last landing of this session, if any.
 func (r *Runner) landing() event.Landing {
 	var last event.Landing
 	for _, e := range r.Journal.Events() {
@@ -189,15 +162,15 @@ func (r *Runner) landing() event.Landing {
 	return last
 }
 
-// end tells the tracker, clears up and records the ending, in this order:
-// whatever is cut off is done again by the next run of the session.
+// end tells the tracker, cleans up and records the outcome, in this order: the next
+// run of the session repeats whatever was interrupted.
 func (r *Runner) end(ctx context.Context, e Outcome) error {
 	switch e.Status {
 	case engine.Completed:
 		return r.complete(ctx, e)
 	case engine.Waiting:
 		return r.wait(ctx, e)
-	case engine.Interrupted, engine.Cancelled: // who cancels takes the session over
+	case engine.Interrupted, engine.Cancelled: // the command that cancels takes over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
@@ -212,8 +185,8 @@ func (r *Runner) end(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionBlocked, r.ended(e))
 }
 
-// wait records that the session waits. That its budget is spent is said on the
-// task, too: whoever plans the work may not look at sessions.
+// wait records that the session waits. A spent budget is also noted on the task, for
+// people who plan work and do not look at sessions.
 func (r *Runner) wait(ctx context.Context, e Outcome) error {
 	if e.Reason == budgetReason {
 		if err := r.Tracker.Note(ctx, fmt.Sprintf("coven: waiting (budget) at %s: %s; next: %s", e.Step, e.Detail, e.Next)); err != nil {
@@ -223,15 +196,15 @@ func (r *Runner) wait(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, More: e.More, Until: e.Until})
 }
 
-// complete closes a task whose change has landed; one without a change goes
-// back to where it was.
+// complete closes the task, or releases it if nothing has landed, and gives up what
+// the session holds.
 func (r *Runner) complete(ctx context.Context, e Outcome) error {
 	failpoint.Point("complete.begin")
 	if err := r.finish(ctx, e); err != nil {
 		return err
 	}
 	failpoint.Point("complete.closed")
-	rescue, err := r.Ground.Leave(ctx, r.landing().Tip)
+	rescue, err := r.Workspace.Leave(ctx, r.landing().Tip)
 	if err != nil {
 		return err
 	}
@@ -245,6 +218,7 @@ func (r *Runner) complete(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionCompleted, ended)
 }
 
+// finish tells the tracker that the work is done, and records that once.
 func (r *Runner) finish(ctx context.Context, e Outcome) error {
 	if e.Commit == "" {
 		if err := r.Tracker.Release(ctx, ""); err != nil || r.closed() {
@@ -253,7 +227,7 @@ func (r *Runner) finish(ctx context.Context, e Outcome) error {
 		return r.emit(event.TaskReleased, nil)
 	}
 	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.closed() {
-		return err // it may be on record already
+		return err // it may be recorded already
 	}
 	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})
 }
@@ -266,8 +240,8 @@ func (r *Runner) emit(t event.Type, data any) error {
 	return r.Journal.Append(event.Event{Type: t}, data)
 }
 
-// command is what a person types next about this task. what is a verb, and its
-// arguments after the task.
+// command returns the command line for this task; what is a verb with the arguments
+// that follow the task.
 func (r *Runner) command(what string) string {
 	verb, arguments, _ := strings.Cut(what, " ")
 	return strings.TrimSpace("coven " + verb + " " + shellword.Word(r.Task) + " " + arguments)

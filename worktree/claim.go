@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -18,7 +19,7 @@ import (
 // Errors about claims.
 var (
 	// ErrClaimed is what a *ClaimedError is.
-	ErrClaimed = errors.New("the task is claimed")
+	ErrClaimed = exit.Sentinel(exit.Person, "coven status", "the task is claimed")
 	// ErrNoClaim means that nobody holds the task.
 	ErrNoClaim = errors.New("the task is not claimed")
 )

@@ -44,17 +44,18 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // Errors of Open.
 var (
 	// ErrNotRepository means that no git repository is there or above it.
-	ErrNotRepository = errors.New("not in a git repository")
+	ErrNotRepository = exit.Sentinel(exit.Usage, "git init", "not in a git repository")
 	// ErrNoCommits means that the repository, or the branch, has no commit yet.
-	ErrNoCommits = errors.New("there is no commit yet: make a first one with git commit")
+	ErrNoCommits = exit.Sentinel(exit.Usage, "git commit --allow-empty -m first", "there is no commit yet: make a first one with git commit")
 	// ErrBare is what a *BareError is.
-	ErrBare = errors.New("the repository is bare")
+	ErrBare = exit.Sentinel(exit.Usage, "git clone . ../checkout", "the repository is bare")
 )
 
 // A Repo is a repository with a checkout. It is safe for concurrent use.

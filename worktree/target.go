@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // Errors of Target.
 var (
 	// ErrDetached means that no branch is checked out to land on.
-	ErrDetached = errors.New("no branch is checked out (detached HEAD): use --onto BRANCH")
+	ErrDetached = exit.Sentinel(exit.Usage, "git switch BRANCH", "no branch is checked out (detached HEAD): use --onto BRANCH")
 	// ErrUnknownBranch means that the named branch does not exist.
-	ErrUnknownBranch = errors.New("no such branch")
+	ErrUnknownBranch = exit.Sentinel(exit.Usage, "git branch", "no such branch")
 	// ErrTaskBranch means that the target is a branch of coven's own.
-	ErrTaskBranch = errors.New("this branch belongs to a task: use --onto BRANCH with another one")
+	ErrTaskBranch = exit.Sentinel(exit.Usage, "git switch BRANCH", "this branch belongs to a task: use --onto BRANCH with another one")
 )
 
 // A Target is the branch a task lands on, as it was when it was read.

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/secret"
@@ -51,7 +52,7 @@ type providers struct {
 func (p *providers) driver(ctx context.Context, name string) (provider.Provider, error) {
 	driver, err := p.host.Provider(ctx, name)
 	if errors.Is(err, plugins.ErrUnknown) {
-		return nil, usage("coven run --provider claude", "%w", err)
+		return nil, exit.Usagef("coven run --provider claude", "%w", err)
 	}
 	return driver, err
 }

@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
 )
 
-// ownWords makes a task of the user's own words.
-func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
-	if strings.TrimSpace(o.prompt) == "" {
-		return nil, usage("", "the prompt is empty")
+// adHoc makes a task of a prompt. Its id is new to the repository.
+func (h *house) adHoc(ctx context.Context, prompt string) (job, error) {
+	if strings.TrimSpace(prompt) == "" {
+		return job{}, exit.Usagef("", "the prompt is empty")
 	}
-	if len(o.prompt) > task.MaxText {
-		return nil, usage("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(o.prompt), task.MaxText)
+	if len(prompt) > task.MaxText {
+		return job{}, exit.Usagef("put the text into a file, and name that in the prompt", "the prompt has %d bytes, at most %d are taken", len(prompt), task.MaxText)
 	}
-	title, _, _ := strings.Cut(strings.TrimSpace(o.prompt), "\n")
+	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	slug := "p-" + session.Slug(title)
 	id := slug
 	for n := 2; ; n++ {
@@ -29,13 +30,13 @@ func (o *runOptions) ownWords(ctx context.Context, h *house) ([]job, error) {
 			break
 		}
 		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
-			return nil, err
+			return job{}, err
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)
 	}
-	t := task.Task{ID: id, Title: title, Description: o.prompt}
+	t := task.Task{ID: id, Title: title, Description: prompt}
 	if t.Description == title {
 		t.Description = ""
 	}
-	return []job{{task: t}}, nil
+	return job{task: t}, nil
 }

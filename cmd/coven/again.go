@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -17,22 +20,22 @@ func (d *desk) retry(ctx context.Context, id, from string) (runner.Outcome, erro
 	if err != nil {
 		return runner.Outcome{}, err
 	}
-	task := shellWord(id)
+	task := shellword.Word(id)
 	switch v.Status {
 	case session.Running:
-		return runner.Outcome{}, person("coven cancel "+task, "task %s: another coven is working on it", id)
+		return runner.Outcome{}, exit.Personf("coven cancel "+task, "task %s: another coven is working on it", id)
 	case session.Completed, session.Cancelled:
-		return runner.Outcome{}, missing("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
+		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot go on", id, stateText(v))
 	case session.Failed:
 		if _, err := d.house.repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
-			return runner.Outcome{}, missing("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneLine(v.Detail))
+			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneline.Of(v.Detail))
 		}
 	}
 	again := event.Resumed{Retry: v.Failing}
 	if from != "" {
 		path := stepAt(v, from)
 		if path == "" {
-			return runner.Outcome{}, missing("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
+			return runner.Outcome{}, exit.Failedf("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(stepPaths(v), ", "))
 		}
 		again = event.Resumed{Retry: path, From: true}
 		if err := d.landedSince(ctx, v); err != nil {
@@ -40,7 +43,7 @@ func (d *desk) retry(ctx context.Context, id, from string) (runner.Outcome, erro
 		}
 	}
 	if again.Retry == "" {
-		return runner.Outcome{}, missing("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
+		return runner.Outcome{}, exit.Failedf("coven resume "+task, "no step of task %s has failed: it is %s", id, stateText(v))
 	}
 	return d.resumeAt(ctx, v, again)
 }

@@ -55,7 +55,7 @@ func (c *agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	if run.ReadOnly && !kind.harmless {
 		return agent.Report{}, writesWhenReviewing(cmp.Or(run.Provider, c.provider))
 	}
-	root, err := filepath.EvalSymlinks(c.site.tree.Path)
+	root, err := filepath.EvalSymlinks(c.site.worktree.Path)
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
 	}
@@ -181,4 +181,9 @@ func (c *agents) hide(r agent.Report) agent.Report {
 		r.Said[i] = c.site.secrets.Text(r.Said[i])
 	}
 	return r
+}
+
+// writesWhenReviewing says that a provider's agents cannot review.
+func writesWhenReviewing(provider string) error {
+	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -42,12 +43,7 @@ func (d *desk) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	if err != nil || drives.harmless {
 		return err
 	}
-	return usage("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
-}
-
-// writesWhenReviewing says that a provider's agents cannot review.
-func writesWhenReviewing(provider string) error {
-	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
+	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", writesWhenReviewing(plan.Provider))
 }
 
 // allows says whether a provider's agents may run here. Those whose tool calls do
@@ -62,7 +58,7 @@ func (d *desk) allows(ctx context.Context, name string) error {
 		return err
 	}
 	file := filepath.Join(d.house.env.userDir(), "config.yaml")
-	return usage("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellWord(file),
+	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
 		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 }
 
@@ -80,7 +76,7 @@ func (d *desk) mayUse(g *grimoires.Grimoire) error {
 func (r *runtimeParts) has(names []string) error {
 	for _, name := range names {
 		if _, err := r.secrets.Value(name); err != nil {
-			return &exitError{code: exitUsage, err: err, next: "echo '" + name + ": ...' >> " + secret.File}
+			return &exit.Error{Exit: exit.Usage, Err: err, Next: "echo '" + name + ": ...' >> " + secret.File}
 		}
 	}
 	return nil

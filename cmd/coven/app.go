@@ -11,7 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // app is what every command is given. What costs something is a func.
@@ -29,39 +30,6 @@ type app struct {
 	// The terminal: whether a person can be asked, and how wide lines are.
 	interactive bool
 	size        func() (width, height int)
-}
-
-func newApp() *app {
-	return &app{
-		env: newEnv(),
-		in:  os.Stdin, out: os.Stdout, err: os.Stderr,
-		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
-		size: func() (int, int) {
-			width, height, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil || width <= 0 || height <= 0 {
-				return 80, 24
-			}
-			return width, height
-		},
-	}
-}
-
-// run is coven: it runs one command line and returns the exit code.
-func run(a *app, args []string) int {
-	ctx, stop := a.interruptible()
-	defer stop()
-	a.stopped = ctx.Done()
-	root := newRoot(a)
-	root.SetArgs(args)
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	err := root.ExecuteContext(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
-		err = interruptedBy(err)
-	}
-	a.explain(err)
-	return codeOf(err)
 }
 
 // open opens the repository that the user stands in.
@@ -85,29 +53,23 @@ func interruptedBy(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
-	case codeOf(err) == exitFailed:
-		exit := (*exitError)(nil)
-		if errors.As(err, &exit) && exit.err == nil {
-			return status(exitInterrupted)
+	case exit.Code(err) == exit.Failed:
+		if exit.IsSilent(err) {
+			return exit.Status(exit.Interrupted)
 		}
-		return &exitError{code: exitInterrupted, err: err}
+		return &exit.Error{Exit: exit.Interrupted, Err: err}
 	}
 	return err
 }
 
 // explain says what went wrong and what to do next.
 func (a *app) explain(err error) {
-	exit := (*exitError)(nil)
-	if err == nil || errors.As(err, &exit) && exit.err == nil {
+	if err == nil || exit.IsSilent(err) {
 		return
 	}
-	fmt.Fprintln(a.err, "coven:", printableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
-	next := hint(err)
-	if exit != nil && exit.next != "" {
-		next = exit.next
-	}
-	if next != "" {
-		fmt.Fprintln(a.err, "  next:", printable(next)) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
+	if next := exit.Next(err); next != "" {
+		fmt.Fprintln(a.err, "  next:", terminal.Printable(next)) //nolint:errcheck // there is nobody else to tell
 	}
 }
 
@@ -141,7 +103,7 @@ func (a *app) endSoon(done <-chan struct{}) {
 		}
 	}
 	a.explain(errInterrupted)
-	os.Exit(exitInterrupted)
+	os.Exit(exit.Interrupted)
 }
 
 // interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
@@ -170,7 +132,7 @@ func (a *app) interruptible() (context.Context, func()) {
 				return
 			case again := <-signals:
 				if again != syscall.SIGHUP {
-					os.Exit(exitInterrupted)
+					os.Exit(exit.Interrupted)
 				}
 			}
 		}

@@ -5,8 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -32,11 +33,11 @@ func approve(ctx context.Context, d *desk, id string, accept bool) error {
 	if err != nil {
 		return err
 	}
-	if v.Status != session.Waiting || v.Reason != event.WaitReview || v.Review == nil {
-		return missing("coven why "+shellWord(id), "task %s does not wait for a review: it is %s", id, stateText(v))
+	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
+		return exit.Failedf("coven why "+shellword.Word(id), "task %s does not wait for a review: it is %s", id, stateText(v))
 	}
 	if len(v.Open) > 0 && !accept {
-		return missing(acceptCommand(v), "%s", unaccepted(v))
+		return exit.Failedf(acceptCommand(v), "%s", unaccepted(v))
 	}
 	return outcome(d.approveNow(ctx, v, v.Review.Patch))
 }

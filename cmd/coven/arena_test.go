@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
@@ -87,7 +88,7 @@ func (g *arena) add(title string) string {
 	r := g.coven(nil, "task", "add", title)
 	r.start(g.t)
 	out, code := r.end()
-	if code != exitOK {
+	if code != exit.OK {
 		g.t.Fatalf("task add: %d\n%s", code, out)
 	}
 	return strings.TrimSpace(out)
@@ -248,7 +249,7 @@ func (g *arena) settled(id string) {
 	g.git("fsck", "--connectivity-only")
 	r := g.coven(nil, "task", "show", id, "--json")
 	r.start(g.t)
-	if out, code := r.end(); code != exitOK || !strings.Contains(out, `"status": "closed"`) {
+	if out, code := r.end(); code != exit.OK || !strings.Contains(out, `"status": "closed"`) {
 		g.t.Fatalf("%d: %s", code, out)
 	}
 }

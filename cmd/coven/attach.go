@@ -9,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newAttach(a *app) *cobra.Command {
@@ -35,7 +38,7 @@ Ctrl-C ends the watching, not the work.`,
 				return err
 			}
 			if v.Status != session.Running {
-				return person("coven why "+shellWord(v.Task), "task %s: no agent is at work: it is %s", v.Task, stateText(v))
+				return exit.Personf("coven why "+shellword.Word(v.Task), "task %s: no agent is at work: it is %s", v.Task, stateText(v))
 			}
 			w := &visitor{app: a, house: h, view: v, sent: map[string]string{}}
 			if cmd.Flags().Changed("message") {
@@ -72,7 +75,7 @@ func (w *visitor) tell(ctx context.Context, text string) error {
 			return w.app.say("told\n")
 		}
 		if now.Status != session.Running && w.withdraw() > 0 {
-			return missing("coven why "+shellWord(w.view.Task), "the agent was not told: task %s is %s", w.view.Task, stateText(now))
+			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "the agent was not told: task %s is %s", w.view.Task, stateText(now))
 		}
 		select {
 		case <-ctx.Done():
@@ -137,12 +140,12 @@ func (w *visitor) typed(ctx context.Context) <-chan string {
 func (w *visitor) leave(now session.View) error {
 	for file, text := range w.sent {
 		if session.Withdraw(file) {
-			if err := w.app.say("not told: %s\n", printable(text)); err != nil {
+			if err := w.app.say("not told: %s\n", terminal.Printable(text)); err != nil {
 				return err
 			}
 		}
 	}
-	return w.app.say("%s  %s\n", printable(now.Task), stateText(now))
+	return w.app.say("%s  %s\n", terminal.Printable(now.Task), stateText(now))
 }
 
 func (w *visitor) send(text string) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -132,6 +133,9 @@ func (w *tale) Append(e event.Event, data any) error {
 	w.events = append(w.events, e)
 	return json.NewEncoder(&w.text).Encode(e)
 }
+
+func (w *tale) OpenLog(string) (io.WriteCloser, int64, error) { return nil, 0, errors.ErrUnsupported }
+func (w *tale) ReadLog(string, int64) (io.ReadCloser, error)  { return nil, errors.ErrUnsupported }
 
 // Do implements runner's Leaves: an agent's step has many events.
 func (w *tale) Do(_ context.Context, c runengine.Call) (runengine.Result, error) {

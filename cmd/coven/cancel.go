@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -36,7 +38,7 @@ func (a *app) cancel(ctx context.Context, d *desk, id string, req worktree.Remov
 		return err
 	}
 	if ended.Commit != "" {
-		return a.tell("%s  cancelled; its change had landed as %.10s, the task is closed\n", printable(id), ended.Commit)
+		return a.tell("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(id), ended.Commit)
 	}
-	return a.tell("%s  cancelled; %s\n  next: coven run %s\n", printable(id), keptAs(ended.Rescue), printable(shellWord(id)))
+	return a.tell("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(id), keptAs(ended.Rescue), terminal.Printable(shellword.Word(id)))
 }

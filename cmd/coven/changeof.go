@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -13,11 +15,11 @@ import (
 func noDiff(v session.View) error {
 	switch {
 	case v.Commit != "":
-		return missing("git show "+v.Commit, "task %s has landed", v.Task)
+		return exit.Failedf("git show "+v.Commit, "task %s has landed", v.Task)
 	case v.Rescue != "":
-		return missing("git show "+v.Rescue, "task %s has no worktree any more: it is stored as %s", v.Task, v.Rescue)
+		return exit.Failedf("git show "+v.Rescue, "task %s has no worktree any more: it is stored as %s", v.Task, v.Rescue)
 	}
-	return missing("coven why "+shellWord(v.Task), "task %s has no worktree", v.Task)
+	return exit.Failedf("coven why "+shellword.Word(v.Task), "task %s has no worktree", v.Task)
 }
 
 // changeOf is the worktree of a session's task and what it changes.

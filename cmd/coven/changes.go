@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -30,7 +31,7 @@ func safeDiff(patch string) string {
 	for i, line := range lines {
 		cells := strings.Split(line, "\t")
 		for j := range cells {
-			cells[j] = printable(cells[j])
+			cells[j] = terminal.Printable(cells[j])
 		}
 		lines[i] = strings.Join(cells, "\t")
 	}
@@ -48,7 +49,7 @@ func sizeOf(f worktree.FileChange) string {
 func (a *app) printStat(files []worktree.FileChange) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, f := range files {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, printable(f.Path), sizeOf(f)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), sizeOf(f)) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
 }

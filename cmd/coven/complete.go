@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/spf13/cobra"
 )
@@ -127,7 +128,7 @@ func (o *offer) add(word, what string) {
 		return
 	}
 	o.seen[word] = true
-	o.found = append(o.found, cobra.CompletionWithDesc(word, clip(what, 60)))
+	o.found = append(o.found, cobra.CompletionWithDesc(word, terminal.Clip(what, 60)))
 }
 
 func (o *offer) tasks(tasks []task.Task) {

@@ -10,7 +10,9 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
@@ -92,7 +94,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	if c.base != "" {
 		info, err := d.house.repo.Show(ctx, c.base)
 		if err != nil {
-			return runner.Outcome{}, usage("git log --oneline", "--base %s: %w", c.base, err)
+			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", c.base, err)
 		}
 		base = info.Oid
 	}
@@ -105,7 +107,7 @@ func (d *desk) begin(ctx context.Context, j job, prior session.View, c choices) 
 	s.Hide(d.runtime.secrets)
 	started := event.Session{
 		Project: d.house.repo.Root, Query: j.task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: version,
+		Model: plan.Model, Target: c.target.Ref, Base: base, Tracker: j.trackerName(), Version: d.house.env.version,
 		Attempt: prior.Info.Attempt + 1, Approve: d.approve, Holder: holderName(),
 		Actor: actorOf(s.ID),
 	}
@@ -159,7 +161,7 @@ func (d *desk) clear(ctx context.Context, j job, prior session.View) error {
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return person("coven worktree remove "+shellWord(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
+		return exit.Personf("coven worktree remove "+shellword.Word(j.task.ID), "task %s has a worktree that no session owns: %s", j.task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err != nil || ref == "" {
@@ -229,7 +231,7 @@ func (d *desk) resumeAt(ctx context.Context, v session.View, retry event.Resumed
 func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 	err := d.claimTask(ctx, j, actorIn(v))
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
-		return person("coven cancel "+shellWord(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
 	}
 	return err
 }
@@ -239,14 +241,14 @@ func (d *desk) claimAgain(ctx context.Context, j job, v session.View) error {
 func (d *desk) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(d.house.repo.Root, v.ID, d.house.env.now)
 	if errors.Is(err, session.ErrBusy) {
-		return nil, person("coven status", "%w", err)
+		return nil, exit.Personf("coven status", "%w", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
-		err = person("coven why "+shellWord(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
+		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, stateText(now))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -274,10 +276,10 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 		limits: d.house.config.Limits, ungated: d.house.config.AllowUngated, waits: &waits{}, mail: mail,
 	}
 	r := &runner.Runner{
-		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Ground: site,
+		Task: j.task.ID, Plan: plan, Journal: s, Tracker: j.told(cmp.Or(info.Actor, actorOf(s.ID)), d.house.hidden), Claims: site, Workspace: site,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: s, Stage: site, Branch: site, Lander: site,
-			Agents: workers, Reviewers: judges{d.runtime.host, site, plan.Task}, Commands: commands{d.runtime.launcher, site, idle}, Logs: logs{s}, Approve: cmp.Or(d.approve, info.Approve),
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
+			Agents: workers, Reviewers: judges{host: d.runtime.host, site: site, task: plan.Task}, Commands: commands{launcher: d.runtime.launcher, site: site, idle: idle}, Approve: cmp.Or(d.approve, info.Approve),
 			Prices: d.house.config.Prices, Budget: d.purse,
 		},
 	}

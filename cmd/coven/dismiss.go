@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -34,7 +36,7 @@ func (d *desk) cancel(ctx context.Context, v session.View, req worktree.RemoveRe
 // cut off is finished or undone first: what has landed cannot be dismissed.
 func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
 	if !dismissible(v) && !d.house.halfDismissed(ctx, v) {
-		return ended, missing("coven why "+shellWord(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), stateText(v))
+		return ended, exit.Failedf("coven why "+shellword.Word(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), stateText(v))
 	}
 	j, err := d.jobOf(v)
 	if err != nil {
@@ -73,7 +75,7 @@ func (d *desk) dismiss(ctx context.Context, v session.View, end event.Type, why 
 	}
 	d.tellOthers(ctx, news{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
-		Next: "coven run " + shellWord(v.Task),
+		Next: "coven run " + shellword.Word(v.Task),
 	})
 	return ended, nil
 }
@@ -99,7 +101,7 @@ func dismissible(v session.View) bool {
 // hasLanded refuses what cannot be done to a session whose change is on its
 // target.
 func hasLanded(v session.View, l event.Landing) error {
-	return person("coven resume "+shellWord(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
+	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
 }
 
 // landing is what a session has put on its target; the zero Landing: nothing. One
@@ -115,7 +117,7 @@ func (d *desk) landing(ctx context.Context, s *session.Session, v session.View) 
 	}
 	landed, err := d.site(s, v.Task, v.Info).Recover(ctx, landing)
 	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
-		return landing, person("coven resume "+shellWord(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
+		return landing, exit.Personf("coven resume "+shellword.Word(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
 	}
 	if err != nil || !landed {
 		return event.Landing{}, err
@@ -158,7 +160,7 @@ func (d *desk) freed(ctx context.Context, j job, v session.View, req worktree.Re
 		ref, err = tree.Remove(ctx, req)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		d.notify(notice{text: "the worktree stays: " + big.Error(), next: "coven worktree remove --drop-ignored " + shellWord(v.Task)})
+		d.notify(notice{text: "the worktree stays: " + big.Error(), next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
 		err = nil
 	}
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {

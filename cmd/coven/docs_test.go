@@ -79,7 +79,7 @@ func shellLines(text string) []string {
 // parses checks a command line against the command it names.
 func parses(t *testing.T, file, line string) {
 	t.Helper()
-	a := newApp()
+	a := newApp("dev")
 	a.out, a.err = io.Discard, io.Discard
 	root := newRoot(a)
 	cmd, rest, err := root.Find(words(line)[1:])
@@ -238,7 +238,7 @@ func TestSessionDoc(t *testing.T) {
 // docs/commands.md is what the program's help says.
 func TestCommandsPage(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "commands.md")
-	page := commandsPage(newRoot(newApp()))
+	page := commandsPage(newRoot(newApp("dev")))
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)

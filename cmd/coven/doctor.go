@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/coven-run/coven/internal/exit"
 )
 
 // checkup is one thing that doctor examines.
@@ -72,71 +71,6 @@ func odd(next, format string, args ...any) []finding {
 	return []finding{{State: stateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-func newDoctor(a *app) *cobra.Command {
-	var fix, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check what coven needs, and what a crash left; --fix clears that away",
-		Long:  doctorHelp(),
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := a.visit(cmd.Context())
-			found, err := v.examine(cmd.Context(), fix)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = a.sayJSON(found)
-			} else {
-				err = a.sayFindings(found)
-			}
-			if err == nil && slices.ContainsFunc(found, func(f finding) bool { return f.State == stateFail }) {
-				err = status(exitFailed)
-			}
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything, and say what was done")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-func doctorHelp() string {
-	var b strings.Builder
-	b.WriteString(`Check what coven needs and what it left behind. A line that begins with FAIL is
-in the way of a run, one with warn is good to know; each has the command that
-helps.
-
---fix takes away what nobody needs: claims of sessions that are over or gone,
-whose tasks are free again, worktrees of such tasks, files of a coven that was
-killed. What is in a worktree is stored under refs/coven/rescue first. What
-belongs to a session that can go on is not touched, nor a lock of git's.
-
-`)
-	for _, c := range checkups() {
-		fmt.Fprintf(&b, "  %-10s  %s\n", c.name, c.about)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// sayFindings prints a line for each finding, and what to do about it.
-func (a *app) sayFindings(found []finding) error {
-	for _, f := range found {
-		mark := map[string]string{stateOK: "ok", stateWarn: "warn", stateFail: "FAIL"}[f.State]
-		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, printable(oneLine(f.Text)))
-		if f.Fixed != "" {
-			text += "      fixed: " + printable(oneLine(f.Fixed)) + "\n"
-		}
-		if f.Next != "" {
-			text += "      next: " + printable(f.Next) + "\n"
-		}
-		if err := a.say("%s", text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // examine goes through all checkups, and mends what it may.
 func (v *visit) examine(ctx context.Context, fix bool) ([]finding, error) {
 	defer v.leave()
@@ -169,7 +103,7 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
 				continue
 			}
 			tried[f.Text] = true
-			done := v.app.parking()
+			done := v.parking()
 			if found[i] = f.mendNow(ctx); found[i].Fixed != "" {
 				mended, again = append(mended, found[i]), true
 			}
@@ -190,7 +124,7 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []finding {
 func (f finding) mendNow(ctx context.Context) finding {
 	fixed, err := f.mend(ctx)
 	if err != nil {
-		f.State, f.Text, f.Next = stateFail, f.Text+": "+err.Error(), remedy(err)
+		f.State, f.Text, f.Next = stateFail, f.Text+": "+err.Error(), exit.Next(err)
 		return f
 	}
 	f.State, f.Fixed, f.Next = stateOK, fixed, ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -160,7 +161,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	}
 	for _, v := range views {
 		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {
-			return "", person(nextOf(v), "task %s is %s: its session can go on", v.Task, stateText(v))
+			return "", exit.Personf(nextOf(v), "task %s is %s: its session can go on", v.Task, stateText(v))
 		}
 	}
 	return do()

@@ -69,7 +69,7 @@ func (v *visit) login(context.Context) []finding {
 
 // key looks for a credential in the environment.
 func (v *visit) key(name string) []finding {
-	if v.app.getenv(name) == "" {
+	if v.env.getenv(name) == "" {
 		return bad("export "+name+"=...", "no credential: %s is not set", name)
 	}
 	return good("%s is set (nobody has tried it)", name)
@@ -77,27 +77,27 @@ func (v *visit) key(name string) []finding {
 
 func (v *visit) codexLogin() []finding {
 	switch {
-	case v.app.getenv("OPENAI_BASE_URL") != "":
+	case v.env.getenv("OPENAI_BASE_URL") != "":
 		return v.key("OPENAI_API_KEY")
-	case v.app.getenv("CODEX_API_KEY") != "":
+	case v.env.getenv("CODEX_API_KEY") != "":
 		return v.key("CODEX_API_KEY")
 	}
-	dir := v.app.getenv("CODEX_HOME")
+	dir := v.env.getenv("CODEX_HOME")
 	if dir == "" {
-		dir = filepath.Join(v.app.getenv("HOME"), ".codex")
+		dir = filepath.Join(v.env.getenv("HOME"), ".codex")
 	}
 	return loginFile(filepath.Join(dir, "auth.json"), "codex login", "CODEX_API_KEY is not set")
 }
 
 func (v *visit) claudeLogin() []finding {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
-		if v.app.getenv(name) != "" {
+		if v.env.getenv(name) != "" {
 			return good("%s is set (nobody has tried it)", name)
 		}
 	}
-	dir := v.app.getenv("CLAUDE_CONFIG_DIR")
+	dir := v.env.getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		dir = filepath.Join(v.app.getenv("HOME"), ".claude")
+		dir = filepath.Join(v.env.getenv("HOME"), ".claude")
 	}
 	return loginFile(filepath.Join(dir, ".credentials.json"), "claude auth login",
 		"neither ANTHROPIC_API_KEY nor CLAUDE_CODE_OAUTH_TOKEN is set")
@@ -115,4 +115,17 @@ func loginFile(file, next, unset string) []finding {
 		return bad(next, "%s is empty", file)
 	}
 	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
+}
+
+// installer is the command that installs a program which was not found.
+func installer(err error) string {
+	missing := (*fs.PathError)(nil)
+	if errors.As(err, &missing) {
+		for _, c := range agentCLIs() {
+			if c.program == missing.Path {
+				return c.install()
+			}
+		}
+	}
+	return "install it"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/registry"
 )
 
@@ -11,11 +12,11 @@ import (
 func (v *visit) plugins(context.Context) []finding {
 	r, err := v.house.registry()
 	if err != nil {
-		return bad(remedy(err), "%v", err)
+		return bad(exit.Next(err), "%v", err)
 	}
 	all, err := r.List()
 	if err != nil {
-		return bad(remedy(err), "%v", err)
+		return bad(exit.Next(err), "%v", err)
 	}
 	var asked, wrong []string
 	count := 0

@@ -34,7 +34,7 @@ func landlockABI() int {
 
 // userNamespace starts coven itself in a user namespace.
 func (v *visit) userNamespace(ctx context.Context) error {
-	self, err := v.app.self()
+	self, err := v.env.self()
 	if err != nil {
 		return err
 	}

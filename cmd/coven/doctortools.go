@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 )
 
@@ -50,7 +51,7 @@ func versionOf(ctx context.Context, program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
-	return oneLine(out.String()), nil
+	return oneline.Of(out.String()), nil
 }
 
 var versionRE = regexp.MustCompile(`\d+(\.\d+)+`)
@@ -75,7 +76,7 @@ func numbers(version string) []int {
 }
 
 func (v *visit) processes(context.Context) []finding {
-	self, err := v.app.self()
+	self, err := v.env.self()
 	if err != nil {
 		return bad("coven version", "find coven's own program: %v", err)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/worktree"
 )
@@ -17,11 +19,11 @@ func (v *visit) worktrees(ctx context.Context) []finding {
 	owned, broken := v.owned(ctx)
 	orphans, err := v.orphans(ctx, owned)
 	if err != nil {
-		return bad(remedy(err), "%v", err)
+		return bad(exit.Next(err), "%v", err)
 	}
 	stale, err := v.house.repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
-		return bad(remedy(err), "%v", err)
+		return bad(exit.Next(err), "%v", err)
 	}
 	found := orphans
 	for _, s := range stale {
@@ -91,7 +93,7 @@ func (v *visit) failed(ctx context.Context) []finding {
 	var found []finding
 	for _, t := range trees {
 		if t.TaskID != "" && v.house.retryable(ctx, t.TaskID) {
-			found = append(found, odd("coven retry "+shellWord(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
+			found = append(found, odd("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
 		}
 	}
 	return found
@@ -141,7 +143,7 @@ func removedAs(ref string) string {
 // leftovers finds files of covens that were killed. They are in nobody's way.
 func (v *visit) leftovers(context.Context) []finding {
 	var found []finding
-	parent := v.app.socketDir()
+	parent := v.env.socketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
 		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
 		f.mend = func(context.Context) (string, error) {
@@ -154,7 +156,7 @@ func (v *visit) leftovers(context.Context) []finding {
 		found = append(found, f)
 	}
 	root := v.house.repo.Root
-	leftovers, err := session.FindLeftovers(root, v.app.now())
+	leftovers, err := session.FindLeftovers(root, v.env.now())
 	if err != nil {
 		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
 	}

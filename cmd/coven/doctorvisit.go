@@ -10,16 +10,20 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
 // visit is one look of the doctor's at everything. What is broken is a finding:
 // nothing of it ends the visit.
 type visit struct {
-	app       *app
-	house     *house // nil: there is no repository, says houseErr
+	env       *env
+	parking   func() (done func()) // marks work that an interrupt does not cut off
+	house     *house               // nil: there is no repository, says houseErr
 	houseErr  error
 	configErr error
 	keeper    *keeper
@@ -33,10 +37,10 @@ type visit struct {
 	listed   bool
 }
 
-// visit opens what is there. Wrong settings are passed over here.
-func (a *app) visit(ctx context.Context) *visit {
-	v := &visit{app: a}
-	if v.house, v.configErr, v.houseErr = openAnyway(ctx, a.env); v.house != nil {
+// newVisit opens what is there. Wrong settings are passed over here.
+func newVisit(ctx context.Context, e *env, parking func() (done func())) *visit {
+	v := &visit{env: e, parking: parking}
+	if v.house, v.configErr, v.houseErr = openAnyway(ctx, e); v.house != nil {
 		v.keeper = &keeper{house: v.house}
 	}
 	return v
@@ -75,14 +79,14 @@ func (v *visit) allTasks(ctx context.Context) ([]task.Task, error) {
 
 func (v *visit) repository(ctx context.Context) []finding {
 	if v.house == nil {
-		return bad(remedy(v.houseErr), "%v", v.houseErr)
+		return bad(exit.Next(v.houseErr), "%v", v.houseErr)
 	}
 	repo := v.house.repo
-	found := lockFiles(repo.GitDir, v.app.now())
+	found := lockFiles(repo.GitDir, v.env.now())
 	target, err := repo.Target(ctx, "")
 	switch {
 	case err != nil:
-		return append(found, odd(remedy(err), "%s: %v", repo.Root, err)...)
+		return append(found, odd(exit.Next(err), "%s: %v", repo.Root, err)...)
 	case len(found) > 0:
 		return found
 	}
@@ -111,18 +115,18 @@ func lockFiles(dir string, now time.Time) []finding {
 			continue // of a landing: its session, or what it has left, says what to do
 		}
 		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}
-		found = append(found, bad(remedy(busy), "%v", busy)...)
+		found = append(found, bad(exit.Next(busy), "%v", busy)...)
 	}
 	return found
 }
 
 func (v *visit) config(context.Context) []finding {
 	if v.configErr != nil {
-		return bad(remedy(v.configErr), "%v", v.configErr)
+		return bad(exit.Next(v.configErr), "%v", v.configErr)
 	}
 	var read []string
 	project := filepath.Join(".coven", "config.yaml")
-	user := filepath.Join(v.app.userDir(), "config.yaml")
+	user := filepath.Join(v.env.userDir(), "config.yaml")
 	for name, file := range map[string]string{project: filepath.Join(v.house.repo.Root, project), user: user} {
 		if _, err := os.Stat(file); err == nil {
 			read = append(read, name)
@@ -140,20 +144,20 @@ func (v *visit) config(context.Context) []finding {
 func (v *visit) tracker(ctx context.Context) []finding {
 	h := v.house
 	if h.noTasks != nil {
-		return bad(remedy(h.noTasks), "%v", h.noTasks)
+		return bad(exit.Next(h.noTasks), "%v", h.noTasks)
 	}
 	ready, err := h.tracker.Ready(ctx)
 	if err != nil {
-		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
+		return bad(exit.Next(err), "%s: %v", h.tracker.Where(), err)
 	}
 	all, err := v.allTasks(ctx)
 	if err != nil {
-		return bad(remedy(err), "%s: %v", h.tracker.Where(), err)
+		return bad(exit.Next(err), "%s: %v", h.tracker.Where(), err)
 	}
 	var found []finding
 	for _, t := range all {
 		if err := t.Usable(); err != nil && t.Status != task.StatusClosed {
-			found = append(found, odd("coven task show "+shellWord(t.ID), "%v", err)...)
+			found = append(found, odd("coven task show "+shellword.Word(t.ID), "%v", err)...)
 		}
 	}
 	if len(found) > 0 {
@@ -172,7 +176,7 @@ func (v *visit) checks(context.Context) []finding {
 	}
 	next := "coven init"
 	if _, err := os.Stat(filepath.Join(v.house.repo.Root, ".coven", "config.yaml")); err == nil {
-		next = editorAt(".coven/config.yaml", 0)
+		next = shellword.Edit(".coven/config.yaml", 0)
 	}
 	return odd(next, "none: nothing is tested before it lands")
 }
@@ -184,7 +188,7 @@ func (v *visit) disk(context.Context) []finding {
 	dirs := []string{v.house.repo.GitDir}
 	var disks [2]syscall.Statfs_t
 	if err := syscall.Statfs(dirs[0], &disks[0]); err != nil {
-		return bad("df -h "+shellWord(dirs[0]), "%s: %v", dirs[0], err)
+		return bad("df -h "+shellword.Word(dirs[0]), "%s: %v", dirs[0], err)
 	}
 	// .coven may be on another disk.
 	coven := filepath.Join(v.house.repo.Root, ".coven")
@@ -200,9 +204,9 @@ func (v *visit) disk(context.Context) []finding {
 
 // room says what free bytes where dir is mean.
 func room(dir string, free uint64) finding {
-	f := finding{State: stateOK, Text: fmt.Sprintf("%s free where %s is", size(int64(min(free, 1<<62))), dir)}
+	f := finding{State: stateOK, Text: fmt.Sprintf("%s free where %s is", terminal.Size(int64(min(free, 1<<62))), dir)}
 	if free < littleDisk {
-		f.State, f.Next = stateWarn, "df -h "+shellWord(dir)
+		f.State, f.Next = stateWarn, "df -h "+shellword.Word(dir)
 	}
 	if free < fullDisk {
 		f.State = stateFail
@@ -242,7 +246,7 @@ func (v *visit) damaged(d *session.DamagedError) finding {
 	if d.Task != "" {
 		text = fmt.Sprintf("task %s: %s", d.Task, text)
 	}
-	f := bad(nextDamaged(d), "%s", text)[0]
+	f := bad(d.NextCommand(), "%s", text)[0]
 	if f.Next != "coven doctor --fix" {
 		return f
 	}
@@ -264,7 +268,7 @@ func (v *visit) refs(ctx context.Context) []finding {
 	var parts []string
 	for _, a := range accounts {
 		if a.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d (%s)", a.Kind, a.Count, size(a.Bytes)))
+			parts = append(parts, fmt.Sprintf("%s: %d (%s)", a.Kind, a.Count, terminal.Size(a.Bytes)))
 		}
 	}
 	if len(parts) == 0 {

@@ -27,8 +27,8 @@ type runtimeParts struct {
 // they say which server an agent CLI asks, or how often, never a credential.
 func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
 
-// desk starts what runs tasks.
-func (h *house) desk() (*desk, error) {
+// startDesk starts what runs tasks.
+func (h *house) startDesk() (*desk, error) {
 	e, err := h.start()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (h *house) start() (*runtimeParts, error) {
 		scratch: private, launcher: launcher, host: host, secrets: secrets, warning: warning,
 		providers: &providers{host: host, accounts: newAccounts(h.repo.Root), secrets: secrets, environ: h.env.environ},
 		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: version, Sockets: private.Path(),
+			Launcher: launcher, Self: []string{self}, Environ: h.env.environ, Version: h.env.version, Sockets: private.Path(),
 		},
 	}, nil
 }

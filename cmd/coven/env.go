@@ -18,11 +18,13 @@ type env struct {
 	workdir func() (string, error)
 	now     func() time.Time
 	self    func() (string, error) // path of this binary
+	version string                 // of coven
 	stopped <-chan struct{}        // closed at the first interrupt; nil: nobody interrupts
 }
 
-func newEnv() *env {
-	return &env{getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: clock.Now, self: os.Executable}
+// newEnv is the environment of this process. version is coven's.
+func newEnv(version string) *env {
+	return &env{version: version, getenv: os.Getenv, environ: os.Environ, workdir: os.Getwd, now: clock.Now, self: os.Executable}
 }
 
 // cacheDir is where coven keeps what can be made again; empty when nobody says

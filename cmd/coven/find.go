@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -13,7 +14,7 @@ import (
 func (h *house) find(id string) (session.View, error) {
 	v, err := session.OfTask(h.repo.Root, id)
 	if errors.Is(err, session.ErrNone) {
-		return v, missing("coven status", "task %s has no session", id)
+		return v, exit.Failedf("coven status", "task %s has no session", id)
 	}
 	return v, err
 }
@@ -84,7 +85,7 @@ func planOf(dir string) (*grimoires.Plan, error) {
 	}
 	plan, err := grimoires.ReadPlan(frozen)
 	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
-		return nil, usage("coven version", "session %s: %w", filepath.Base(dir), err)
+		return nil, exit.Usagef("coven version", "session %s: %w", filepath.Base(dir), err)
 	}
 	return plan, err
 }

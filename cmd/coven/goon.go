@@ -5,7 +5,9 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -27,18 +29,18 @@ func isPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More
 
 // goOn resumes one session, where that is what its state asks for.
 func (d *desk) goOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
-	task := shellWord(v.Task)
+	task := shellword.Word(v.Task)
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
-		return runner.Outcome{}, person(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
+		return runner.Outcome{}, exit.Personf(nextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
 	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return runner.Outcome{}, person(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
+		return runner.Outcome{}, exit.Personf(nextOf(v), "task %s waits for a review: %s", v.Task, detailOf(v))
 	case v.Status == session.Running:
-		return runner.Outcome{}, person("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
+		return runner.Outcome{}, exit.Personf("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
 	case v.Status == session.Completed:
-		return runner.Outcome{}, missing("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
+		return runner.Outcome{}, exit.Failedf("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return runner.Outcome{}, missing("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
 	if err := d.admitSession(ctx, v); err != nil {
 		return runner.Outcome{}, err

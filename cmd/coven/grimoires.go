@@ -12,6 +12,10 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newGrimoires(a *app) *cobra.Command {
@@ -54,7 +58,7 @@ func newGrimoiresList(a *app) *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 			for _, e := range entries {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, printable(e.Source), printable(entryText(e))) //nolint:errcheck // Flush reports it
+				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e))) //nolint:errcheck // Flush reports it
 			}
 			return written(w.Flush())
 		},
@@ -72,9 +76,9 @@ func errorText(err error) string {
 
 // entryText says what a grimoire is for, or that it cannot be run.
 func entryText(e grimoires.Entry) string {
-	text := clip(oneLine(e.Description), 80)
+	text := terminal.Clip(oneline.Of(e.Description), 80)
 	if e.Err != nil {
-		text = "NOT VALID: coven grimoires validate " + shellWord(e.Name)
+		text = "NOT VALID: coven grimoires validate " + shellword.Word(e.Name)
 	}
 	if len(e.Hides) > 0 {
 		text += fmt.Sprintf(" (hides: %s)", strings.Join(e.Hides, ", "))
@@ -112,7 +116,7 @@ func newGrimoiresShow(a *app) *cobra.Command {
 			if asJSON {
 				return a.sayYAML(text)
 			}
-			return a.sayText(append([]byte("# "+printable(from)+"\n"), text...))
+			return a.sayText(append([]byte("# "+terminal.Printable(from)+"\n"), text...))
 		},
 	}
 	cmd.Flags().BoolVar(&source, "source", false, "the file's own text")
@@ -123,7 +127,7 @@ func newGrimoiresShow(a *app) *cobra.Command {
 // sayText prints a file: as it is, unless a terminal shows it.
 func (a *app) sayText(text []byte) error {
 	if a.interactive {
-		text = []byte(printableLines(string(text)))
+		text = []byte(terminal.PrintableLines(string(text)))
 	}
 	return a.say("%s", text)
 }
@@ -140,7 +144,7 @@ func (a *app) sayYAML(text []byte) error {
 // unknownGrimoire says that a named thing does not exist.
 func unknownGrimoire(err error) error {
 	if errors.As(err, new(*grimoires.UnknownError)) {
-		return missing("coven grimoires list", "%w", err)
+		return exit.Failedf("coven grimoires list", "%w", err)
 	}
 	return err
 }
@@ -164,7 +168,7 @@ is a tree; mermaid and dot are for the programs of that name.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(graphFormats, format) {
-				return usage("coven grimoires graph --help", "--format %s is none of %s", printable(format), strings.Join(graphFormats, ", "))
+				return exit.Usagef("coven grimoires graph --help", "--format %s is none of %s", terminal.Printable(format), strings.Join(graphFormats, ", "))
 			}
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -177,11 +181,11 @@ is a tree; mermaid and dot are for the programs of that name.`,
 			case asJSON:
 				return a.sayJSON(g.Graph())
 			case format == "mermaid":
-				return a.say("%s", printableLines(g.Graph().Mermaid()))
+				return a.say("%s", terminal.PrintableLines(g.Graph().Mermaid()))
 			case format == "dot":
-				return a.say("%s", printableLines(g.Graph().Dot()))
+				return a.say("%s", terminal.PrintableLines(g.Graph().Dot()))
 			}
-			return a.say("%s", printableLines(g.Tree()))
+			return a.say("%s", terminal.PrintableLines(g.Tree()))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
 
@@ -34,4 +36,55 @@ func (h *house) grimoireOf(t task.Task, flag string) (grimoires.Choice, error) {
 		why = "grimoire of the configuration"
 	}
 	return grimoires.Choice{Grimoire: h.config.Grimoire, Why: why}, nil
+}
+
+// chooses demands that what chooses grimoires can be read: the one that the
+// command line gives, and the rules.
+func (h *house) chooses(flag string) error {
+	if flag != "" {
+		_, err := h.library.Load(flag)
+		return err
+	}
+	_, err := h.library.Matchers()
+	return err
+}
+
+// wouldRun says which grimoire a task would run, and why. A session that can go
+// on keeps its own.
+func (h *house) wouldRun(j job, flag string) (planned, error) {
+	p := planned{Task: j.task}
+	v, err := h.finder.OfTask(j.task.ID)
+	if err != nil && !errors.Is(err, session.ErrNone) {
+		return p, err
+	}
+	if err == nil && v.Live() {
+		p.Grimoire, p.Why = v.Info.Grimoire, "its session "+v.ID+" goes on"
+		return p, nil
+	}
+	choice, err := h.grimoireOf(j.task, flag)
+	if err != nil {
+		return p, err
+	}
+	p.Grimoire, p.Why = choice.Grimoire, choice.Why
+	if _, err := h.library.Load(choice.Grimoire); grimoires.IsInvalid(err) {
+		p.Problem = err.Error()
+	} else if err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+// planned is a task as run --dry-run --json has it.
+type planned struct {
+	task.Task
+	Grimoire string `json:"grimoire"`
+	Why      string `json:"grimoire_why"`
+	Problem  string `json:"problem,omitempty"` // why it cannot be run
+}
+
+func planTask(t task.Task) grimoires.Task {
+	return grimoires.Task{
+		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,
+		Notes: t.Notes, Type: t.Type, Priority: t.Priority, Labels: t.Labels, Parent: t.Parent, ExternalRef: t.ExternalRef,
+	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner/workflowtest"
 )
 
@@ -36,7 +38,7 @@ NAME: all that have tests.`,
 				err = a.sayRehearsed(reports)
 			}
 			if err == nil && rehearsedBad(reports, strict) {
-				return status(exitFailed)
+				return exit.Status(exit.Failed)
 			}
 			return err
 		},
@@ -75,7 +77,7 @@ func (h *house) rehearse(ctx context.Context, names []string) ([]rehearsed, erro
 			if _, err := h.library.Load(name); err != nil {
 				return nil, unknownGrimoire(err)
 			}
-			return nil, missing("coven grimoires test --help", "the grimoire %s has no tests: there is no %s.test.yaml beside it", name, name)
+			return nil, exit.Failedf("coven grimoires test --help", "the grimoire %s has no tests: there is no %s.test.yaml beside it", name, name)
 		case label == "":
 			continue
 		}
@@ -149,5 +151,5 @@ func (a *app) sayRehearsed(reports []rehearsed) error {
 		}
 		fmt.Fprintf(&b, "%s: %d tests, %d failed; %d of %d branches reached\n", r.Grimoire, len(r.Tests), failed, r.Reached, r.Ways)
 	}
-	return a.say("%s", printableLines(b.String()))
+	return a.say("%s", terminal.PrintableLines(b.String()))
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
@@ -48,7 +51,7 @@ there where the workflow runs.`,
 				err = a.sayChecked(all)
 			}
 			if err == nil && slices.ContainsFunc(all, grimoires.Checked.Bad) {
-				return status(exitFailed)
+				return exit.Status(exit.Failed)
 			}
 			return err
 		},
@@ -104,7 +107,7 @@ func (h *house) validateOne(arg string) ([]grimoires.Checked, error) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, missing("coven grimoires list", "%w", err)
+		return nil, exit.Failedf("coven grimoires list", "%w", err)
 	}
 	return h.library.ValidateFile(arg, data)
 }
@@ -150,7 +153,7 @@ func (a *app) sayChecked(all []grimoires.Checked) error {
 	errs, warnings := 0, 0
 	for _, c := range all {
 		if len(c.Problems) == 0 {
-			if err := a.say("%s: fine\n", printable(c.File)); err != nil {
+			if err := a.say("%s: fine\n", terminal.Printable(c.File)); err != nil {
 				return err
 			}
 		}
@@ -160,7 +163,7 @@ func (a *app) sayChecked(all []grimoires.Checked) error {
 			} else {
 				errs++
 			}
-			if err := a.say("%s\n", printable(problemText(p))); err != nil {
+			if err := a.say("%s\n", terminal.Printable(problemText(p))); err != nil {
 				return err
 			}
 		}
@@ -170,9 +173,9 @@ func (a *app) sayChecked(all []grimoires.Checked) error {
 
 // problemText is path:line:column: error: message (hint).
 func problemText(p grimoires.Problem) string {
-	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneLine(p.Msg))
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneline.Of(p.Msg))
 	if p.Hint != "" {
-		text += " (" + oneLine(p.Hint) + ")"
+		text += " (" + oneline.Of(p.Hint) + ")"
 	}
 	return text
 }

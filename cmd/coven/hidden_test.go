@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -45,7 +46,7 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 	if err := a.say("a %s\n", value); err != nil {
 		t.Fatal(err)
 	}
-	a.explain(usage("next", "e %s", value))
+	a.explain(exit.Usagef("next", "e %s", value))
 	for name, text := range map[string]string{"screen": out.String(), "errors": errs.String(), "tracker": read(t, dir, "issues.jsonl"), "notify": read(t, dir, "news")} {
 		if strings.Contains(text, value) || !strings.Contains(text, "***") {
 			t.Errorf("%s: %s", name, text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
@@ -97,7 +98,7 @@ func (h *house) findTracker(dir string) {
 // tasks returns the tracker, or says why there is none.
 func (h *house) tasks() (task.Tracker, error) {
 	if h.noTasks != nil {
-		return nil, &exitError{code: exitUsage, err: h.noTasks}
+		return nil, &exit.Error{Exit: exit.Usage, Err: h.noTasks}
 	}
 	return h.tracker, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -10,7 +12,7 @@ import (
 // store.
 func dropFirst(id string, err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("coven worktree remove --drop-ignored "+shellWord(id), "%w", err)
+		return exit.Personf("coven worktree remove --drop-ignored "+shellword.Word(id), "%w", err)
 	}
 	return err
 }

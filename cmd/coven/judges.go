@@ -38,7 +38,7 @@ func (j judges) Change(ctx context.Context) (reviewer.Change, string, error) {
 	if err != nil {
 		return reviewer.Change{}, "", err
 	}
-	change := reviewer.Change{Task: j.asked(), Dir: j.site.tree.Path, Base: diff.From, Tree: diff.To}
+	change := reviewer.Change{Task: j.asked(), Dir: j.site.worktree.Path, Base: diff.From, Tree: diff.To}
 	for _, f := range diff.Files {
 		change.Files = append(change.Files, reviewer.File{
 			Path: f.Path, From: f.OldPath, Status: f.Status, Binary: f.Binary, Added: f.Added, Deleted: f.Deleted,
@@ -154,7 +154,7 @@ func (e *errands) Diff(ctx context.Context, paths ...string) (string, error) {
 
 // ReadFile implements hostservice.Services. No link leads out of the worktree.
 func (e *errands) ReadFile(_ context.Context, path string) ([]byte, error) {
-	file, err := regularfile.OpenIn(e.judges.site.tree.Path, path)
+	file, err := regularfile.OpenIn(e.judges.site.worktree.Path, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)

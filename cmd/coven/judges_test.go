@@ -82,7 +82,7 @@ func TestReadFile(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	e := &errands{judges: judges{site: &site{tree: &worktree.Worktree{Path: dir}}}}
+	e := &errands{judges: judges{site: &site{worktree: &worktree.Worktree{Path: dir}}}}
 	for path, want := range map[string]string{
 		"dir/file": "in\n", "./dir/../dir/file": "in\n", "inside": "in\n", "empty": "", "a\nb\xff": "odd",
 	} {

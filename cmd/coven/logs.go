@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -49,9 +47,6 @@ func newLogs(a *app) *cobra.Command {
 	return cmd
 }
 
-// followEvery is how often a followed session is read again.
-const followEvery = 200 * time.Millisecond
-
 // print shows the events, and with -f those that still come.
 func (o *logsOptions) print(ctx context.Context, v session.View) error {
 	events := newSpectator(o.app, v)
@@ -63,7 +58,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 			return err
 		}
 		if !o.follow || now.Status != session.Running {
-			return o.app.say("%s  %s\n", printable(v.Task), stateText(now))
+			return o.app.say("%s  %s\n", terminal.Printable(v.Task), stateText(now))
 		}
 		select {
 		case <-ctx.Done():
@@ -71,36 +66,6 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 		case <-ticker.C:
 		}
 	}
-}
-
-// spectator shows a session's events to a person as they come.
-type spectator struct {
-	app  *app
-	dir  string
-	tail *event.Tail
-}
-
-func newSpectator(a *app, v session.View) *spectator {
-	return &spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
-}
-
-// show shows the events that are new, and returns the session as it was before
-// they were read: what ended it by then is shown.
-func (s *spectator) show() (session.View, error) {
-	now, err := session.Load(s.dir)
-	if err != nil {
-		return now, err
-	}
-	events, err := s.tail.Next()
-	if err != nil {
-		return now, err
-	}
-	for _, e := range events {
-		if err := s.app.say("%s", terminal.Lines(e)); err != nil {
-			return now, err
-		}
-	}
-	return now, nil
 }
 
 // printRaw copies the logs of the steps, in the order in which they ran.

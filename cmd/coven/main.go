@@ -16,5 +16,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))
 	}
-	os.Exit(run(newApp(), os.Args[1:]))
+	os.Exit(run(newApp(version), os.Args[1:]))
 }
+
+// version is set when a release is built.
+var version = "dev"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -62,7 +63,7 @@ func manPage(cmd *cobra.Command) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the man page of %s: %w", cmd.CommandPath(), err)
 	}
-	codes := ".SH EXIT STATUS\n.nf\n" + strings.TrimPrefix(exitHelp, "Exit codes:\n") + "\n.fi\n\n"
+	codes := ".SH EXIT STATUS\n.nf\n" + strings.TrimPrefix(exit.Help, "Exit codes:\n") + "\n.fi\n\n"
 	text, related, found := strings.Cut(page.String(), ".SH SEE ALSO")
 	if !found {
 		return []byte(text + "\n" + codes), nil
@@ -98,7 +99,7 @@ func codeLines(text string) string {
 func commandsPage(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\nMade of the program's own help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
-	b.WriteString("```\n" + exitHelp + "\n```\n")
+	b.WriteString("```\n" + exit.Help + "\n```\n")
 	for _, c := range visible(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
 		if c.Long != "" {

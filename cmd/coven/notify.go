@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/runner"
@@ -44,7 +45,7 @@ const noticeTime = 30 * time.Second
 // run may be over because a person stopped it: that is told too.
 func (d *desk) announce(ctx context.Context, j job, s *session.Session, e runner.Outcome) {
 	n := news{
-		Task: j.task.ID, Title: j.task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneLine(e.Detail),
+		Task: j.task.ID, Title: j.task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
 		Next: e.Next, Session: s.ID, Commit: e.Commit,
 	}
 	d.tellOthers(ctx, n)
@@ -57,7 +58,7 @@ func (d *desk) tellOthers(ctx context.Context, n news) {
 			continue
 		}
 		if err := d.house.env.runNotice(context.WithoutCancel(ctx), hook.Command, n); err != nil {
-			d.notify(notice{task: n.Task, text: "warning: notify: " + oneLine(err.Error())})
+			d.notify(notice{task: n.Task, text: "warning: notify: " + oneline.Of(err.Error())})
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -10,19 +11,19 @@ import (
 func exitOf(e runner.Outcome) int {
 	switch e.Status {
 	case engine.Completed:
-		return exitOK
+		return exit.OK
 	case engine.Interrupted:
-		return exitInterrupted
+		return exit.Interrupted
 	case engine.Waiting:
 		switch e.Reason {
 		case event.WaitLimit:
-			return exitLimit
+			return exit.Limit
 		case event.WaitBudget:
-			return exitBudget
+			return exit.Budget
 		}
-		return exitPerson
+		return exit.Person
 	case engine.Blocked:
-		return exitPerson
+		return exit.Person
 	}
-	return exitFailed
+	return exit.Failed
 }

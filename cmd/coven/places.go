@@ -14,19 +14,11 @@ func checkPlaces(root string) error {
 	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {
 		err := regularfile.Directory(root, name)
 		if link := (*regularfile.LinkError)(nil); errors.As(err, &link) {
-			return &exitError{code: exitUsage, err: link, next: linkHint(link)}
+			return link
 		}
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// linkHint is what to do about a link in the place of a directory of coven's.
-func linkHint(e *regularfile.LinkError) string {
-	if e.To == "" {
-		return "mv " + shellWord(e.Path) + " " + shellWord(e.Path+".moved")
-	}
-	return "rm " + shellWord(e.Path)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 )
 
 // plan makes the frozen plan of a new session: after this nothing is read from
@@ -54,13 +54,6 @@ func (d *desk) plan(ctx context.Context, j job, prior session.View, c choices) (
 	return plan, nil
 }
 
-func planTask(t task.Task) grimoires.Task {
-	return grimoires.Task{
-		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,
-		Notes: t.Notes, Type: t.Type, Priority: t.Priority, Labels: t.Labels, Parent: t.Parent, ExternalRef: t.ExternalRef,
-	}
-}
-
 // attemptText tells the next attempt what the one before came to.
 func attemptText(v session.View) string {
 	if v.Started.IsZero() {
@@ -69,7 +62,7 @@ func attemptText(v session.View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Status: %s\n", v.Status)
 	reason := v.Detail
-	if why := oneLine(v.FailedWhy); why != "" && why != oneLine(v.Detail) { // and then a person dismissed it
+	if why := oneline.Of(v.FailedWhy); why != "" && why != oneline.Of(v.Detail) { // and then a person dismissed it
 		reason = why + "; " + v.Detail
 	}
 	for _, part := range []struct{ name, text string }{
@@ -79,7 +72,7 @@ func attemptText(v session.View) string {
 		{"Landed as", v.Commit},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(&b, "%s: %s\n", part.name, oneLine(part.text))
+			fmt.Fprintf(&b, "%s: %s\n", part.name, oneline.Of(part.text))
 		}
 	}
 	return b.String()

@@ -9,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -88,7 +91,7 @@ func (a *app) sayPlugins(h *house, all []registry.Plugin) error {
 		if kind == "" {
 			kind, name = "-", p.ID()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, printable(name), printable(h.whence(p)), printable(h.stateOf(p))) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, terminal.Printable(name), terminal.Printable(h.whence(p)), terminal.Printable(h.stateOf(p))) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
 }
@@ -109,7 +112,7 @@ func (h *house) stateOf(p registry.Plugin) string {
 	if p.Detail == "" {
 		return string(p.State)
 	}
-	return string(p.State) + " (" + oneLine(p.Detail) + ")"
+	return string(p.State) + " (" + oneline.Of(p.Detail) + ")"
 }
 
 func newPluginsInfo(a *app) *cobra.Command {
@@ -123,7 +126,7 @@ func newPluginsInfo(a *app) *cobra.Command {
 				return err
 			}
 			if len(all) == 0 {
-				return missing("coven plugins list", "there is no plugin %q", args[0])
+				return exit.Failedf("coven plugins list", "there is no plugin %q", args[0])
 			}
 			if asJSON {
 				return a.sayJSON(pluginsJSON(all))
@@ -157,7 +160,7 @@ func (h *house) pluginInfo(p registry.Plugin) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "  %-7s  %s\n", name, printable(text))
+			fmt.Fprintf(&b, "  %-7s  %s\n", name, terminal.Printable(text))
 		}
 	}
 	fmt.Fprintf(&b, "%s  %s\n", p.Kind, p.Name)
@@ -165,14 +168,14 @@ func (h *house) pluginInfo(p registry.Plugin) string {
 	line("file", p.File)
 	line("state", h.stateOf(p))
 	if p.SHA256 != "" {
-		line("size", fmt.Sprintf("%s, %s", size(p.Size), nature(p)))
+		line("size", fmt.Sprintf("%s, %s", terminal.Size(p.Size), nature(p)))
 	}
 	line("sha256", p.SHA256)
 	line("trusted", p.Before.SHA256)
 	if p.Locked {
 		line("lock", registry.LockFile+" names it")
 	}
-	line("next", nextPlugin(p))
+	line("next", p.NextCommand())
 	return b.String()
 }
 
@@ -194,7 +197,7 @@ func newPluginsVerify(a *app) *cobra.Command {
 				err = a.sayVerified(h, all)
 			}
 			if err == nil && slices.ContainsFunc(all, unfit) {
-				err = status(exitFailed)
+				err = exit.Status(exit.Failed)
 			}
 			return err
 		},
@@ -202,9 +205,6 @@ func newPluginsVerify(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
-
-// unfit says whether a plugin may not run, and hides none that may.
-func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
 // sayVerified prints a line for each plugin that is not hidden.
 func (a *app) sayVerified(h *house, all []registry.Plugin) error {
@@ -217,9 +217,9 @@ func (a *app) sayVerified(h *house, all []registry.Plugin) error {
 		if count++; unfit(p) {
 			mark, wrong = "FAIL", wrong+1
 		}
-		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, printable(p.ID()), p.SHA256+strings.Repeat("-", 12), printable(h.stateOf(p)))
-		if next := nextPlugin(p); next != "" {
-			text += "      next: " + printable(next) + "\n"
+		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, terminal.Printable(p.ID()), p.SHA256+strings.Repeat("-", 12), terminal.Printable(h.stateOf(p)))
+		if next := p.NextCommand(); next != "" {
+			text += "      next: " + terminal.Printable(next) + "\n"
 		}
 		if err := a.say("%s", text); err != nil {
 			return err

@@ -12,8 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/plugintest"
 )
@@ -50,7 +54,7 @@ coven's own making, never yours.`,
 				return err
 			}
 			if kind != "" && !slices.Contains(plugins.Kinds(), plugins.Kind(kind)) {
-				return usage("coven plugins test --help", "--kind %q is none of %s", kind, strings.Join(kindNames(), ", "))
+				return exit.Usagef("coven plugins test --help", "--kind %q is none of %s", kind, strings.Join(kindNames(), ", "))
 			}
 			return a.testPlugin(cmd.Context(), args[0], plugins.Kind(kind), options, asJSON)
 		},
@@ -78,7 +82,7 @@ func (a *app) testOptions(with []string, transcript string) (plugintest.Options,
 	for _, option := range with {
 		key, value, ok := strings.Cut(option, "=")
 		if !ok || key == "" {
-			return o, usage("coven plugins test --help", "--with %q is not KEY=VALUE", option)
+			return o, exit.Usagef("coven plugins test --help", "--with %q is not KEY=VALUE", option)
 		}
 		if o.With == nil {
 			o.With = map[string]string{}
@@ -91,7 +95,7 @@ func (a *app) testOptions(with []string, transcript string) (plugintest.Options,
 			return o, err
 		}
 		if o.Transcript, err = os.ReadFile(file); err != nil {
-			return o, usage("ls -l "+shellWord(transcript), "read the transcript: %w", err)
+			return o, exit.Usagef("ls -l "+shellword.Word(transcript), "read the transcript: %w", err)
 		}
 	}
 	return o, nil
@@ -126,7 +130,7 @@ func (a *app) testPlugin(ctx context.Context, which string, kind plugins.Kind, o
 		err = a.saySum(results)
 	}
 	if err == nil && !plugintest.OK(results) {
-		err = status(exitFailed)
+		err = exit.Status(exit.Failed)
 	}
 	return err
 }
@@ -145,9 +149,9 @@ func (a *app) toTest(ctx context.Context, which string, kind plugins.Kind, o *pl
 	})
 	switch {
 	case len(all) == 0:
-		return "", "", missing("coven plugins list", "there is no plugin %q (for a file: %s)", which, "./"+which)
+		return "", "", exit.Failedf("coven plugins list", "there is no plugin %q (for a file: %s)", which, "./"+which)
 	case len(all) > 1:
-		return "", "", usage("coven plugins test "+shellWord(all[0].ID()), "there are several plugins %q: %s", which, ids(all))
+		return "", "", exit.Usagef("coven plugins test "+shellword.Word(all[0].ID()), "there are several plugins %q: %s", which, ids(all))
 	}
 	r, err := h.registry()
 	if err != nil {
@@ -178,15 +182,15 @@ func (a *app) fileToTest(which string, kind plugins.Kind) (string, plugins.Kind,
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", "", missing("ls -l "+shellWord(filepath.Dir(which)), "there is no file %s", which)
+		return "", "", exit.Failedf("ls -l "+shellword.Word(filepath.Dir(which)), "there is no file %s", which)
 	case err != nil:
-		return "", "", usage("ls -l "+shellWord(which), "%w", err)
+		return "", "", exit.Usagef("ls -l "+shellword.Word(which), "%w", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return "", "", usage("chmod +x "+shellWord(which), "%s is not an executable file", which)
+		return "", "", exit.Usagef("chmod +x "+shellword.Word(which), "%s is not an executable file", which)
 	}
 	if kind == "" {
 		if kind, err = plugintest.KindOf(file); err != nil {
-			return "", "", usage("coven plugins test --kind reviewer "+shellWord(which), "%w", err)
+			return "", "", exit.Usagef("coven plugins test --kind reviewer "+shellword.Word(which), "%w", err)
 		}
 	}
 	return file, kind, nil
@@ -196,9 +200,9 @@ func (a *app) fileToTest(which string, kind plugins.Kind) (string, plugins.Kind,
 func (a *app) sayCase(r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:
-		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, printable(oneLine(r.Detail)))
+		return a.say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(oneline.Of(r.Detail)))
 	case plugintest.Skipped:
-		return a.say("skip  %s: %s\n", r.Name, printable(oneLine(r.Detail)))
+		return a.say("skip  %s: %s\n", r.Name, terminal.Printable(oneline.Of(r.Detail)))
 	}
 	return a.say("ok    %s\n", r.Name)
 }

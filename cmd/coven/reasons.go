@@ -8,7 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -26,7 +28,7 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	damaged := (*session.DamagedError)(nil)
 	switch {
 	case errors.As(err, &damaged):
-		return reason{Task: id, State: string(session.Damaged), Reason: oneLine(damaged.Error()), Next: nextDamaged(damaged)}, nil
+		return reason{Task: id, State: string(session.Damaged), Reason: oneline.Of(damaged.Error()), Next: damaged.NextCommand()}, nil
 	case errors.Is(err, session.ErrNone):
 		return h.whyTask(ctx, id)
 	case err != nil:
@@ -39,11 +41,11 @@ func (h *house) why(ctx context.Context, id string) (reason, error) {
 	}
 	switch v.Status {
 	case session.Running:
-		r.Reason, r.Next = h.atWork(v), "coven attach "+shellWord(id)
+		r.Reason, r.Next = h.atWork(v), "coven attach "+shellword.Word(id)
 	case session.Completed:
-		r.Reason, r.Next = "nothing changed"+colon(v.Summary), "coven run "+shellWord(id)
+		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+colon(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Failed, session.Cancelled:
 		r.Next = nextOf(v)
@@ -83,9 +85,9 @@ const fullDisk = 1 << 20
 func (h *house) interrupted(v session.View) string {
 	var disk syscall.Statfs_t
 	if syscall.Statfs(h.repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < fullDisk {
-		return "the disk is full: make room first (" + oneLine(v.Detail) + ")"
+		return "the disk is full: make room first (" + oneline.Of(v.Detail) + ")"
 	}
-	return oneLine(v.Detail)
+	return oneline.Of(v.Detail)
 }
 
 // whyTask explains a task that was never run.
@@ -104,7 +106,7 @@ func (h *house) whyTask(ctx context.Context, id string) (reason, error) {
 	}
 	for _, other := range ready {
 		if other.ID == id {
-			return reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellWord(id)}, nil
+			return reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellword.Word(id)}, nil
 		}
 	}
 	r, err := h.holdup(ctx, tracker, t)
@@ -114,7 +116,7 @@ func (h *house) whyTask(ctx context.Context, id string) (reason, error) {
 
 // holdup says what keeps a task from being ready.
 func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (reason, error) {
-	show, run := "coven task show "+shellWord(t.ID), "coven run "+shellWord(t.ID)
+	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:
 		return reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
@@ -126,7 +128,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 	case err != nil:
 		return reason{}, err
 	case len(blockers) > 0:
-		return reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellWord(blockers[0])}, nil
+		return reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellword.Word(blockers[0])}, nil
 	case h.abandoned(t.Assignee):
 		return reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
 	case t.Assignee != "":
@@ -141,7 +143,7 @@ func (h *house) holdup(ctx context.Context, tracker task.Tracker, t task.Task) (
 
 // closedBecause is why a task was closed, in one line.
 func closedBecause(text string) string {
-	if text = oneLine(text); text == "" {
+	if text = oneline.Of(text); text == "" {
 		return "nobody said why"
 	}
 	return text
@@ -150,7 +152,7 @@ func closedBecause(text string) string {
 // lastNote is the last line of a task's notes.
 func lastNote(notes string) string {
 	lines := strings.Split(strings.TrimSpace(notes), "\n")
-	if last := oneLine(lines[len(lines)-1]); last != "" {
+	if last := oneline.Of(lines[len(lines)-1]); last != "" {
 		return ": " + last
 	}
 	return ""

@@ -151,3 +151,10 @@ func trustable(err error) (registry.Plugin, bool) {
 	}
 	return registry.Plugin{}, false
 }
+
+// unfit says whether a plugin may not run, and hides none that may.
+func unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
+
+// called says whether a person means a plugin by a name: that of its file, or its
+// own.
+func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

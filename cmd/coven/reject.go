@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -23,7 +24,7 @@ run of the task is told what was tried and why it was rejected.`,
 		ValidArgsFunction: a.completeTasks(resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return usage("", "--reason is needed: the next attempt is told")
+				return exit.Usagef("", "--reason is needed: the next attempt is told")
 			}
 			return a.atDesk(cmd.Context(), func(d *desk) error {
 				v, err := d.house.find(args[0])

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -54,7 +55,7 @@ func moreBudget(text string) (budget.Amount, error) {
 	}
 	more, err := budget.ParseMore(text)
 	if err != nil {
-		return more, usage("coven resume TASK --budget usd=+5", "--budget: %w", err)
+		return more, exit.Usagef("coven resume TASK --budget usd=+5", "--budget: %w", err)
 	}
 	return more, nil
 }
@@ -63,27 +64,27 @@ func moreBudget(text string) (budget.Amount, error) {
 func (a *app) resumeAll(ctx context.Context, d *desk, more budget.Amount) error {
 	views, broken := session.List(d.house.repo.Root)
 	a.explain(broken)
-	code, count, poor := exitOK, 0, 0
+	code, count, poor := exit.OK, 0, 0
 	for _, v := range views {
 		if !resumable(v, more) {
 			if v.Status == session.Waiting && isPoor(v) {
-				poor, code = poor+1, worse(code, exitBudget)
+				poor, code = poor+1, exit.Worse(code, exit.Budget)
 			}
 			continue
 		}
 		err := outcome(d.goOn(ctx, v, more))
 		a.explainBetween(err)
-		code, count = worse(code, codeOf(err)), count+1
+		code, count = exit.Worse(code, exit.Code(err)), count+1
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if poor > 0 {
 		err := a.say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
-		return errors.Join(err, status(code))
+		return errors.Join(err, exit.Status(code))
 	}
 	if count == 0 {
 		return a.say("nothing to resume\n  next: coven status\n")
 	}
-	return status(code)
+	return exit.Status(code)
 }

@@ -6,23 +6,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
-)
-
-// decision is what a person says about a change that is ready.
-type decision struct {
-	verdict verdict
-	reason  string // of a rejection
-}
-
-type verdict int
-
-// The verdicts.
-const (
-	later verdict = iota
-	approved
-	rejected
-	elsewhere // somebody has answered, or the session goes on
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // question asks a person about a change, between the lines of the tasks at work.
@@ -42,7 +28,7 @@ func (a *app) askReview(ctx context.Context, d *desk, v session.View) (decision,
 		return decision{}, err
 	}
 	for {
-		answer, err := a.ask(ctx, printable(v.Task)+"  [a]pprove [d]iff [r]eject [l]ater ")
+		answer, err := a.ask(ctx, terminal.Printable(v.Task)+"  [a]pprove [d]iff [r]eject [l]ater ")
 		if err != nil {
 			return decision{}, err
 		}
@@ -62,7 +48,7 @@ func (a *app) askReview(ctx context.Context, d *desk, v session.View) (decision,
 				return decision{verdict: rejected, reason: reason}, err
 			}
 		case "", "l", "later":
-			return decision{}, a.say("it waits\n  next: %s\n", printable(nextOf(v)))
+			return decision{}, a.say("it waits\n  next: %s\n", terminal.Printable(nextOf(v)))
 		default:
 			if err := a.say("%q is no answer here\n", answer); err != nil {
 				return decision{}, err
@@ -113,10 +99,10 @@ func (a *app) introduce(ctx context.Context, d *desk, v session.View) error {
 	if more := len(names) - fewFiles; more > 0 {
 		names = append(names[:fewFiles], fmt.Sprintf("and %d more", more))
 	}
-	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", printable(v.Task), printable(oneLine(v.Info.Query)), printable(colon(v.Summary)), added, deleted,
-		printable(strings.Join(names, " ")))
+	text := fmt.Sprintf("%s  %s%s\n  +%d -%d  %s\n", terminal.Printable(v.Task), terminal.Printable(oneline.Of(v.Info.Query)), terminal.Printable(terminal.Colon(v.Summary)), added, deleted,
+		terminal.Printable(strings.Join(names, " ")))
 	if open := findings.Summary(v.Open); open != "" {
-		text += "  " + printable(open) + "\n"
+		text += "  " + terminal.Printable(open) + "\n"
 	}
 	return a.say("%s", text)
 }

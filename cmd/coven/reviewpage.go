@@ -12,8 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/worktree"
@@ -87,7 +90,7 @@ func afterPage(v session.View) string {
 	case heldByFindings(v):
 		return acceptCommand(v)
 	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return "coven approve " + shellWord(v.Task)
+		return "coven approve " + shellword.Word(v.Task)
 	}
 	return nextOf(v)
 }
@@ -104,24 +107,24 @@ func (a *app) askAndDo(ctx context.Context, d *desk, v session.View, patch strin
 	case answer.verdict == rejected:
 		return a.reject(ctx, d, v, answer.reason, worktree.RemoveRequest{})
 	}
-	return status(exitPerson)
+	return exit.Status(exit.Person)
 }
 
 func (p page) text(color bool) string {
 	v := p.View
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n%s", printable(v.Task), printable(v.Info.Query), stateText(v))
+	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), stateText(v))
 	if v.Detail != "" {
-		fmt.Fprintf(&b, ": %s", printable(detailOf(v)))
+		fmt.Fprintf(&b, ": %s", terminal.Printable(detailOf(v)))
 	}
-	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
 	if v.Summary != "" {
-		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", printable(oneLine(v.Summary)))
+		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))
 	}
 	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
 		b.WriteString("\nLands as:\n")
 		for line := range strings.Lines(strings.TrimSpace(v.Review.Message)) {
-			b.WriteString(strings.TrimRight("  "+printable(strings.TrimRight(line, "\n")), " ") + "\n")
+			b.WriteString(strings.TrimRight("  "+terminal.Printable(strings.TrimRight(line, "\n")), " ") + "\n")
 		}
 	}
 	b.WriteString("\nFindings:\n" + p.findings())
@@ -139,19 +142,19 @@ func (p page) findings() string {
 	var b strings.Builder
 	for i, r := range p.View.Rounds {
 		if i < len(p.View.Rounds)-1 {
-			fmt.Fprintf(&b, "  %s\n", printable(roundLine(r)))
+			fmt.Fprintf(&b, "  %s\n", terminal.Printable(roundLine(r)))
 			continue
 		}
 		for line := range strings.Lines(findingsOf(r)) {
-			fmt.Fprintf(&b, "  %s\n", printable(strings.TrimRight(line, "\n")))
+			fmt.Fprintf(&b, "  %s\n", terminal.Printable(strings.TrimRight(line, "\n")))
 		}
-		fmt.Fprintf(&b, "  %s\n", printable(roundLine(r)))
+		fmt.Fprintf(&b, "  %s\n", terminal.Printable(roundLine(r)))
 		if r.Patch != "" && r.Patch != p.Diff.PatchID {
 			b.WriteString("  warning: the change below is not what the reviewers saw\n")
 		}
 	}
 	for _, w := range p.View.Warnings {
-		fmt.Fprintf(&b, "  warning: %s\n", printable(oneLine(w)))
+		fmt.Fprintf(&b, "  warning: %s\n", terminal.Printable(oneline.Of(w)))
 	}
 	if b.Len() == 0 {
 		return "  none\n"
@@ -167,7 +170,7 @@ func findingsOf(r session.Round) string {
 			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
 		}
 		for _, s := range o.Suggestions {
-			text += "\n" + o.Reviewer + " suggests: " + oneLine(s)
+			text += "\n" + o.Reviewer + " suggests: " + oneline.Of(s)
 		}
 	}
 	return strings.TrimPrefix(text, "\n")
@@ -184,12 +187,12 @@ func roundLine(r session.Round) string {
 		parts = append(parts, part)
 	}
 	if r.Error != "" {
-		parts = append(parts, "it came to no end: "+oneLine(r.Error))
+		parts = append(parts, "it came to no end: "+oneline.Of(r.Error))
 	}
 	if r.Decided {
 		decision := terminal.Decision(r.Continue, r.Reason)
 		if !r.Continue {
-			decision = "not actionable, says the arbiter: " + oneLine(r.Reason)
+			decision = "not actionable, says the arbiter: " + oneline.Of(r.Reason)
 		}
 		parts = append(parts, decision)
 	}
@@ -210,7 +213,7 @@ func (p page) proven() string {
 		default:
 			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s\n", printable(c.Command), terminal.Receipt(c.Receipt), about)
+		fmt.Fprintf(&b, "  %s  %s, %s\n", terminal.Printable(c.Command), terminal.Receipt(c.Receipt), about)
 	}
 	return b.String()
 }
@@ -218,7 +221,7 @@ func (p page) proven() string {
 func (p page) stat() string {
 	var b strings.Builder
 	for _, f := range p.Diff.Files {
-		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, printable(f.Path), sizeOf(f))
+		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, terminal.Printable(f.Path), sizeOf(f))
 	}
 	return b.String()
 }

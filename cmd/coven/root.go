@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +24,7 @@ overwritten.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(cmd.CommandPath()+" --help", "%w", err)
+		return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
 	})
 	group(root, "Run:", newRun(a), newResume(a), newRetry(a), newCancel(a))
 	group(root, "Decide:", newReview(a), newApprove(a), newReject(a))
@@ -33,7 +34,7 @@ overwritten.
 	root.AddCommand(newMan(a), newGate(a), newPlugin())
 	checkArgs(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(noFiles)
-	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitHelp + "\n")
+	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exit.Help + "\n")
 	return root
 }
 
@@ -51,7 +52,7 @@ func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usage(cmd.CommandPath()+" --help", "%w", err)
+				return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
 			}
 			return nil
 		}

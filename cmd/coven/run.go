@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
@@ -123,7 +124,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
 		return err
 	}
-	d, err := h.desk()
+	d, err := h.startDesk()
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (o *runOptions) limit(h *house) (budget.Amount, error) {
 	}
 	limit, err := budget.Parse(o.budget)
 	if err != nil {
-		return limit, usage("coven run --budget usd=5", "--budget: %w", err)
+		return limit, exit.Usagef("coven run --budget usd=5", "--budget: %w", err)
 	}
 	return limit, nil
 }
@@ -165,19 +166,19 @@ func (o *runOptions) work(ctx context.Context, d *desk, from pool, count int, ta
 	if o.app.interactive && !o.json {
 		s.ask = func(ctx context.Context, v session.View) (decision, error) { return o.app.question(ctx, d, v) }
 	}
-	return status(s.run(ctx))
+	return exit.Status(s.run(ctx))
 }
 
 func (o *runOptions) check() error {
 	switch {
 	case o.prompt != "" && len(o.tasks) > 0:
-		return usage("", "give tasks or -p, not both")
+		return exit.Usagef("", "give tasks or -p, not both")
 	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
-		return usage("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
+		return exit.Usagef("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
 	case o.width < 0 || o.width > config.MaxTasks:
-		return usage("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MaxTasks)
+		return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MaxTasks)
 	case o.max < 0:
-		return usage("coven run -n 5", "-n %d is less than 0", o.max)
+		return exit.Usagef("coven run -n 5", "-n %d is less than 0", o.max)
 	}
 	return nil
 }
@@ -210,7 +211,11 @@ func (o *runOptions) choose(ctx context.Context, h *house) (pool, []job, error) 
 // given are the tasks that the command line gives.
 func (o *runOptions) given(ctx context.Context, h *house) ([]job, error) {
 	if o.prompt != "" {
-		return o.ownWords(ctx, h)
+		j, err := h.adHoc(ctx, o.prompt)
+		if err != nil {
+			return nil, err
+		}
+		return []job{j}, nil
 	}
 	return h.named(ctx, o.tasks)
 }
@@ -264,7 +269,7 @@ func (a *app) preface(ctx context.Context, d *desk, target worktree.Target) erro
 	}
 	lines = append(lines, "landing on "+target.Branch)
 	for _, line := range lines {
-		if err := a.tell("%s\n", printable(line)); err != nil {
+		if err := a.tell("%s\n", terminal.Printable(line)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
@@ -70,7 +71,7 @@ Without KIND: the kinds.`,
 					return a.keep(file, text)
 				}
 			}
-			return missing("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
+			return exit.Failedf("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to `FILE`")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/worktree"
 )
@@ -21,7 +22,7 @@ func (h *house) secrets() (*secret.Store, error) {
 			return nil, err
 		}
 		if !ignored {
-			return nil, usage("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
+			return nil, exit.Usagef("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
 		}
 	}
 	return secret.Open(h.repo.Root, h.env.getenv)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func (a *app) statusTable(views []session.View) error {
@@ -21,7 +22,7 @@ func (a *app) statusTable(views []session.View) error {
 			next = ""
 		}
 		seen[v.Task] = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clip(nameOf(v), 30), stateText(v), clip(whereOf(v), 30), clip(v.Info.Query, 40), printable(next)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), stateText(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
 	}
 	if err := written(w.Flush()); err != nil {
 		return err
@@ -35,7 +36,7 @@ func (a *app) openFindings(views []session.View) error {
 		if !heldByFindings(v) {
 			continue
 		}
-		if err := a.say("%s: %s\n", printable(v.Task), printable(findings.Summary(v.Open))); err != nil {
+		if err := a.say("%s: %s\n", terminal.Printable(v.Task), terminal.Printable(findings.Summary(v.Open))); err != nil {
 			return err
 		}
 	}

@@ -1,39 +1,27 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 )
-
-// nextDamaged is the command that helps with a damaged session.
-func nextDamaged(e *session.DamagedError) string {
-	dir := shellWord(filepath.Join(session.Dir, e.Session))
-	switch {
-	case errors.Is(e, event.ErrVersion):
-		return "go install github.com/coven-run/coven/cmd/coven@latest"
-	case errors.Is(e, fs.ErrPermission):
-		return "chmod -R u+rwX " + dir
-	}
-	return "coven doctor --fix"
-}
 
 // damagedView is a damaged session as status lists it.
 func damagedView(e *session.DamagedError) session.View {
 	v := e.View()
-	v.Next = nextDamaged(e)
+	v.Next = e.NextCommand()
 	return v
 }
 
 // acceptCommand approves a change together with its open error findings.
 func acceptCommand(v session.View) string {
-	return "coven approve " + shellWord(v.Task) + " --accept-findings"
+	return "coven approve " + shellword.Word(v.Task) + " --accept-findings"
 }
 
 // unaccepted says why a change with open error findings is not approved, and names
@@ -54,7 +42,7 @@ const maxOpenLines = 20
 func openLines(open []event.Finding) string {
 	var lines []string
 	for _, f := range open[:min(maxOpenLines, len(open))] {
-		lines = append(lines, "  "+printable(findings.Line(f))+" ("+printable(f.Reviewer)+")")
+		lines = append(lines, "  "+terminal.Printable(findings.Line(f))+" ("+terminal.Printable(f.Reviewer)+")")
 	}
 	if more := len(open) - maxOpenLines; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
@@ -76,15 +64,15 @@ func stateText(v session.View) string {
 func nextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
-		return "coven cancel " + shellWord(v.Task)
+		return "coven cancel " + shellword.Word(v.Task)
 	case heldByFindings(v):
-		return "coven review " + shellWord(v.Task)
+		return "coven review " + shellword.Word(v.Task)
 	case v.Next != "":
 		return v.Next
 	case v.Status == session.Interrupted:
-		return "coven resume " + shellWord(v.Task)
+		return "coven resume " + shellword.Word(v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return "coven run " + shellWord(v.Task)
+		return "coven run " + shellword.Word(v.Task)
 	}
 	return ""
 }
@@ -98,7 +86,7 @@ func heldByFindings(v session.View) bool {
 // detailOf is why a session is in its state, in one line. Records of versions that
 // did not hold a change for its findings do not name them.
 func detailOf(v session.View) string {
-	detail, open := oneLine(v.Detail), oneLine(findings.Summary(v.Open))
+	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
 	if heldByFindings(v) && !strings.Contains(detail, open) {
 		return open + "; " + detail
 	}

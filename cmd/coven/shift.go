@@ -10,7 +10,9 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -183,7 +185,7 @@ func (s *shift) stopPoor(text string) {
 	if !s.poor {
 		s.observer.spent(text)
 	}
-	s.poor, s.code = true, worse(s.code, exitBudget)
+	s.poor, s.code = true, exit.Worse(s.code, exit.Budget)
 }
 
 func (s *shift) start(ctx context.Context, j job) {
@@ -203,7 +205,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 	case err != nil:
 		return runner.Outcome{}, err
 	case prior.Status == session.Running:
-		return runner.Outcome{}, person("coven attach "+shellWord(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
+		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(j.task.ID), "task %s: %w", j.task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.resume(ctx, prior, budget.Amount{})
 	}
@@ -257,7 +259,7 @@ func (s *shift) lost(e ended) bool {
 
 // fail shows an error between the lines of the tasks at work.
 func (s *shift) fail(err error) {
-	s.code = worse(s.code, codeOf(err))
+	s.code = exit.Worse(s.code, exit.Code(err))
 	s.observer.failed(err)
 }
 
@@ -285,7 +287,7 @@ func (s *shift) answered(ctx context.Context, a answered) {
 		if !errors.Is(a.err, errInterrupted) {
 			s.fail(a.err)
 		}
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	case a.decision.verdict == approved:
 		s.running[a.view.Task] = true
 		go func() {
@@ -301,25 +303,25 @@ func (s *shift) answered(ctx context.Context, a answered) {
 			return
 		}
 		s.observer.rejected(a.view, ended)
-		s.count("rejected", exitFailed)
+		s.count("rejected", exit.Failed)
 	default:
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	}
 }
 
 func (s *shift) count(word string, code int) {
 	s.counts[word]++
-	s.code = worse(s.code, code)
+	s.code = exit.Worse(s.code, code)
 }
 
 // over says how the shift went, when it was about several tasks.
 func (s *shift) over(ctx context.Context) int {
 	if ctx.Err() != nil {
-		s.code = worse(s.code, exitInterrupted)
+		s.code = exit.Worse(s.code, exit.Interrupted)
 	}
 	left := len(s.asking)
 	for ; left > 0; left-- {
-		s.count("waiting (review)", exitPerson)
+		s.count("waiting (review)", exit.Person)
 	}
 	s.observer.over(summary{counts: s.counts, left: s.pool.left(), interrupted: ctx.Err() != nil})
 	return s.code

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -34,7 +35,7 @@ type site struct {
 	holder   string
 	attempt  int
 
-	tree *worktree.Worktree
+	worktree *worktree.Worktree
 
 	mu   sync.Mutex // landing and renewing the claim exclude each other
 	held worktree.Held
@@ -117,7 +118,7 @@ func (s *site) Enter(ctx context.Context) error {
 		}
 		tree, err = s.repo.Add(ctx, worktree.AddRequest{TaskID: s.task, Base: s.base})
 	}
-	s.tree = tree
+	s.worktree = tree
 	return err
 }
 
@@ -126,12 +127,12 @@ func (s *site) Enter(ctx context.Context) error {
 func (s *site) again(ctx context.Context) error {
 	tree, from, err := s.repo.Recreate(ctx, s.task, s.session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellWord(s.task))
+		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellword.Word(s.task))
 	}
 	if err != nil {
 		return err
 	}
-	s.tree = tree
+	s.worktree = tree
 	text := "the worktree was deleted; it was made again from its branch (ignored files are gone)"
 	if from.N > 0 {
 		text = fmt.Sprintf("the worktree was deleted; it was made again from snapshot %d (ignored files are gone)", from.N)
@@ -157,7 +158,7 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.session.ID, Landed: landed})
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellWord(s.task))
+		text := fmt.Sprintf("the worktree stays: %v; when nobody needs them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.task))
 		return "", s.session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {
@@ -168,19 +169,19 @@ func (s *site) Leave(ctx context.Context, landed string) (string, error) {
 }
 
 // Tree is the tree that a commit of the worktree would have now.
-func (s *site) Tree(ctx context.Context) (string, error) { return s.tree.Tree(ctx) }
+func (s *site) Tree(ctx context.Context) (string, error) { return s.worktree.Tree(ctx) }
 
 // Tip is the commit of the task's branch.
-func (s *site) Tip(ctx context.Context) (string, error) { return s.tree.Tip(ctx) }
+func (s *site) Tip(ctx context.Context) (string, error) { return s.worktree.Tip(ctx) }
 
 // PutTip makes the branch what it was.
 func (s *site) PutTip(ctx context.Context, tip, note string) (string, error) {
-	return s.tree.PutTip(ctx, tip, note)
+	return s.worktree.PutTip(ctx, tip, note)
 }
 
 // Snapshot stores the worktree as it is.
 func (s *site) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
-	snapshot, err := s.tree.Snapshot(ctx, s.session.ID, note)
+	snapshot, err := s.worktree.Snapshot(ctx, s.session.ID, note)
 	if err != nil {
 		return event.Snapshot{}, err
 	}
@@ -194,13 +195,13 @@ func (s *site) Changed(ctx context.Context, from, to string) ([]string, error) {
 
 // Restore puts the worktree back to a snapshot.
 func (s *site) Restore(ctx context.Context, commit string) error {
-	_, err := s.tree.Restore(ctx, s.session.ID, commit)
+	_, err := s.worktree.Restore(ctx, s.session.ID, commit)
 	return err
 }
 
 // Commit commits what is uncommitted on the task branch.
 func (s *site) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
-	done, err := s.tree.Commit(ctx, worktree.CommitRequest{
+	done, err := s.worktree.Commit(ctx, worktree.CommitRequest{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.base), Hooks: s.hook,
 	})
 	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)
@@ -250,10 +251,10 @@ func (s *site) Conflict(ctx context.Context) (string, []string, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	c, err := s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+	c, err := s.worktree.IntegrateConflicted(ctx, target, s.session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		if _, err = s.Commit(ctx, byHand, ""); err == nil {
-			c, err = s.tree.IntegrateConflicted(ctx, target, s.session.ID)
+			c, err = s.worktree.IntegrateConflicted(ctx, target, s.session.ID)
 		}
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
@@ -270,65 +271,60 @@ const byHand = "Changes by hand"
 
 // shortPath is the worktree as a person in the main checkout names it.
 func (s *site) shortPath() string {
-	if rel, err := filepath.Rel(s.repo.Root, s.tree.Path); err == nil {
+	if rel, err := filepath.Rel(s.repo.Root, s.worktree.Path); err == nil {
 		return rel
 	}
-	return s.tree.Path
+	return s.worktree.Path
 }
 
 // Integrate brings the target's tip into the task branch and its worktree.
-func (s *site) Integrate(ctx context.Context) (runner.Candidate, error) {
+func (s *site) Integrate(ctx context.Context) (event.Landing, error) {
 	target, err := s.repo.Target(ctx, s.target.Branch)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
-		return runner.Candidate{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.target.Branch}
+		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.target.Branch}
 	}
 	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
-	from, err := s.tree.Tree(ctx)
-	if err != nil {
-		return runner.Candidate{}, err
-	}
-	c, err := s.tree.Integrate(ctx, target)
+	c, err := s.worktree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
 		// checked and reviewed like the rest.
 		if _, err = s.Commit(ctx, byHand, ""); err == nil {
-			c, err = s.tree.Integrate(ctx, target)
+			c, err = s.worktree.Integrate(ctx, target)
 		}
 	}
 	if refused := refusal(err); refused != nil {
-		return runner.Candidate{}, refused
+		return event.Landing{}, refused
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
-		return runner.Candidate{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
+		return event.Landing{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
 	}
 	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
-	diff, err := s.tree.Diff(ctx, c.TargetTip)
+	diff, err := s.worktree.Diff(ctx, c.TargetTip)
 	if err != nil {
-		return runner.Candidate{}, err
+		return event.Landing{}, err
 	}
-	return runner.Candidate{
-		Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, From: from, Tree: c.Tree, Patch: diff.PatchID, Empty: len(diff.Files) == 0,
-	}, nil
+	return event.Landing{Target: target.Ref, Old: c.TargetTip, Tip: c.BranchTip, Tree: c.Tree, Patch: diff.PatchID}, nil
 }
 
 // Land moves the target to the candidate.
-func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOptions) (event.Landing, error) {
-	if err := s.presentable(ctx, c, o.Strategy); err != nil {
+func (s *site) Land(ctx context.Context, c event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+	if err := s.presentable(ctx, c); err != nil {
 		return event.Landing{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	landed, err := s.tree.Land(ctx, worktree.LandRequest{
+	landed, err := s.worktree.Land(ctx, worktree.LandRequest{
 		Candidate: worktree.Candidate{Target: s.target, TargetTip: c.Old, BranchTip: c.Tip, Tree: c.Tree},
-		Strategy:  worktree.Strategy(o.Strategy), ClaimOid: s.held.Oid,
+		Strategy:  worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
-		Message: strings.TrimSpace(o.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i worktree.Intent) error {
-			return o.Intent(event.Landing{Target: i.TargetRef, Old: i.Old, New: i.New, Tree: i.Tree, Strategy: o.Strategy, Tip: c.Tip})
+			c.New = i.New
+			return intent(c)
 		}),
 	})
 	switch wait := waitFor(err); {
@@ -341,7 +337,8 @@ func (s *site) Land(ctx context.Context, c runner.Candidate, o runner.LandOption
 	case err != nil:
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: c.Target, Old: c.Old, New: landed.Commit, Tree: landed.Tree, Strategy: o.Strategy, Tip: c.Tip}, nil
+	c.New, c.Tree = landed.Commit, landed.Tree
+	return c, nil
 }
 
 // refusal is why a change cannot land as it is; nil for other errors.
@@ -364,11 +361,11 @@ func refusal(err error) error {
 }
 
 // presentable refuses to land commits as they are that tell a secret in their messages.
-func (s *site) presentable(ctx context.Context, c runner.Candidate, strategy string) error {
-	if worktree.Strategy(strategy) != worktree.Merge {
+func (s *site) presentable(ctx context.Context, c event.Landing) error {
+	if worktree.Strategy(c.Strategy) != worktree.Merge {
 		return nil // coven writes the messages
 	}
-	telling, err := s.tree.Unredacted(ctx, c.Old)
+	telling, err := s.worktree.Unredacted(ctx, c.Old)
 	if err != nil || len(telling) == 0 {
 		return err
 	}

@@ -34,7 +34,7 @@ func (s *site) environment(env, secrets []string) ([]string, error) {
 
 // dir is the directory of a step, inside the worktree: no link leads out.
 func (s *site) dir(dir string) (string, error) {
-	root, err := filepath.EvalSymlinks(s.tree.Path)
+	root, err := filepath.EvalSymlinks(s.worktree.Path)
 	if err != nil {
 		return "", fmt.Errorf("find the worktree: %w", err)
 	}
@@ -59,5 +59,5 @@ func (s *site) diff(ctx context.Context) (worktree.Diff, error) {
 	if err != nil {
 		return worktree.Diff{}, err
 	}
-	return s.tree.Diff(ctx, target.Tip)
+	return s.worktree.Diff(ctx, target.Tip)
 }

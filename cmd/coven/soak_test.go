@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 )
 
@@ -52,7 +53,7 @@ func TestLeaseOfAnotherMachine(t *testing.T) {
 	g.killAt(id, "event.after.step.started")
 	held := g.takeOver(id, "coven/elsewhere/77", time.Now().Add(time.Minute))
 	out, code := g.run(id)
-	if code != exitPerson || !strings.Contains(out, "is claimed by coven/elsewhere/77") {
+	if code != exit.Person || !strings.Contains(out, "is claimed by coven/elsewhere/77") {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	if now := g.claim(id); now.Oid != held.Oid {
@@ -61,7 +62,7 @@ func TestLeaseOfAnotherMachine(t *testing.T) {
 	if _, err := g.repo.Renew(t.Context(), held, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := g.run(id); code != exitOK {
+	if out, code := g.run(id); code != exit.OK {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	g.settled(id)
@@ -86,7 +87,7 @@ func TestLateLanding(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, code := late.end()
-			if code == exitOK || !strings.Contains(out, "claim was lost") {
+			if code == exit.OK || !strings.Contains(out, "claim was lost") {
 				t.Fatalf("exit code %d:\n%s", code, out)
 			}
 			if after := g.checkout(); after != before {
@@ -96,7 +97,7 @@ func TestLateLanding(t *testing.T) {
 			if _, err := g.repo.Renew(t.Context(), g.claim(id), time.Now().Add(-time.Minute)); err != nil {
 				t.Fatal(err)
 			}
-			if out, code := g.run(id); code != exitOK {
+			if out, code := g.run(id); code != exit.OK {
 				t.Fatalf("exit code %d:\n%s", code, out)
 			}
 			g.settled(id)
@@ -108,7 +109,7 @@ func TestLateLanding(t *testing.T) {
 func (g *arena) refused(out string, code int) {
 	g.t.Helper()
 	for _, reason := range []string{"is claimed by", "another coven is working on it", "has changed meanwhile", "is closed"} {
-		if code == exitPerson && strings.Contains(out, reason) && strings.Contains(out, "next: ") {
+		if code == exit.Person && strings.Contains(out, reason) && strings.Contains(out, "next: ") {
 			return
 		}
 	}
@@ -135,7 +136,7 @@ func (g *arena) held(id string) {
 		g.refused(e.out, e.code)
 	}
 	g.open(id)
-	if e := <-ends; e.code != exitOK || !strings.Contains(e.out, "completed: landed") {
+	if e := <-ends; e.code != exit.OK || !strings.Contains(e.out, "completed: landed") {
 		g.t.Fatalf("exit code %d of the one that got the task:\n%s", e.code, e.out)
 	}
 }
@@ -159,7 +160,7 @@ func (g *arena) killed(id, point string) {
 		switch {
 		case code == -1:
 			died++
-		case code != exitOK:
+		case code != exit.OK:
 			g.refused(out, code)
 		}
 	}
@@ -176,7 +177,7 @@ func (g *arena) won(all []*racer, before bool) {
 	won := 0
 	for _, r := range all {
 		out, code := r.end()
-		if code != exitOK {
+		if code != exit.OK {
 			g.refused(out, code)
 			continue
 		}

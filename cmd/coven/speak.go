@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -105,15 +104,4 @@ func readLine(in io.Reader) (string, error) {
 			return string(line), err
 		}
 	}
-}
-
-// clip makes a text one printable line of at most n characters.
-func clip(text string, n int) string { return printable(oneline.Clip(text, n)) }
-
-// colon is a text after a colon, or nothing.
-func colon(text string) string {
-	if text = oneLine(text); text != "" {
-		return ": " + text
-	}
-	return ""
 }

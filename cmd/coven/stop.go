@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -34,7 +35,7 @@ func (d *desk) stop(ctx context.Context, v session.View) (session.View, error) {
 			if err := context.Cause(ctx); errors.Is(err, errInterrupted) {
 				return v, err
 			}
-			return v, person("kill "+pidOf(v.Holder), "task %s: the coven that runs it (%s) does not stop", v.Task, v.Holder)
+			return v, exit.Personf("kill "+pidOf(v.Holder), "task %s: the coven that runs it (%s) does not stop", v.Task, v.Holder)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 )
@@ -73,7 +74,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(cmd.Process.Signal(syscall.SIGINT))
 	err = wait(cmd)
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+	if code := cmd.ProcessState.ExitCode(); code != exit.Interrupted {
 		ts.Fatalf("it ended with %d (%v):\n%s", code, err, stderr)
 	}
 }

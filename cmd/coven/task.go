@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 func newTask(a *app) *cobra.Command {
@@ -167,16 +168,16 @@ func (a *app) printTasks(tasks []task.Task, asJSON bool) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", clip(t.ID, 40), t.Priority, t.Status, clip(t.Title, 80)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80)) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
 }
 
 func taskText(t task.Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", printable(t.ID), t.Priority, t.Type, t.Status, printable(t.Title))
+	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", terminal.Printable(t.ID), t.Priority, t.Type, t.Status, terminal.Printable(t.Title))
 	if len(t.Labels) > 0 {
-		fmt.Fprintf(&b, "labels: %s\n", printable(strings.Join(t.Labels, ", ")))
+		fmt.Fprintf(&b, "labels: %s\n", terminal.Printable(strings.Join(t.Labels, ", ")))
 	}
 	for _, part := range []struct{ head, text string }{
 		{"Description", t.Description},
@@ -186,7 +187,7 @@ func taskText(t task.Task) string {
 		{"Closed", t.CloseReason},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, printableLines(part.text))
+			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, terminal.PrintableLines(part.text))
 		}
 	}
 	return b.String()

@@ -12,8 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
@@ -140,7 +144,7 @@ func proposals(v session.View) ([]proposal, error) {
 		}
 		return readProposals(r.Outputs["tasks"])
 	}
-	return nil, missing("coven run --grimoire spec-to-tasks "+shellWord(v.Task), "no agent proposed tasks for %s: no result has outputs.tasks", v.Task)
+	return nil, exit.Failedf("coven run --grimoire spec-to-tasks "+shellword.Word(v.Task), "no agent proposed tasks for %s: no result has outputs.tasks", v.Task)
 }
 
 func readProposals(value any) ([]proposal, error) {
@@ -186,7 +190,7 @@ func (p proposal) check(earlier int) string {
 	switch {
 	case len(p.Title)+len(p.Description)+len(strings.Join(p.Acceptance, "")) > task.MaxText:
 		return fmt.Sprintf("it has more than %d bytes of text", task.MaxText)
-	case printable(p.Title) != p.Title:
+	case terminal.Printable(p.Title) != p.Title:
 		return "the title has control characters"
 	case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
 		return fmt.Sprintf("priority %d is not 0 to 4", *p.Priority)
@@ -197,7 +201,7 @@ func (p proposal) check(earlier int) string {
 	}
 	for _, label := range p.Labels {
 		switch {
-		case strings.TrimSpace(label) != label || label == "" || strings.Contains(label, ",") || printable(label) != label:
+		case strings.TrimSpace(label) != label || label == "" || strings.Contains(label, ",") || terminal.Printable(label) != label:
 			return fmt.Sprintf("label %q is empty, or has control characters, a comma, or spaces around it", label)
 		case reserved(label):
 			return fmt.Sprintf("label %q: labels that begin with %s or %s are given by people", label, grimoireLabel, proposedBy)
@@ -215,7 +219,7 @@ func reserved(label string) bool {
 func (a *app) sayProposals(all []proposal) error {
 	var b strings.Builder
 	for i, p := range all {
-		fmt.Fprintf(&b, "%d. %s", i+1, printable(oneLine(p.Title)))
+		fmt.Fprintf(&b, "%d. %s", i+1, terminal.Printable(oneline.Of(p.Title)))
 		if len(p.After) > 0 {
 			fmt.Fprintf(&b, " (after %s)", strings.Trim(fmt.Sprint(p.After), "[]"))
 		}
@@ -225,10 +229,10 @@ func (a *app) sayProposals(all []proposal) error {
 		}
 		b.WriteString("\n")
 		if p.Description != "" {
-			fmt.Fprintf(&b, "   %s\n", printable(oneLine(p.Description)))
+			fmt.Fprintf(&b, "   %s\n", terminal.Printable(oneline.Of(p.Description)))
 		}
 		for _, criterion := range p.Acceptance {
-			fmt.Fprintf(&b, "   - %s\n", printable(oneLine(criterion)))
+			fmt.Fprintf(&b, "   - %s\n", terminal.Printable(oneline.Of(criterion)))
 		}
 	}
 	return a.say("%s", b.String())

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree"
 )
@@ -294,7 +295,7 @@ func (g *torture) undisturbed() time.Duration {
 	begun := time.Now()
 	g.traced(r, trace, "land.return")
 	took := time.Since(begun)
-	if out, code := r.end(); code != exitOK {
+	if out, code := r.end(); code != exit.OK {
 		g.t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	g.landed(id)
@@ -380,7 +381,7 @@ func (g *torture) resume(id string) {
 		r := g.coven(nil, "resume", id)
 		r.start(g.t)
 		out, code := r.end()
-		if code == exitOK {
+		if code == exit.OK {
 			return
 		}
 		if strings.Contains(out, "nothing to resume") || strings.Contains(out, "cannot go on") || strings.Contains(out, "is completed") {
@@ -441,7 +442,7 @@ func (g *torture) fill(disk, point string) bool {
 		g.t.Fatal(err)
 	}
 	out, code := r.end()
-	full := code != exitOK
+	full := code != exit.OK
 	if full {
 		why := g.coven(nil, "why", id)
 		why.start(g.t)

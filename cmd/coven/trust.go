@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 )
@@ -42,11 +45,11 @@ everything is trusted that matches the lock, for that one command.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case list && (revoke || yes || len(args) > 0):
-				return usage("coven trust --list", "--list goes with --json only")
+				return exit.Usagef("coven trust --list", "--list goes with --json only")
 			case asJSON && !list:
-				return usage("coven trust --list --json", "--json goes with --list only")
+				return exit.Usagef("coven trust --list --json", "--json goes with --list only")
 			case revoke && yes:
-				return usage("coven trust --revoke", "give --revoke or --yes, not both")
+				return exit.Usagef("coven trust --revoke", "give --revoke or --yes, not both")
 			}
 			h, err := a.open(cmd.Context())
 			if err != nil {
@@ -87,11 +90,11 @@ func (a *app) trust(ctx context.Context, h *house, names []string, yes bool) err
 		a.explain(lostError(p))
 	}
 	if len(open) == 0 && len(wanted) == 0 {
-		return status(exitUsage)
+		return exit.Status(exit.Usage)
 	}
 	trusted, err := a.askTrust(ctx, h, open, wanted, yes)
 	if err == nil && (!trusted || len(lost) > 0) {
-		err = status(exitUsage)
+		err = exit.Status(exit.Usage)
 	}
 	return err
 }
@@ -129,9 +132,9 @@ func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
 		}
 		switch {
 		case len(found) == before:
-			return nil, missing("coven plugins list", "there is no plugin %q", name)
+			return nil, exit.Failedf("coven plugins list", "there is no plugin %q", name)
 		case len(ids) > 1:
-			return nil, usage("coven trust "+shellWord(ids[0]), "%q is the name of %d plugins: %s", name, len(ids), strings.Join(ids, ", "))
+			return nil, exit.Usagef("coven trust "+shellword.Word(ids[0]), "%q is the name of %d plugins: %s", name, len(ids), strings.Join(ids, ", "))
 		}
 	}
 	return found, nil
@@ -154,16 +157,12 @@ func toTrust(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) 
 // lostError says that a plugin does not match the lock. Nobody puts that right in
 // passing: a yes to everything is none to this.
 func lostError(p registry.Plugin) error {
-	next := nextPlugin(p)
+	next := p.NextCommand()
 	if p.Project {
-		next = "coven trust --yes " + shellWord(p.ID())
+		next = "coven trust --yes " + shellword.Word(p.ID())
 	}
-	return &exitError{code: exitUsage, err: &registry.MismatchError{Plugin: p}, next: next}
+	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: p}, Next: next}
 }
-
-// called says whether a person means a plugin by a name: that of its file, or its
-// own.
-func called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
 
 // trustedJSON is what is trusted, as trust --list --json has it.
 type trustedJSON struct {
@@ -195,7 +194,7 @@ func (a *app) listTrusted(h *house, asJSON bool) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	for _, it := range items {
-		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), printable(it.What)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, terminal.Printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), terminal.Printable(it.What)) //nolint:errcheck // Flush reports it
 	}
 	return written(w.Flush())
 }
@@ -220,14 +219,14 @@ func (a *app) revoke(h *house, names []string) error {
 	var unknown []error
 	for _, name := range names {
 		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return revoked(it, name) }) {
-			unknown = append(unknown, missing("coven trust --list", "%s is not trusted", name))
+			unknown = append(unknown, exit.Failedf("coven trust --list", "%s is not trusted", name))
 		}
 	}
 	if len(removed) == 0 && len(unknown) == 0 {
 		return a.say("nothing of this repository is trusted\n")
 	}
 	for _, it := range removed {
-		if err := a.say("trusted no more: %s\n", printable(it.Name)); err != nil {
+		if err := a.say("trusted no more: %s\n", terminal.Printable(it.Name)); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
@@ -34,9 +37,9 @@ func (h *house) trustPage(open []registry.Plugin) string {
 func (h *house) trustEntry(p registry.Plugin) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
-	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", printable(h.near(p.File)), size(p.Size), nature(p))
+	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(h.near(p.File)), terminal.Size(p.Size), nature(p))
 	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
-		fmt.Fprintf(&b, "          which is %s\n", printable(h.near(real)))
+		fmt.Fprintf(&b, "          which is %s\n", terminal.Printable(h.near(real)))
 	}
 	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
 	switch p.Hides {
@@ -47,12 +50,12 @@ func (h *house) trustEntry(p registry.Plugin) string {
 		fmt.Fprintf(&b, "  hides   the one of: %s\n", p.Hides)
 	}
 	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
-		fmt.Fprintf(&b, "  note    %s\n", printable(oneLine(p.Detail)))
+		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
 	}
 	lines := strings.Split(strings.TrimRight(p.Head, "\n"), "\n")
 	for i, line := range lines[:min(len(lines), headLines)] {
 		if p.Lines > 0 {
-			fmt.Fprintf(&b, "  %4d  %s\n", i+1, clip(printable(line), 100))
+			fmt.Fprintf(&b, "  %4d  %s\n", i+1, terminal.Clip(terminal.Printable(line), 100))
 		}
 	}
 	if more := p.Lines - min(len(lines), headLines); p.Lines > 0 && more > 0 {
@@ -84,24 +87,6 @@ func nature(p registry.Plugin) string {
 	return fmt.Sprintf("a script of %d lines", p.Lines)
 }
 
-// variablesPage shows variables that are not trusted.
-func variablesPage(wanted []wish) string {
-	if len(wanted) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
-		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
-	for _, w := range wanted {
-		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, printable(w.variable), printable(w.why))
-		for _, use := range w.uses {
-			fmt.Fprintf(&b, "          %s\n", clip(printable(oneLine(use)), 160))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 // askTrust shows plugins and asks whether they are trusted. Where nobody can be
 // asked the answer is no, unless it was given before.
 func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wanted []wish, yes bool) (bool, error) {
@@ -111,7 +96,7 @@ func (a *app) askTrust(ctx context.Context, h *house, open []registry.Plugin, wa
 	switch {
 	case yes:
 	case !a.interactive:
-		return false, usage("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+		return false, exit.Usagef("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
 	default:
 		answer, err := a.ask(ctx, "trust these? [y/N] ")
 		if err != nil {
@@ -144,7 +129,7 @@ func (a *app) trustVariables(h *house, shown []wish) error {
 	if err := store.Add(items...); err != nil {
 		return err
 	}
-	return a.say("trusted: %s\n", printable(strings.Join(names, " ")))
+	return a.say("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
 }
 
 // trustNow trusts plugins as they were shown, and pins them in the lock.
@@ -192,4 +177,22 @@ func (a *app) admitPlugins(ctx context.Context, h *house, needs []plugins.Need) 
 		return err
 	}
 	return h.mayRun(needs)
+}
+
+// variablesPage shows variables that are not trusted.
+func variablesPage(wanted []wish) string {
+	if len(wanted) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
+		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
+	for _, w := range wanted {
+		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.kind, terminal.Printable(w.variable), terminal.Printable(w.why))
+		for _, use := range w.uses {
+			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }

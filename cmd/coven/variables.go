@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
@@ -158,7 +159,7 @@ func (h *house) mayHave(wishes []wish) error {
 	for _, w := range refused {
 		names = append(names, fmt.Sprintf("$%s (%s)", w.variable, w.why))
 	}
-	return usage("coven trust", "this repository asks for variables of your environment that you have not trusted it with: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository asks for variables of your environment that you have not trusted it with: %s", strings.Join(names, ", "))
 }
 
 // wishes are all variables that the repository asks for: in its configuration, its

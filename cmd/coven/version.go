@@ -8,14 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when a release is built.
-var version = "dev"
-
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of coven", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "coven %s%s %s %s/%s\n", version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.out, "coven %s%s %s %s/%s\n", a.version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

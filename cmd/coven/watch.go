@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
@@ -18,7 +21,7 @@ func outcome(e runner.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
-	return status(exitOf(e))
+	return exit.Status(exitOf(e))
 }
 
 // atDesk opens the repository and what runs tasks for one command. The command
@@ -28,7 +31,7 @@ func (a *app) atDesk(ctx context.Context, do func(*desk) error) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.desk()
+	d, err := h.startDesk()
 	if err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (a *app) watch(d *desk, asJSON bool, draw func(event.Event) string) (stop f
 	d.observer = observer{
 		event: a.shown.See,
 		ended: func(s stretch) {
-			_ = a.tell("%s\n  session: %s\n", printableLines(endText(s)), session.Dir+"/"+s.session) // there is nobody else to tell
+			_ = a.tell("%s\n  session: %s\n", terminal.PrintableLines(endText(s)), session.Dir+"/"+s.session) // there is nobody else to tell
 		},
 		notice: func(n notice) { _ = a.tell("%s", noticeText(n)) }, // there is nobody else to tell
 	}
@@ -59,12 +62,12 @@ func (a *app) watch(d *desk, asJSON bool, draw func(event.Event) string) (stop f
 
 // noticeText is a notice for a terminal.
 func noticeText(n notice) string {
-	text := printable(n.text)
+	text := terminal.Printable(n.text)
 	if n.task != "" {
-		text = printable(n.task) + "  " + text
+		text = terminal.Printable(n.task) + "  " + text
 	}
 	if n.next != "" {
-		text += "\n  next: " + printable(n.next)
+		text += "\n  next: " + terminal.Printable(n.next)
 	}
 	return text + "\n"
 }
@@ -85,11 +88,11 @@ func endText(s stretch) string {
 	}
 	switch {
 	case e.Status == engine.Completed && e.Commit != "":
-		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, colon(e.Summary))
+		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
 	case e.Status == engine.Completed:
-		fmt.Fprintf(&b, ": nothing changed%s", colon(e.Summary))
+		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
-		fmt.Fprintf(&b, ": %s", oneLine(e.Detail))
+		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
 	}
 	if e.Next != "" {
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
@@ -110,7 +113,7 @@ func (a *app) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 
 // rejectedText tells what became of a rejected change.
 func rejectedText(v session.View, ended event.Ended) string {
-	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", printable(v.Task), keptAs(ended.Rescue), printable(shellWord(v.Task)))
+	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), keptAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
 }
 
 func keptAs(ref string) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -27,7 +28,7 @@ reads the disk and the tracker: coven need not run.`,
 			if asJSON {
 				return a.sayJSON(r)
 			}
-			return a.say("%s\n", printableLines(r.text()))
+			return a.say("%s\n", terminal.PrintableLines(r.text()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

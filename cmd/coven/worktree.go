@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -39,7 +42,7 @@ func newWorktreeList(a *app) *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 			for _, t := range trees {
-				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
 			return written(w.Flush())
 		},
@@ -65,7 +68,7 @@ func newWorktreeRemove(a *app) *cobra.Command {
 			}
 			tree, err := h.repo.Leftover(cmd.Context(), args[0])
 			if errors.Is(err, worktree.ErrNoWorktree) {
-				return missing("coven worktree list", "task %s has no worktree", args[0])
+				return exit.Failedf("coven worktree list", "task %s has no worktree", args[0])
 			}
 			if err != nil {
 				return err
@@ -91,7 +94,7 @@ func idle(h *house, id string) error {
 	case err != nil:
 		return err
 	case v.Live():
-		return person("coven reject "+shellWord(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
+		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, stateText(v))
 	}
 	return nil
 }
@@ -106,7 +109,7 @@ func stored(ref string) string {
 // tooBig adds what to do to an error about ignored files.
 func tooBig(err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return person("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+		return exit.Personf("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
 	}
 	return err
 }

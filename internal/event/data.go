@@ -172,14 +172,16 @@ type Receipt struct {
 	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
 }
 
-// Landing is the data of LandIntended and LandDone.
+// Landing is a change on its way to its target, and the data of LandIntended and
+// LandDone.
 type Landing struct {
 	Target   string `json:"target"` // full ref
-	Old      string `json:"old"`
-	New      string `json:"new"`
-	Tree     string `json:"tree"`
+	Old      string `json:"old"`    // the target's tip before
+	New      string `json:"new"`    // and after; empty: it is not known yet
+	Tree     string `json:"tree"`   // of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch: what is part of New
+	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old brought in: what is part of New
+	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
 }
 
 // Merging is the data of MergeBegun.

@@ -278,6 +278,11 @@ func ReadLog(dir, path string) (*os.File, error) {
 // maxLogLine is how long a line of a transcript may be, in bytes.
 const maxLogLine = 128 << 20
 
+// ReadLog opens the log of a step to read it from a place on, as ReadTranscript does.
+func (s *Session) ReadLog(path string, from int64) (io.ReadCloser, error) {
+	return ReadTranscript(s.Dir, path, from)
+}
+
 // ReadTranscript opens the log of a step to read it from a place on. It ends with an
 // error at a line that no program has printed.
 func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {

@@ -2,24 +2,24 @@ package task
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/shellword"
 )
 
 var (
 	// ErrNotFound reports that the tracker has no task of that id.
-	ErrNotFound = errors.New("no such task")
+	ErrNotFound = exit.Sentinel(exit.Failed, "coven task list", "no such task")
 	// ErrClaimed reports that the task belongs to another. It is wrapped by a
 	// *ClaimedError.
-	ErrClaimed = errors.New("task is claimed")
+	ErrClaimed = exit.Sentinel(exit.Person, "", "task is claimed")
 	// ErrNotClaimable reports that the task's status allows no claim. It is
 	// wrapped by a *StatusError.
-	ErrNotClaimable = errors.New("task is not claimable")
+	ErrNotClaimable = exit.Sentinel(exit.Person, "", "task is not claimable")
 	// ErrInvalid reports that a task to be added is not acceptable.
-	ErrInvalid = errors.New("invalid task")
+	ErrInvalid = exit.Sentinel(exit.Usage, "", "invalid task")
 )
 
 // ClaimedError names who has a task.

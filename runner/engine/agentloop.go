@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -79,7 +80,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case out.Verdict == Passed:
 		s.exited(r.loop.name, ExitContent)
 		return out, true, nil
-	case out.Result.ErrorType != FindingsType:
+	case out.Result.ErrorType != event.ErrorFindings:
 		return out, true, nil // the change was not reviewed
 	}
 	decision, err := r.decide(ctx, s, out.Result)

@@ -23,7 +23,7 @@ func found(errors, warnings int) engine.Result {
 	for range warnings {
 		o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Warning, Message: "odd"})
 	}
-	r := engine.Result{Opinions: []event.Opinion{o}, Patch: "p", Error: "the review found something", ErrorType: engine.FindingsType}
+	r := engine.Result{Opinions: []event.Opinion{o}, Patch: "p", Error: "the review found something", ErrorType: event.ErrorFindings}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	return r
 }

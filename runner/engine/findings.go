@@ -4,16 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
-)
-
-// ErrorTypes of results, by which the tree chooses its path.
-const (
-	FindingsType = event.ErrorFindings // a review found what must not land
-	PluginType   = event.ErrorPlugin   // a plugin could not judge
-	ConflictType = event.ErrorConflict // a landing met a conflict
 )
 
 // maxFindings bounds the findings in a prompt, in bytes.
@@ -26,5 +18,5 @@ func findingsForPrompt(opinions []arbiter.Opinion) string {
 		return text
 	}
 	cut := strings.LastIndexByte(text[:maxFindings], '\n')
-	return fmt.Sprintf("%s\n(%d more lines are left out here: mend these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
+	return fmt.Sprintf("%s\n(%d more lines are left out here: fix these first)", text[:max(cut, 0)], strings.Count(text[max(cut, 0):], "\n"))
 }

@@ -45,7 +45,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	for n := 1; ; n++ {
 		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
 		out, err := m.land(ctx, s)
-		if err != nil || out.Result.ErrorType != ConflictType || !m.spec.Resolve || n > maxResolves {
+		if err != nil || out.Result.ErrorType != event.ErrorConflict || !m.spec.Resolve || n > maxResolves {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1

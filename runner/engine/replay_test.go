@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,22 @@ func (p *paper) Append(e event.Event, data any) error {
 	e.Seq, e.Data = int64(len(p.events))+1, raw
 	p.events = append(p.events, e)
 	return nil
+}
+
+// withoutLogs makes a journal of a record of events: the tree reads no logs.
+type withoutLogs struct{ record }
+
+type record interface {
+	Events() []event.Event
+	Append(e event.Event, data any) error
+}
+
+func (withoutLogs) OpenLog(string) (io.WriteCloser, int64, error) {
+	return nil, 0, errors.ErrUnsupported
+}
+
+func (withoutLogs) ReadLog(string, int64) (io.ReadCloser, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // fate answers a call by its path and a seed alone.
@@ -133,13 +151,13 @@ func TestReplayAnywhere(t *testing.T) {
 		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
-		want, err := runner.RunSteps(t.Context(), p, whole, first, nil)
+		want, err := runner.RunSteps(t.Context(), p, withoutLogs{whole}, first, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		for cut := range whole.events {
 			part, rest := &paper{events: slices.Clone(whole.events[:cut])}, &leaves{answer: answer}
-			got, err := runner.RunSteps(t.Context(), p, part, rest, nil)
+			got, err := runner.RunSteps(t.Context(), p, withoutLogs{part}, rest, nil)
 			if err != nil || got.Verdict != want.Verdict || got.Status != want.Status || got.Path != want.Path {
 				t.Fatalf("cut at %d: %+v, %v; want %+v\n%s", cut, got, err, want, text)
 			}
@@ -172,7 +190,7 @@ steps:
 		<-ctx.Done()
 		return engine.Result{Error: "cut off"}, nil
 	})
-	out, err := runner.RunSteps(t.Context(), p, journal, cut, nil)
+	out, err := runner.RunSteps(t.Context(), p, withoutLogs{journal}, cut, nil)
 	if err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -186,7 +204,7 @@ steps:
 	}
 	again := &leaves{answer: ok}
 	journal.events = journal.events[:4]
-	out, err = runner.RunSteps(t.Context(), p, journal, again, nil)
+	out, err = runner.RunSteps(t.Context(), p, withoutLogs{journal}, again, nil)
 	if err != nil || out.Verdict != engine.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
 		t.Errorf("replayed: %+v, %v, ran %q", out, err, again.calls)
 	}
@@ -202,7 +220,7 @@ func TestTimeGoesOn(t *testing.T) {
 			r.Used.Wall = wall
 			return r, err
 		}}
-		if _, err := runner.RunSteps(t.Context(), p, j, l, nil); err != nil {
+		if _, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil); err != nil {
 			t.Fatal(err)
 		}
 		j.events = j.events[:1]
@@ -210,7 +228,7 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 	run := func(j *paper) (engine.Outcome, []string) {
 		l := &leaves{answer: ok}
-		out, err := runner.RunSteps(t.Context(), p, j, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +271,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 		<-ctx.Done()
 		return engine.Result{Used: want}, context.Cause(ctx)
 	})
-	if out, err := runner.RunSteps(t.Context(), p, j, cut, nil); err != nil || used(j) != want {
+	if out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, cut, nil); err != nil || used(j) != want {
 		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
 	}
 
@@ -279,7 +297,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := runner.RunSteps(t.Context(), p, j, &runner.Executor{Journal: j}, nil)
+	out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, &runner.Executor{Journal: withoutLogs{j}}, nil)
 	if err != nil || used(j) != want {
 		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}

@@ -4,7 +4,8 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Result is the result of a leaf.
+// Result is the result of a leaf, with everything that later steps may read. It is
+// recorded before anything depends on it.
 type Result = event.Result
 
 // Unchanged returns the result of an agent that should have changed something and

@@ -159,7 +159,7 @@ func (s *State) done(r Result) {
 // judged takes in what the reviewers of a step have seen.
 func (s *State) judged(step string, r Result) {
 	s.reviewed[step] = ""
-	if r.ErrorType == "" || r.ErrorType == FindingsType {
+	if r.ErrorType == "" || r.ErrorType == event.ErrorFindings {
 		s.reviewed[step] = r.Tree
 	}
 }

@@ -136,7 +136,7 @@ func (s *stubs) answer(call engine.Call) (engine.Result, error) {
 	}
 	switch {
 	case len(a.Conflict) > 0:
-		r.Error, r.ErrorType, r.Files = "conflict in "+strings.Join(a.Conflict, ", "), engine.ConflictType, a.Conflict
+		r.Error, r.ErrorType, r.Files = "conflict in "+strings.Join(a.Conflict, ", "), event.ErrorConflict, a.Conflict
 	case r.OK && call.Agent != nil && call.Agent.ExpectChanges && len(a.Files) == 0:
 		r = engine.Unchanged(r)
 	case !r.OK && r.Error == "":
@@ -149,7 +149,7 @@ func (s *stubs) answer(call engine.Call) (engine.Result, error) {
 func reviewed(call engine.Call, a Answer, r engine.Result) engine.Result {
 	r.Commit = ""
 	if a.Error != "" {
-		r.ErrorType = engine.PluginType
+		r.ErrorType = event.ErrorPlugin
 		return r
 	}
 	for i, j := range call.Review.Reviewers {
@@ -164,7 +164,7 @@ func reviewed(call engine.Call, a Answer, r engine.Result) engine.Result {
 	}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found what must not land", engine.FindingsType
+		r.Error, r.ErrorType = "the review found what must not land", event.ErrorFindings
 	}
 	return r
 }

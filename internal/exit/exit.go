@@ -1,0 +1,128 @@
+// Package exit holds the exit codes of coven, and the errors that carry one.
+//
+// An error tells the exit code of the command that it ends by a method ExitCode, and
+// the command that helps by a method NextCommand. Errors of other packages implement
+// these methods themselves; an error without them is a plain failure (Failed) with no
+// advice. The outermost error that has a method decides.
+package exit
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The exit codes of every command.
+const (
+	OK          = 0
+	Failed      = 1   // a task failed, a validation found errors, or a named thing does not exist
+	Usage       = 2   // usage, configuration or trust
+	Person      = 3   // blocked or waiting on a person
+	Budget      = 4   // budget spent
+	Limit       = 5   // a rate limit that will not be waited for
+	Interrupted = 130 // by a signal
+)
+
+// Help is the table that every command's help ends with.
+const Help = `Exit codes:
+  0    all completed
+  1    a task failed, a validation found errors, or a named thing does not exist
+  2    usage, configuration or trust
+  3    blocked or waiting on a person
+  4    budget spent
+  5    a rate limit that will not be waited for
+  130  interrupted`
+
+// Error is an error with an exit code and the command that helps.
+type Error struct {
+	Exit int
+	Err  error  // nil: the command has printed everything already
+	Next string // empty: no command helps
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Exit)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error that carries the message.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code.
+func (e *Error) ExitCode() int { return e.Exit }
+
+// NextCommand returns the command that helps. An error that knows none leaves that to
+// the error that it wraps.
+func (e *Error) NextCommand() string {
+	if e.Next == "" && e.Err != nil {
+		return Next(e.Err)
+	}
+	return e.Next
+}
+
+// Sentinel returns an error for errors.Is with an exit code and the command that helps.
+func Sentinel(code int, next, text string) error {
+	return &Error{Exit: code, Err: errors.New(text), Next: next}
+}
+
+// Usagef reports that the command line, the configuration or trust is at fault.
+func Usagef(next, format string, args ...any) error {
+	return &Error{Exit: Usage, Err: fmt.Errorf(format, args...), Next: next}
+}
+
+// Failedf reports that something failed or that a named thing does not exist.
+func Failedf(next, format string, args ...any) error {
+	return &Error{Exit: Failed, Err: fmt.Errorf(format, args...), Next: next}
+}
+
+// Personf reports that a person has to act first.
+func Personf(next, format string, args ...any) error {
+	return &Error{Exit: Person, Err: fmt.Errorf(format, args...), Next: next}
+}
+
+// Status ends a command with a code and no message; nil for OK.
+func Status(code int) error {
+	if code == OK {
+		return nil
+	}
+	return &Error{Exit: code}
+}
+
+// IsSilent reports whether the command has printed everything that the error means.
+func IsSilent(err error) bool {
+	e := (*Error)(nil)
+	return errors.As(err, &e) && e.Err == nil
+}
+
+// Code returns the exit code of an error: OK for nil, Failed where none is told.
+func Code(err error) int {
+	if err == nil {
+		return OK
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return Failed
+}
+
+// Next returns the command that helps with an error; empty when none is known.
+func Next(err error) string {
+	var advised interface{ NextCommand() string }
+	if errors.As(err, &advised) {
+		return advised.NextCommand()
+	}
+	return ""
+}
+
+// Worse returns the code of two tasks together: 130 > 2 > 1 > 4 > 5 > 3 > 0.
+func Worse(a, b int) int {
+	for _, code := range []int{Interrupted, Usage, Failed, Budget, Limit, Person} {
+		if a == code || b == code {
+			return code
+		}
+	}
+	return OK
+}

@@ -1,0 +1,52 @@
+package registry
+
+import (
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
+)
+
+// What errors of this package mean for the command that they end: see internal/exit.
+
+// ExitCode returns exit.Usage.
+func (e *UntrustedError) ExitCode() int { return exit.Usage }
+
+// NextCommand returns the command that shows what to trust.
+func (e *UntrustedError) NextCommand() string { return "coven trust" }
+
+// ExitCode returns exit.Usage.
+func (e *MismatchError) ExitCode() int { return exit.Usage }
+
+// NextCommand returns the command that shows what to trust, or where the lock is wrong.
+func (e *MismatchError) NextCommand() string {
+	if e.Plugin.Project {
+		return "coven trust"
+	}
+	return e.Plugin.NextCommand()
+}
+
+// ExitCode returns exit.Usage.
+func (e *BrokenError) ExitCode() int { return exit.Usage }
+
+// NextCommand returns the command that shows the file.
+func (e *BrokenError) NextCommand() string { return e.Plugin.NextCommand() }
+
+// ExitCode returns exit.Usage.
+func (e *CacheError) ExitCode() int { return exit.Usage }
+
+// NextCommand returns the setting that moves the copies elsewhere.
+func (e *CacheError) NextCommand() string {
+	return "export XDG_CACHE_HOME=DIR, a directory of yours outside of the repository"
+}
+
+// NextCommand returns the command that helps with a plugin; empty when it may run.
+func (p Plugin) NextCommand() string {
+	switch {
+	case p.State == Untrusted, p.State == Changed, p.State == Mismatch && p.Project:
+		return "coven trust " + shellword.Word(p.ID())
+	case p.State == Mismatch:
+		return shellword.Edit(LockFile, 0)
+	case p.State == Broken, p.State == Misnamed:
+		return "ls -lL " + shellword.Word(p.File)
+	}
+	return ""
+}

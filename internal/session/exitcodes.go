@@ -1,0 +1,25 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
+)
+
+// ExitCode returns exit.Person.
+func (e *DamagedError) ExitCode() int { return exit.Person }
+
+// NextCommand returns the command that helps with the record.
+func (e *DamagedError) NextCommand() string {
+	switch {
+	case errors.Is(e, event.ErrVersion):
+		return "go install github.com/coven-run/coven/cmd/coven@latest"
+	case errors.Is(e, fs.ErrPermission):
+		return "chmod -R u+rwX " + shellword.Word(filepath.Join(Dir, e.Session))
+	}
+	return "coven doctor --fix"
+}

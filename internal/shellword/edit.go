@@ -1,0 +1,12 @@
+package shellword
+
+import "fmt"
+
+// Edit returns the command that opens a file in the user's editor, at a line if one is
+// given: line 0 is none.
+func Edit(file string, line int) string {
+	if line == 0 {
+		return "${EDITOR:-vi} " + Word(file)
+	}
+	return fmt.Sprintf("${EDITOR:-vi} +%d %s", line, Word(file))
+}

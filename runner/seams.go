@@ -1,0 +1,179 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// This file is all that the package needs of the world. Its caller implements the
+// interfaces; fakes_test.go has a fake of each.
+
+// journal is the record of the session: its events, and the raw output of its steps.
+type journal interface {
+	Events() []event.Event
+	// Append makes an event durable before it returns.
+	Append(e event.Event, data any) error
+	// OpenLog opens the log of a step to append to it; at is its present size.
+	OpenLog(path string) (log io.WriteCloser, at int64, err error)
+	ReadLog(path string, from int64) (io.ReadCloser, error)
+}
+
+// tracker is where the task lives.
+type tracker interface {
+	Close(ctx context.Context, summary, commit string) error
+	Block(ctx context.Context, why string) error
+	Release(ctx context.Context, why string) error
+	// Note adds a note to the task. It may be added twice.
+	Note(ctx context.Context, text string) error
+}
+
+// claims holds the task for this session.
+type claims interface {
+	Claim(ctx context.Context) (event.Claim, error)
+	Release(ctx context.Context) error
+}
+
+// workspace is the task's worktree and branch.
+type workspace interface {
+	// Enter makes the worktree, or finds it.
+	Enter(ctx context.Context) error
+	// Leave removes the worktree; it does nothing if the worktree is gone. landed is
+	// the tip of the task's branch that has landed, or empty.
+	Leave(ctx context.Context, landed string) (rescue string, err error)
+	// Snapshot stores the worktree as it is.
+	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
+	// Restore restores the worktree to a snapshot.
+	Restore(ctx context.Context, commit string) error
+	// Changed names what differs between two snapshots.
+	Changed(ctx context.Context, from, to string) ([]string, error)
+	// Tree returns the tree that a commit would have now.
+	Tree(ctx context.Context) (string, error)
+	// Commit commits what is uncommitted. merges is the commit of the target that is
+	// merged in the worktree, or empty.
+	Commit(ctx context.Context, message, merges string) (Commit, error)
+	// Tip returns the commit of the branch.
+	Tip(ctx context.Context) (string, error)
+	// PutTip moves the branch back; what it holds is stored under the ref rescue.
+	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
+}
+
+// Commit is the task branch after workspace.Commit.
+type Commit struct {
+	Oid   string
+	Tree  string
+	Files []string // what the new commit changed; empty: there was nothing to commit
+}
+
+// RefusedError means that the worktree must not be committed or landed as it is.
+type RefusedError struct {
+	Reason string // one line for a person and for an agent that fixes it
+	Output string // of the hook that refused
+	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty: resume
+}
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// landing brings the task branch and its target together.
+type landing interface {
+	// Turn waits until no other session lands on the target.
+	Turn(ctx context.Context) (release func(), err error)
+	// Integrate brings the target's tip into the task branch and its worktree. It
+	// returns what would land: a Landing without New and Strategy.
+	Integrate(ctx context.Context) (event.Landing, error)
+	// Conflict puts a conflict with the target into the worktree, for an agent to
+	// resolve. It returns the commit of the target that is merged, empty if there is
+	// no conflict any more, and the conflicting files. A *RefusedError means that an
+	// agent cannot resolve it.
+	Conflict(ctx context.Context) (target string, files []string, err error)
+	// Land moves the target to what Integrate returned. intent makes the landing
+	// durable before anything moves.
+	Land(ctx context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error)
+	// Recover completes or undoes an interrupted landing.
+	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
+}
+
+// ErrMoved means that the target moved since Integrate.
+var ErrMoved = errors.New("the target moved")
+
+// ConflictError means that the branch and its target changed the same lines.
+type ConflictError struct {
+	Target string
+	Files  []string
+	Dir    string // the worktree, where a person can resolve it
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict with %s in %s (to resolve it: git merge %s, in %s)",
+		e.Target, strings.Join(e.Files, ", "), shellword.Word(e.Target), shellword.Word(e.Dir))
+}
+
+// agents runs agents.
+type agents interface {
+	// Await returns when no rate limit of the provider's account is known. The clocks of the
+	// step are paused meanwhile. A limit that is too far away is a *Wait.
+	Await(ctx context.Context, path, provider string) error
+	Run(ctx context.Context, run AgentRun) (agent.Report, error)
+	// Recall reads the report of a run that coven did not see end from its
+	// transcript; complete reports whether the agent had given its result.
+	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
+}
+
+// AgentRun is one run of an agent for a step.
+type AgentRun struct {
+	Path         string
+	Key          string // COVEN_STEP_KEY
+	Conversation string
+	Resume       bool
+	Prompt       string
+	Agent        string // its definition; empty: build
+	Model        string
+	Provider     string   // empty: the plan's
+	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Workdir      string   // relative to the worktree
+	ReadOnly     bool     // it may read the worktree, and nothing else
+	Transcript   io.Writer
+	// Spend is called with what the run has used so far after each turn of the
+	// model; an error stops the agent.
+	Spend func(used event.Usage) error
+}
+
+// commands runs shell commands, contained, in the worktree.
+type commands interface {
+	Run(ctx context.Context, c Command) (Ran, error)
+}
+
+// Command is one shell command of a step.
+type Command struct {
+	Shell      string   // given to sh -c
+	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Secrets    []string // names of those that the command uses
+	Workdir    string   // relative to the worktree
+	Transcript io.Writer
+}
+
+// Ran is how a command ended.
+type Ran struct {
+	ExitCode int
+	Output   string        // its terminal output, shortened in the middle if it is long
+	Stopped  string        // why coven stopped it; empty: it ended by itself
+	Duration time.Duration // wall clock
+}
+
+// reviewers asks the plugins that judge changes.
+type reviewers interface {
+	// Change returns what the worktree changes now, and its patch id. Texts that are
+	// too long for a plugin are truncated; Change.Truncated describes what is missing.
+	Change(ctx context.Context) (change reviewer.Change, patch string, err error)
+	Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error)
+	Decide(ctx context.Context, plugin string, question arbiter.Question, services *HostServices) (arbiter.Decision, error)
+}
