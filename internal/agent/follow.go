@@ -63,7 +63,7 @@ func newRun(job Job) *run {
 	}
 }
 
-// admit says whether a process that connected to the gate is the agent's.
+// admit reports whether a process that connected to the gate is the agent's.
 func (r *run) admit(pid int) bool {
 	select {
 	case <-r.started:

@@ -80,7 +80,7 @@ func (f fault) before(r *run) (code int, over bool) {
 	return 0, false
 }
 
-// met waits until n processes have run at once, and says whether they have.
+// met waits until n processes have run at once, and reports whether they have.
 func (r *run) met(n int) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

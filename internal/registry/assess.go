@@ -56,7 +56,7 @@ func (r *Registry) assess(p *Plugin, lock Lock) {
 	}
 }
 
-// trusted says whether the bytes of a project's plugin are trusted.
+// trusted reports whether the bytes of a project's plugin are trusted.
 func (r *Registry) trusted(p Plugin) (State, string, trust.Item) {
 	if r.options.Store.Everything() {
 		return Trusted, "by " + trust.Variable + "=1", trust.Item{}
