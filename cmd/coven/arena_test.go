@@ -253,3 +253,15 @@ func (g *arena) settled(id string) {
 		g.t.Fatalf("%d: %s", code, out)
 	}
 }
+
+// await looks until it sees.
+func await[T any](t *testing.T, look func() (T, bool)) T {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+		if seen, ok := look(); ok {
+			return seen
+		}
+	}
+	t.Fatal("it never came")
+	panic("not reached")
+}

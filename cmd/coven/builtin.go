@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/coven-run/coven/plugins"
@@ -39,4 +41,36 @@ func drivers() map[string]provider.Provider {
 		"codex":  codex.Provider{Getenv: os.Getenv},
 		"qwen":   qwen.Provider{Getenv: os.Getenv},
 	}
+}
+
+// agentCLI is a program that drives agents, under the name of its provider.
+type agentCLI struct {
+	program string
+	npm     string // its package
+	tested  string // the version that coven is tested with, as .ci/pins has it
+}
+
+// agentCLIs are those of the providers that are shipped.
+func agentCLIs() []agentCLI {
+	return []agentCLI{
+		{"claude", "@anthropic-ai/claude-code", "2.1.330"},
+		{"codex", "@openai/codex", "0.169.0"},
+		{"qwen", "@qwen-code/qwen-code", "0.15.10"},
+	}
+}
+
+// install is the command that installs it.
+func (c agentCLI) install() string { return "npm install -g " + c.npm }
+
+// installer is the command that installs a program which was not found.
+func installer(err error) string {
+	missing := (*fs.PathError)(nil)
+	if errors.As(err, &missing) {
+		for _, c := range agentCLIs() {
+			if c.program == missing.Path {
+				return c.install()
+			}
+		}
+	}
+	return "install it"
 }

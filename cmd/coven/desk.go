@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
@@ -297,7 +298,11 @@ func (d *desk) work(ctx context.Context, s *session.Session, j job, plan *grimoi
 	drop()
 	// The session is given up before anybody is told: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
-		return ending, fmt.Errorf("task %s: %w", j.task.ID, err)
+		err = fmt.Errorf("task %s: %w", j.task.ID, err)
+		if errors.Is(err, process.ErrNotFound) {
+			err = &exit.Error{Exit: exit.Failed, Err: err, Next: installer(err) + ", then coven resume"}
+		}
+		return ending, err
 	}
 	if d.observer.ended != nil {
 		d.observer.ended(stretch{task: j.task.ID, session: s.ID, ending: ending})

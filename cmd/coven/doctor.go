@@ -20,7 +20,7 @@ type checkup struct {
 func checkups() []checkup {
 	all := []checkup{{"git", "git is there, 2.38 or newer", false, (*visit).git}}
 	for _, c := range agentCLIs() {
-		all = append(all, checkup{c.program, "the agent CLI is there, and not older than the one coven is tested with", false, c.look})
+		all = append(all, checkup{c.program, "the agent CLI is there, and not older than the one coven is tested with", false, func(v *visit, ctx context.Context) []finding { return v.agentCLI(ctx, c) }})
 	}
 	return append(all, []checkup{
 		{"login", "the agent CLI has a credential; it is not tried out", false, (*visit).login},

@@ -10,25 +10,6 @@ import (
 	"github.com/coven-run/coven/internal/config"
 )
 
-// agentCLI is a program that drives agents, under the name of its provider.
-type agentCLI struct {
-	program string
-	npm     string // its package
-	tested  string // the version that coven is tested with, as .ci/pins has it
-}
-
-// agentCLIs are those of the providers that are shipped.
-func agentCLIs() []agentCLI {
-	return []agentCLI{
-		{"claude", "@anthropic-ai/claude-code", "2.1.330"},
-		{"codex", "@openai/codex", "0.169.0"},
-		{"qwen", "@qwen-code/qwen-code", "0.15.10"},
-	}
-}
-
-// install is the command that installs it.
-func (c agentCLI) install() string { return "npm install -g " + c.npm }
-
 // provider is who drives agents where nothing else is said.
 func (v *visit) provider() string {
 	if v.house == nil {
@@ -37,9 +18,9 @@ func (v *visit) provider() string {
 	return v.house.config.Provider
 }
 
-// look says whether the program is there. Only the one that agents are driven with
+// agentCLI reports whether the program is there. Only the one that agents are driven with
 // is missed.
-func (c agentCLI) look(v *visit, ctx context.Context) []finding {
+func (v *visit) agentCLI(ctx context.Context, c agentCLI) []finding {
 	said, err := versionOf(ctx, c.program)
 	if err != nil && v.provider() != c.program {
 		return good("%v; not needed as long as provider is %s", err, v.provider())
@@ -115,17 +96,4 @@ func loginFile(file, next, unset string) []finding {
 		return bad(next, "%s is empty", file)
 	}
 	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
-}
-
-// installer is the command that installs a program which was not found.
-func installer(err error) string {
-	missing := (*fs.PathError)(nil)
-	if errors.As(err, &missing) {
-		for _, c := range agentCLIs() {
-			if c.program == missing.Path {
-				return c.install()
-			}
-		}
-	}
-	return "install it"
 }

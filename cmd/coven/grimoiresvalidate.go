@@ -32,7 +32,7 @@ there where the workflow runs.`,
 		Example: `  coven grimoires validate
   coven grimoires validate implement
   coven grimoires validate drafts/careful.yaml`,
-		ValidArgsFunction: a.completeValidate,
+		ValidArgsFunction: completeNamesOrFiles(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.openFor(cmd.Context(), args)
 			if err != nil {
@@ -142,10 +142,12 @@ func (h *house) lookForPlugins(all []grimoires.Checked) error {
 	return nil
 }
 
-// completeValidate offers names; the shell offers files.
-func (a *app) completeValidate(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
-	return found, cobra.ShellCompDirectiveDefault
+// completeNamesOrFiles offers names; the shell offers files.
+func completeNamesOrFiles(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, _ := a.completeWords(grimoireNames)(cmd, args, typed)
+		return found, cobra.ShellCompDirectiveDefault
+	}
 }
 
 // sayChecked prints a line for each problem, and for each file that has none.

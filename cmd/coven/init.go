@@ -27,12 +27,12 @@ a change lands is written down and not detected anew each time.`,
 			if err != nil {
 				return err
 			}
-			return a.init(h)
+			return a.writeConfig(h)
 		},
 	}
 }
 
-func (a *app) init(h *house) error {
+func (a *app) writeConfig(h *house) error {
 	file := filepath.Join(h.repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {

@@ -38,20 +38,20 @@ func TestLease(t *testing.T) {
 	}
 	ctx, stop := s.keep(t.Context(), 5*time.Millisecond)
 	defer stop()
-	renewed := await(t, func() (worktree.Held, bool) {
+	renewed := awaitLease(t, func() (worktree.Held, bool) {
 		held, err := repo.ClaimOf(t.Context(), "t")
 		return held, err == nil && held.Oid != first.Oid
 	})
 	if ctx.Err() != nil || renewed.Session != record.ID || time.Until(renewed.Expires) > leaseTime || time.Until(renewed.Expires) < leaseTime/2 {
 		t.Errorf("renewed: %+v, %v", renewed, ctx.Err())
 	}
-	await(t, func() (bool, bool) {
+	awaitLease(t, func() (bool, bool) {
 		held, err := repo.ClaimOf(t.Context(), "t")
 		return true, err == nil && repo.Unclaim(t.Context(), "t", held.Oid) == nil
 	})
 	select {
 	case <-ctx.Done():
-	case <-time.After(patience):
+	case <-time.After(leasePatience):
 		t.Fatal("the session goes on without its claim")
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, worktree.ErrClaimLost) && !errors.Is(cause, worktree.ErrNoClaim) {
@@ -59,10 +59,15 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// await looks until it sees.
-func await[T any](t *testing.T, look func() (T, bool)) T {
+// leasePatience is how long a test waits for what must come.
+const leasePatience = time.Minute
+
+// awaitLease looks until it sees.
+func awaitLease[T any](t *testing.T, look func() (T, bool)) T {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(leasePatience); time.Now().Before(deadline); <-ticker.C {
 		if seen, ok := look(); ok {
 			return seen
 		}

@@ -47,7 +47,7 @@ coven's own making, never yours.`,
 		Example: `  coven plugins test ./coven-reviewer-style
   coven plugins test ./build/style --kind reviewer --with words=TODO
   coven plugins test coven-reviewer-style --json`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completePlugin,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completePlugin(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options, err := a.testOptions(with, transcript)
 			if err != nil {
@@ -217,9 +217,11 @@ func (a *app) saySum(results []plugintest.Result) error {
 }
 
 // completePlugin offers plugins, or files where a path is typed.
-func (a *app) completePlugin(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
-		return nil, cobra.ShellCompDirectiveDefault
+func completePlugin(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return a.completeWords(pluginNames)(cmd, args, typed)
 	}
-	return a.completeWords(pluginNames)(cmd, args, typed)
 }

@@ -31,7 +31,7 @@ func newNamedPool(jobs []job) *namedPool {
 	return p
 }
 
-func (p *namedPool) next(_ context.Context, _ map[string]bool) ([]job, error) {
+func (p *namedPool) Next(_ context.Context, _ map[string]bool) ([]job, error) {
 	return slices.DeleteFunc(slices.Clone(p.todo), p.waits), nil
 }
 
@@ -48,13 +48,13 @@ func holdsBack(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
 }
 
-func (p *namedPool) begun(j job) {
+func (p *namedPool) Started(j job) {
 	p.todo = slices.DeleteFunc(p.todo, func(other job) bool { return other.task.ID == j.task.ID })
 }
 
-func (p *namedPool) over(j job) { delete(p.open, j.task.ID) }
+func (p *namedPool) Done(j job) { delete(p.open, j.task.ID) }
 
-func (p *namedPool) left() int { return len(p.todo) }
+func (p *namedPool) Left() int { return len(p.todo) }
 
 // readyPool are the tasks that the tracker says are ready, and before them those
 // whose coven was killed. Each is run once; a watching coven runs those again
@@ -70,7 +70,7 @@ func newReadyPool(h *house, watch bool) *readyPool {
 	return &readyPool{house: h, desk: &desk{house: h}, watch: watch, tried: map[string]time.Time{}}
 }
 
-func (p *readyPool) next(ctx context.Context, busy map[string]bool) ([]job, error) {
+func (p *readyPool) Next(ctx context.Context, busy map[string]bool) ([]job, error) {
 	jobs, err := p.parked(ctx, busy)
 	tracker, trackerErr := p.house.tasks()
 	if trackerErr != nil {
@@ -188,8 +188,8 @@ func (p *readyPool) goesOn(v session.View) bool {
 	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
-func (p *readyPool) begun(j job) { p.tried[j.task.ID] = time.Now() }
+func (p *readyPool) Started(j job) { p.tried[j.task.ID] = time.Now() }
 
-func (p *readyPool) over(j job) { p.tried[j.task.ID] = time.Now() }
+func (p *readyPool) Done(j job) { p.tried[j.task.ID] = time.Now() }
 
-func (p *readyPool) left() int { return 0 }
+func (p *readyPool) Left() int { return 0 }

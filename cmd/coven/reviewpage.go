@@ -127,7 +127,7 @@ func (p page) text(color bool) string {
 			b.WriteString(strings.TrimRight("  "+terminal.Printable(strings.TrimRight(line, "\n")), " ") + "\n")
 		}
 	}
-	b.WriteString("\nFindings:\n" + p.findings())
+	b.WriteString("\nFindings:\n" + p.findingsText())
 	b.WriteString("\nChecks:\n" + p.proven())
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
@@ -136,9 +136,9 @@ func (p page) text(color bool) string {
 	return b.String()
 }
 
-// findings are those of the last review, what became of it, those of the rounds
+// findingsText are those of the last review, what became of it, those of the rounds
 // before in a line each, and coven's own warnings.
-func (p page) findings() string {
+func (p page) findingsText() string {
 	var b strings.Builder
 	for i, r := range p.View.Rounds {
 		if i < len(p.View.Rounds)-1 {

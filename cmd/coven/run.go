@@ -201,7 +201,7 @@ func (o *runOptions) choose(ctx context.Context, h *house) (pool, []job, error) 
 		return nil, nil, err
 	}
 	ready := newReadyPool(h, o.watch)
-	jobs, err := ready.next(ctx, nil)
+	jobs, err := ready.Next(ctx, nil)
 	if o.max > 0 {
 		jobs = jobs[:min(o.max, len(jobs))]
 	}

@@ -85,12 +85,12 @@ func (s summary) text() string {
 type pool interface {
 	// next returns tasks that could be run now, in order; busy are those that
 	// run.
-	next(ctx context.Context, busy map[string]bool) ([]job, error)
+	Next(ctx context.Context, busy map[string]bool) ([]job, error)
 	// begun and over say that a task is run, and how far it is.
-	begun(j job)
-	over(j job)
+	Started(j job)
+	Done(j job)
 	// left is how many tasks are known that were not begun.
-	left() int
+	Left() int
 }
 
 // ended is how the run of one task ended.
@@ -162,7 +162,7 @@ func (s *shift) fill(ctx context.Context) {
 	if room <= 0 {
 		return
 	}
-	jobs, err := s.pool.next(ctx, s.running)
+	jobs, err := s.pool.Next(ctx, s.running)
 	if err != nil {
 		s.fail(err)
 	}
@@ -175,7 +175,7 @@ func (s *shift) fill(ctx context.Context) {
 			continue // it was there twice
 		}
 		s.started++
-		s.pool.begun(j)
+		s.pool.Started(j)
 		s.start(ctx, j)
 	}
 }
@@ -222,7 +222,7 @@ func (s *shift) one(ctx context.Context, j job) (runner.Outcome, error) {
 func (s *shift) finish(e ended) {
 	delete(s.running, e.job.task.ID)
 	if e.err != nil {
-		s.pool.over(e.job)
+		s.pool.Done(e.job)
 		if s.lost(e) {
 			s.started--
 			return // somebody else was faster: the task is theirs
@@ -244,7 +244,7 @@ func (s *shift) finish(e ended) {
 			return // counted, and over, when it is answered
 		}
 	}
-	s.pool.over(e.job)
+	s.pool.Done(e.job)
 	s.count(word, exitOf(e.ending))
 }
 
@@ -280,7 +280,7 @@ func (s *shift) question(ctx context.Context) {
 func (s *shift) answered(ctx context.Context, a answered) {
 	s.open = false
 	if a.err != nil || a.decision.verdict != approved {
-		s.pool.over(job{task: task.Task{ID: a.view.Task}})
+		s.pool.Done(job{task: task.Task{ID: a.view.Task}})
 	}
 	switch {
 	case a.err != nil:
@@ -323,6 +323,6 @@ func (s *shift) over(ctx context.Context) int {
 	for ; left > 0; left-- {
 		s.count("waiting (review)", exit.Person)
 	}
-	s.observer.over(summary{counts: s.counts, left: s.pool.left(), interrupted: ctx.Err() != nil})
+	s.observer.over(summary{counts: s.counts, left: s.pool.Left(), interrupted: ctx.Err() != nil})
 	return s.code
 }

@@ -59,9 +59,9 @@ everything is trusted that matches the lock, for that one command.`,
 			case list:
 				return a.listTrusted(h, asJSON)
 			case revoke:
-				return a.revoke(h, args)
+				return a.revokeTrust(h, args)
 			}
-			return a.trust(cmd.Context(), h, args, yes)
+			return a.offerTrust(cmd.Context(), h, args, yes)
 		},
 	}
 	f := cmd.Flags()
@@ -72,8 +72,8 @@ everything is trusted that matches the lock, for that one command.`,
 	return cmd
 }
 
-// trust shows the plugins that a person could trust, and asks.
-func (a *app) trust(ctx context.Context, h *house, names []string, yes bool) error {
+// offerTrust shows the plugins that a person could trust, and asks.
+func (a *app) offerTrust(ctx context.Context, h *house, names []string, yes bool) error {
 	wanted, rest, err := h.wanted(names)
 	if err != nil {
 		return err
@@ -199,8 +199,8 @@ func (a *app) listTrusted(h *house, asJSON bool) error {
 	return written(w.Flush())
 }
 
-// revoke ends the trust in plugins, or in all of this repository.
-func (a *app) revoke(h *house, names []string) error {
+// revokeTrust ends the trust in plugins, or in all of this repository.
+func (a *app) revokeTrust(h *house, names []string) error {
 	store, err := h.trustStore()
 	if err != nil {
 		return err
