@@ -62,7 +62,7 @@ var imports = map[string][]string{
 	"plugins/internal/proto/coven/plugin/v1": {},
 
 	"internal/agent":   {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
-	"internal/account": {"internal/clock", "internal/regularfile", "plugins/provider"},
+	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget":  {"internal/yamldoc"},
 	"internal/cli": {
 		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
@@ -122,7 +122,7 @@ var imports = map[string][]string{
 		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "runner/engine", "worktree",
 	},
 	"internal/control/agents": {
-		"internal/account", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
+		"internal/limits", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner",
 	},

@@ -43,7 +43,7 @@ func branches(b *strings.Builder, steps []Step, indent string) {
 // kind is the type of a step as its file has it.
 func (s Step) kind() string { return string(s.file().Type) }
 
-// words say what a step does.
+// words describe what a step does.
 func (s Step) words() string {
 	var words []string
 	switch {
@@ -65,7 +65,7 @@ func (s Step) words() string {
 		words = append(words, "review by "+judgeNames(s.Review.Reviewers))
 	case s.AgentLoop != nil:
 		words = append(words, "agent-loop", "review by "+judgeNames(s.AgentLoop.Reviewers), "arbiter "+s.AgentLoop.Arbiter.Name,
-			"mended with "+promptWords(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
+			"fixed with "+promptWords(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
 	case s.Merge != nil && s.Merge.RequireReview:
 		words = append(words, "merge", s.Merge.Strategy, "after a review")
 	case s.Merge != nil:

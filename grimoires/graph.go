@@ -156,7 +156,7 @@ func (b *grapher) exhausted(from, spent string, on OnFail, succeeds way) {
 }
 
 // agentLoop draws an agent-loop: its node, where a round begins, and a node each
-// for the review, the arbiter and the agent that mends.
+// for the review, the arbiter and the agent that fixes.
 func (b *grapher) agentLoop(s Step, succeeds, next way) {
 	l := s.AgentLoop
 	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"

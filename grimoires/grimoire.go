@@ -45,13 +45,13 @@ type Step struct {
 	Merge     *Merge
 }
 
-// OnFail says what a failed step means for the run.
+// OnFail is what a failed step means for the run.
 type OnFail string
 
 // The values of on_fail and on_max_iterations.
 const (
 	Block    OnFail = "block"    // the task is blocked: a person decides
-	Continue OnFail = "continue" // go on with the next step
+	Continue OnFail = "continue" // continue with the next step
 	Fail     OnFail = "fail"     // the task has failed
 	Retry    OnFail = "retry"    // as a file has it: retries, then block
 )
@@ -97,13 +97,13 @@ type Review struct {
 }
 
 // AgentLoop is a step that repeats its steps, has the change reviewed, and has an
-// agent mend what was found, until the reviewers are content or the arbiter says
+// agent fix the findings, until the reviewers pass the change or the arbiter decides
 // that what they found is not worth another round.
 type AgentLoop struct {
 	Steps           []Step // of each round, before the review; may be none
 	Reviewers       []Judge
 	Arbiter         Judge
-	Fix             string // prompt of the agent that mends; its inputs are findings and reason
+	Fix             string // prompt of the agent that fixes; its inputs are findings and reason
 	MaxIterations   int
 	OnMaxIterations OnFail // block, continue or fail
 	Patience        int    // rounds without fewer findings that end it as MaxIterations does; 0: any number

@@ -28,7 +28,7 @@ const BuiltIn = "built in"
 // maxFile bounds the size of a grimoire or prompt.
 const maxFile = 1 << 20
 
-// UnknownError says that there is no grimoire or prompt of a name.
+// UnknownError reports that there is no grimoire or prompt of a name.
 type UnknownError struct {
 	Kind string // grimoire or prompt
 	Name string
@@ -71,7 +71,7 @@ func (p Prompt) file() string {
 // .coven/spells/NAME.md) hide those of the user, which hide those that coven
 // ships.
 type Library struct {
-	shelves []shelf // the first that has a name wins
+	sources []source // the first that has a name wins
 }
 
 // NewLibrary returns the library of a repository. root is its main checkout,
@@ -79,30 +79,30 @@ type Library struct {
 func NewLibrary(root, userDir string) *Library {
 	l := &Library{}
 	if root != "" {
-		l.shelves = append(l.shelves, projectShelf(root))
+		l.sources = append(l.sources, projectSource(root))
 	}
 	if userDir != "" {
-		l.shelves = append(l.shelves, shelf{fsys: os.DirFS(userDir), label: func(name string) string { return filepath.Join(userDir, name) }})
+		l.sources = append(l.sources, source{fsys: os.DirFS(userDir), label: func(name string) string { return filepath.Join(userDir, name) }})
 	}
-	return &Library{append(l.shelves, shelf{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
+	return &Library{append(l.sources, source{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
 }
 
-// shelf is one place with grimoires and prompts.
-type shelf struct {
+// source is one place with grimoires and prompts.
+type source struct {
 	fsys  fs.FS
 	root  string // set: fsys is opened below it, and no link may lead out
 	flat  bool   // grimoires are not in a directory of their own
 	label func(file string) string
 }
 
-// projectShelf reads .coven, and nothing outside of the repository that a link
+// projectSource reads .coven, and nothing outside the repository that a link
 // in it may name.
-func projectShelf(root string) shelf {
-	return shelf{root: root, label: func(name string) string { return path.Join(".coven", name) }}
+func projectSource(root string) source {
+	return source{root: root, label: func(name string) string { return path.Join(".coven", name) }}
 }
 
-// open returns the shelf's files; close ends it.
-func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
+// open returns the files of the source; close ends it.
+func (s source) open() (fsys fs.FS, closeFS func(), err error) {
 	if s.root == "" {
 		return s.fsys, func() {}, nil
 	}
@@ -114,7 +114,7 @@ func (s shelf) open() (fsys fs.FS, closeFS func(), err error) {
 }
 
 // files are the names that a grimoire or prompt can have here.
-func (s shelf) files(kind, name string) []string {
+func (s source) files(kind, name string) []string {
 	switch {
 	case kind == "test" && s.flat:
 		return []string{name + ".test.yaml"}
@@ -130,7 +130,7 @@ func (s shelf) files(kind, name string) []string {
 
 // read returns the text of the one file that has the name, and what to call the
 // file. label is empty when there is none.
-func (s shelf) read(kind, name string) (text []byte, label string, err error) {
+func (s source) read(kind, name string) (text []byte, label string, err error) {
 	fsys, done, err := s.open()
 	if err != nil {
 		return nil, "", err
@@ -174,7 +174,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 // find returns the first file of a name.
 func (l *Library) find(kind, name string) (text []byte, label string, err error) {
 	if nameRE.MatchString(name) {
-		for _, s := range l.shelves {
+		for _, s := range l.sources {
 			text, label, err := s.read(kind, name)
 			if err != nil || label != "" {
 				return text, label, err
@@ -185,7 +185,7 @@ func (l *Library) find(kind, name string) (text []byte, label string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	hint := foreignNames()[name]
+	hint := legacyNames()[name]
 	if hint == "" || kind != "grimoire" {
 		hint = didyoumean.Hint(name, known)
 	}
@@ -203,7 +203,7 @@ func (l *Library) PromptNames() ([]string, error) { return l.list("prompt") }
 
 func (l *Library) list(kind string) ([]string, error) {
 	var names []string
-	for _, s := range l.shelves {
+	for _, s := range l.sources {
 		found, err := s.list(kind)
 		if err != nil {
 			return nil, err
@@ -214,7 +214,7 @@ func (l *Library) list(kind string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-func (s shelf) list(kind string) ([]string, error) {
+func (s source) list(kind string) ([]string, error) {
 	fsys, done, err := s.open()
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (l *Library) Prompt(name string) (Prompt, error) {
 // Tests returns the tests of a grimoire, NAME.test.yaml beside its file, and what
 // to call that; label is empty when there are none.
 func (l *Library) Tests(name string) (text []byte, label string, err error) {
-	for _, s := range l.shelves {
+	for _, s := range l.sources {
 		_, found, err := s.read("grimoire", name)
 		if err != nil || found == "" {
 			continue

@@ -17,7 +17,7 @@ import (
 // Choice is the grimoire of a task.
 type Choice struct {
 	Grimoire string
-	Why      string // what chose it, in words
+	Why      string // what chose it, for people
 }
 
 // Matchers choose the grimoires of tasks that name none: those of the project
@@ -74,7 +74,7 @@ func (l *Library) Matchers() (*Matchers, error) {
 		return nil, err
 	}
 	m, all := &Matchers{}, yamldoc.Errors(nil)
-	for _, s := range l.shelves {
+	for _, s := range l.sources {
 		data, file, err := s.matchers()
 		if err != nil {
 			return nil, err
@@ -95,9 +95,9 @@ func (l *Library) Matchers() (*Matchers, error) {
 	return m, nil
 }
 
-// matchers returns the text of the shelf's file, and what to call it; file is
+// matchers returns the text of the source's file, and its label; file is
 // empty when there is none.
-func (s shelf) matchers() (data []byte, file string, err error) {
+func (s source) matchers() (data []byte, file string, err error) {
 	if s.flat {
 		return nil, "", nil
 	}
@@ -238,7 +238,7 @@ func (r *ruleReader) priority(p text, otherwise int) int {
 	return n
 }
 
-// Choose returns what the first rule says that matches a task, or the default
+// Choose returns the grimoire of the first rule that matches a task, or the default
 // of a file; false when there is neither.
 func (m *Matchers) Choose(t Task) (Choice, bool) {
 	for _, r := range m.rules {

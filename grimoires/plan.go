@@ -40,7 +40,7 @@ const (
 	PlanVersion = 1
 )
 
-// VersionError says that a plan is of a newer version than this coven knows.
+// VersionError reports a plan of a newer version than this coven knows.
 type VersionError struct{ V int }
 
 func (e *VersionError) Error() string {
@@ -91,7 +91,7 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	return &Plan{V: PlanVersion, Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
 }
 
-// rawUses says where commands opt out of quoting.
+// rawUses returns where commands opt out of quoting.
 func rawUses(g *Grimoire) ([]string, error) {
 	var places []string
 	for s := range g.All() {

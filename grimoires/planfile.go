@@ -14,88 +14,88 @@ import (
 // planFile is a plan as plan.yaml has it.
 type planFile struct {
 	V        int                   `yaml:"v,omitempty"`
-	Source   written               `yaml:"source"`
-	Model    written               `yaml:"model"`
-	Provider written               `yaml:"provider"`
-	Target   written               `yaml:"target"`
-	Checks   []written             `yaml:"checks"`
-	Raw      []written             `yaml:"raw,omitempty"`
+	Source   yamlString            `yaml:"source"`
+	Model    yamlString            `yaml:"model"`
+	Provider yamlString            `yaml:"provider"`
+	Target   yamlString            `yaml:"target"`
+	Checks   []yamlString          `yaml:"checks"`
+	Raw      []yamlString          `yaml:"raw,omitempty"`
 	Task     taskFile              `yaml:"task"`
-	Attempt  written               `yaml:"attempt,omitempty"`
+	Attempt  yamlString            `yaml:"attempt,omitempty"`
 	Grimoire grimoireFile          `yaml:"grimoire"`
 	Prompts  map[string]promptFile `yaml:"prompts"`
 }
 
 type promptFile struct {
-	Source written `yaml:"source"`
-	Text   written `yaml:"text"`
+	Source yamlString `yaml:"source"`
+	Text   yamlString `yaml:"text"`
 }
 
 type taskFile struct {
-	ID          written   `yaml:"id"`
-	Title       written   `yaml:"title"`
-	Description written   `yaml:"description,omitempty"`
-	Acceptance  written   `yaml:"acceptance,omitempty"`
-	Design      written   `yaml:"design,omitempty"`
-	Notes       written   `yaml:"notes,omitempty"`
-	Type        written   `yaml:"type,omitempty"`
-	Priority    int       `yaml:"priority"`
-	Labels      []written `yaml:"labels,omitempty"`
-	Parent      written   `yaml:"parent,omitempty"`
-	ExternalRef written   `yaml:"external_ref,omitempty"`
+	ID          yamlString   `yaml:"id"`
+	Title       yamlString   `yaml:"title"`
+	Description yamlString   `yaml:"description,omitempty"`
+	Acceptance  yamlString   `yaml:"acceptance,omitempty"`
+	Design      yamlString   `yaml:"design,omitempty"`
+	Notes       yamlString   `yaml:"notes,omitempty"`
+	Type        yamlString   `yaml:"type,omitempty"`
+	Priority    int          `yaml:"priority"`
+	Labels      []yamlString `yaml:"labels,omitempty"`
+	Parent      yamlString   `yaml:"parent,omitempty"`
+	ExternalRef yamlString   `yaml:"external_ref,omitempty"`
 }
 
 type grimoireFile struct {
-	Name        written    `yaml:"name"`
-	Description written    `yaml:"description,omitempty"`
+	Name        yamlString `yaml:"name"`
+	Description yamlString `yaml:"description,omitempty"`
 	Timeout     string     `yaml:"timeout"`
 	Budget      budgetFile `yaml:"budget,omitempty"`
 	Steps       []stepFile `yaml:"steps"`
 }
 
 type stepFile struct {
-	Name            written            `yaml:"name"`
-	Type            written            `yaml:"type"`
-	When            written            `yaml:"when,omitempty"`
-	Timeout         string             `yaml:"timeout,omitempty"`
-	OnFail          OnFail             `yaml:"on_fail"`
-	Retries         int                `yaml:"retries,omitempty"`
-	Backoff         string             `yaml:"backoff,omitempty"`
-	Budget          budgetFile         `yaml:"budget,omitempty"`
-	OnSuccess       string             `yaml:"on_success,omitempty"`
-	Output          written            `yaml:"output,omitempty"`
-	Prompt          written            `yaml:"prompt,omitempty"`
-	Input           map[string]written `yaml:"input,omitempty"`
-	Agent           written            `yaml:"agent,omitempty"`
-	Model           written            `yaml:"model,omitempty"`
-	Provider        written            `yaml:"provider,omitempty"`
-	Expect          string             `yaml:"expect,omitempty"`
-	Command         written            `yaml:"command,omitempty"`
-	Checks          any                `yaml:"checks,omitempty"` // true, or a list
-	Env             map[string]written `yaml:"env,omitempty"`
-	Workdir         written            `yaml:"workdir,omitempty"`
-	MaxIterations   int                `yaml:"max_iterations,omitempty"`
-	OnMaxIterations OnFail             `yaml:"on_max_iterations,omitempty"`
-	Steps           []stepFile         `yaml:"steps,omitempty"`
-	RequireReview   *bool              `yaml:"require_review,omitempty"`
-	Strategy        written            `yaml:"strategy,omitempty"`
-	Message         written            `yaml:"message,omitempty"`
-	OnConflict      string             `yaml:"on_conflict,omitempty"`
-	Reviewers       []judgeFile        `yaml:"reviewers,omitempty"`
-	Arbiter         *judgeFile         `yaml:"arbiter,omitempty"`
-	Fix             written            `yaml:"fix,omitempty"`
-	Patience        int                `yaml:"patience,omitempty"`
+	Name            yamlString            `yaml:"name"`
+	Type            yamlString            `yaml:"type"`
+	When            yamlString            `yaml:"when,omitempty"`
+	Timeout         string                `yaml:"timeout,omitempty"`
+	OnFail          OnFail                `yaml:"on_fail"`
+	Retries         int                   `yaml:"retries,omitempty"`
+	Backoff         string                `yaml:"backoff,omitempty"`
+	Budget          budgetFile            `yaml:"budget,omitempty"`
+	OnSuccess       string                `yaml:"on_success,omitempty"`
+	Output          yamlString            `yaml:"output,omitempty"`
+	Prompt          yamlString            `yaml:"prompt,omitempty"`
+	Input           map[string]yamlString `yaml:"input,omitempty"`
+	Agent           yamlString            `yaml:"agent,omitempty"`
+	Model           yamlString            `yaml:"model,omitempty"`
+	Provider        yamlString            `yaml:"provider,omitempty"`
+	Expect          string                `yaml:"expect,omitempty"`
+	Command         yamlString            `yaml:"command,omitempty"`
+	Checks          any                   `yaml:"checks,omitempty"` // true, or a list
+	Env             map[string]yamlString `yaml:"env,omitempty"`
+	Workdir         yamlString            `yaml:"workdir,omitempty"`
+	MaxIterations   int                   `yaml:"max_iterations,omitempty"`
+	OnMaxIterations OnFail                `yaml:"on_max_iterations,omitempty"`
+	Steps           []stepFile            `yaml:"steps,omitempty"`
+	RequireReview   *bool                 `yaml:"require_review,omitempty"`
+	Strategy        yamlString            `yaml:"strategy,omitempty"`
+	Message         yamlString            `yaml:"message,omitempty"`
+	OnConflict      string                `yaml:"on_conflict,omitempty"`
+	Reviewers       []judgeFile           `yaml:"reviewers,omitempty"`
+	Arbiter         *judgeFile            `yaml:"arbiter,omitempty"`
+	Fix             yamlString            `yaml:"fix,omitempty"`
+	Patience        int                   `yaml:"patience,omitempty"`
 }
 
 type judgeFile struct {
-	Name   written            `yaml:"name"`
-	Plugin written            `yaml:"plugin"`
-	Prompt written            `yaml:"prompt,omitempty"`
-	With   map[string]written `yaml:"with,omitempty"`
+	Name   yamlString            `yaml:"name"`
+	Plugin yamlString            `yaml:"plugin"`
+	Prompt yamlString            `yaml:"prompt,omitempty"`
+	With   map[string]yamlString `yaml:"with,omitempty"`
 }
 
 func (j Judge) file() judgeFile {
-	return judgeFile{Name: written(j.Name), Plugin: written(j.Plugin), Prompt: written(j.Prompt), With: dictionary(j.With)}
+	return judgeFile{Name: yamlString(j.Name), Plugin: yamlString(j.Plugin), Prompt: yamlString(j.Prompt), With: dictionary(j.With)}
 }
 
 func judgeFiles(judges []Judge) []judgeFile {
@@ -129,40 +129,40 @@ func (p *Plan) file() planFile {
 	t := p.Task
 	file := planFile{
 		V:      p.V,
-		Source: written(p.Grimoire.Source), Model: written(p.Model), Provider: written(p.Provider), Target: written(p.Target),
-		Checks: list(p.Checks), Raw: list(p.Raw), Attempt: written(p.Attempt),
+		Source: yamlString(p.Grimoire.Source), Model: yamlString(p.Model), Provider: yamlString(p.Provider), Target: yamlString(p.Target),
+		Checks: list(p.Checks), Raw: list(p.Raw), Attempt: yamlString(p.Attempt),
 		Task: taskFile{
-			ID: written(t.ID), Title: written(t.Title), Description: written(t.Description), Acceptance: written(t.Acceptance),
-			Design: written(t.Design), Notes: written(t.Notes), Type: written(t.Type), Priority: t.Priority,
-			Labels: list(t.Labels), Parent: written(t.Parent), ExternalRef: written(t.ExternalRef),
+			ID: yamlString(t.ID), Title: yamlString(t.Title), Description: yamlString(t.Description), Acceptance: yamlString(t.Acceptance),
+			Design: yamlString(t.Design), Notes: yamlString(t.Notes), Type: yamlString(t.Type), Priority: t.Priority,
+			Labels: list(t.Labels), Parent: yamlString(t.Parent), ExternalRef: yamlString(t.ExternalRef),
 		},
 		Grimoire: p.Grimoire.file(), Prompts: map[string]promptFile{},
 	}
 	for name, prompt := range p.Prompts {
-		file.Prompts[name] = promptFile{written(prompt.Source), written(prompt.Text)}
+		file.Prompts[name] = promptFile{yamlString(prompt.Source), yamlString(prompt.Text)}
 	}
 	return file
 }
 
-func list(texts []string) []written {
-	all := make([]written, len(texts))
+func list(texts []string) []yamlString {
+	all := make([]yamlString, len(texts))
 	for i, text := range texts {
-		all[i] = written(text)
+		all[i] = yamlString(text)
 	}
 	return all
 }
 
-func dictionary(texts map[string]string) map[string]written {
-	all := make(map[string]written, len(texts))
+func dictionary(texts map[string]string) map[string]yamlString {
+	all := make(map[string]yamlString, len(texts))
 	for name, text := range texts {
-		all[name] = written(text)
+		all[name] = yamlString(text)
 	}
 	return all
 }
 
 func (g *Grimoire) file() grimoireFile {
 	return grimoireFile{
-		Name: written(g.Name), Description: written(g.Description), Timeout: duration(g.Timeout),
+		Name: yamlString(g.Name), Description: yamlString(g.Description), Timeout: duration(g.Timeout),
 		Budget: g.budgetFile(), Steps: stepFiles(g.Steps),
 	}
 }
@@ -198,23 +198,23 @@ func stepFiles(steps []Step) []stepFile {
 
 func (s Step) file() stepFile {
 	f := stepFile{
-		Name: written(s.Name), When: written(s.When), Timeout: duration(s.Timeout),
-		OnFail: s.OnFail, Retries: s.Retries, Backoff: duration(s.Backoff), Budget: amountFile(s.Budget), Output: written(s.Output),
+		Name: yamlString(s.Name), When: yamlString(s.When), Timeout: duration(s.Timeout),
+		OnFail: s.OnFail, Retries: s.Retries, Backoff: duration(s.Backoff), Budget: amountFile(s.Budget), Output: yamlString(s.Output),
 	}
 	if s.ExitLoop {
 		f.OnSuccess = exitLoop
 	}
 	switch {
 	case s.Agent != nil:
-		f.Type, f.Prompt, f.Model = agentType, written(s.Agent.Prompt), written(s.Agent.Model)
-		f.Agent, f.Provider, f.Workdir = written(s.Agent.Agent), written(s.Agent.Provider), written(s.Agent.Workdir)
+		f.Type, f.Prompt, f.Model = agentType, yamlString(s.Agent.Prompt), yamlString(s.Agent.Model)
+		f.Agent, f.Provider, f.Workdir = yamlString(s.Agent.Agent), yamlString(s.Agent.Provider), yamlString(s.Agent.Workdir)
 		f.Input, f.Env = dictionary(s.Agent.Input), dictionary(s.Agent.Env)
 		if s.Agent.ExpectChanges {
 			f.Expect = "changes"
 		}
 	case s.Script != nil:
-		f.Type, f.Command, f.Env = scriptType, written(s.Script.Command), dictionary(s.Script.Env)
-		f.Workdir = written(s.Script.Workdir)
+		f.Type, f.Command, f.Env = scriptType, yamlString(s.Script.Command), dictionary(s.Script.Env)
+		f.Workdir = yamlString(s.Script.Workdir)
 		if s.Script.Checks {
 			f.Checks = true
 		}
@@ -227,7 +227,7 @@ func (s Step) file() stepFile {
 		s.AgentLoop.file(&f)
 	case s.Merge != nil:
 		f.Type, f.RequireReview = mergeType, &s.Merge.RequireReview
-		f.Strategy, f.Message = written(s.Merge.Strategy), written(s.Merge.Message)
+		f.Strategy, f.Message = yamlString(s.Merge.Strategy), yamlString(s.Merge.Message)
 		if s.Merge.Resolve {
 			f.OnConflict = resolveByAgent
 		}
@@ -240,7 +240,7 @@ func (s Step) file() stepFile {
 
 func (l *AgentLoop) file(f *stepFile) {
 	arbiter := l.Arbiter.file()
-	f.Type, f.Steps, f.Reviewers, f.Arbiter, f.Fix = agentLoopType, stepFiles(l.Steps), judgeFiles(l.Reviewers), &arbiter, written(l.Fix)
+	f.Type, f.Steps, f.Reviewers, f.Arbiter, f.Fix = agentLoopType, stepFiles(l.Steps), judgeFiles(l.Reviewers), &arbiter, yamlString(l.Fix)
 	f.MaxIterations, f.OnMaxIterations, f.Patience = l.MaxIterations, l.OnMaxIterations, l.Patience
 }
 

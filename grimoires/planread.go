@@ -16,8 +16,8 @@ type planKeys struct {
 	Model    string                `yaml:"model"`
 	Provider string                `yaml:"provider"`
 	Target   string                `yaml:"target"`
-	Checks   []written             `yaml:"checks"`
-	Raw      []written             `yaml:"raw"`
+	Checks   []yamlString          `yaml:"checks"`
+	Raw      []yamlString          `yaml:"raw"`
 	Task     taskFile              `yaml:"task"`
 	Attempt  string                `yaml:"attempt"`
 	Grimoire yamldoc.Node          `yaml:"grimoire"`
@@ -81,7 +81,7 @@ func (r *reader) demand(p *Plan) {
 }
 
 // texts is a list as it was before it was written; an empty one is none.
-func texts(all []written) []string {
+func texts(all []yamlString) []string {
 	var out []string
 	for _, text := range all {
 		out = append(out, string(text))

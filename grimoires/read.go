@@ -119,7 +119,7 @@ func read(file string, data []byte) (*reader, *Grimoire, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	doc.Explain(foreignKeys())
+	doc.Explain(legacyKeys())
 	r := &reader{doc: doc}
 	g := r.grimoire(doc.Root())
 	g.Source = file

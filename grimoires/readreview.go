@@ -33,7 +33,7 @@ type agentLoopKeys struct {
 	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps" about:"of each round, before the review"`
 	Reviewers       yamldoc.At[[]yamldoc.Node] `yaml:"reviewers" need:"true" about:"who judges the change, all at once: names of plugins, or maps with plugin, name, prompt, with"`
 	Arbiter         yamldoc.Node               `yaml:"arbiter" about:"who decides whether findings are worth another round: name of a plugin, or a map with plugin, prompt, with; rules"`
-	Fix             text                       `yaml:"fix" about:"prompt of the agent that mends; apply-review"`
+	Fix             text                       `yaml:"fix" about:"prompt of the agent that fixes; apply-review"`
 	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations" about:"rounds: 1 to 100; 3"`
 	OnMaxIterations text                       `yaml:"on_max_iterations" oneof:"block|continue|fail|exit" about:"block; exit is fail"`
 	Patience        yamldoc.At[int]            `yaml:"patience" about:"rounds in a row without fewer findings that end the loop as max_iterations does; any number"`

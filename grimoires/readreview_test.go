@@ -150,9 +150,9 @@ func TestDrawReview(t *testing.T) {
 	want := `judged (2h, $1.00 at most)
 ├─ make  script, ls, 5m at most
 ├─ look  review by agent and vet, 3m at most, 5 turns at most; fails: again, once; fails: continue
-├─ quality  agent-loop, review by sharp and style, arbiter agent, mended with a prompt of its own, at most 5 rounds; when {{.look.failed}}; fails: continue; then fail
+├─ quality  agent-loop, review by sharp and style, arbiter agent, fixed with a prompt of its own, at most 5 rounds; when {{.look.failed}}; fails: continue; then fail
 │  └─ check  script, echo {{.seen}}, 5m at most
-├─ short  agent-loop, review by agent, arbiter rules, mended with prompt apply-review, at most 3 rounds; then block
+├─ short  agent-loop, review by agent, arbiter rules, fixed with prompt apply-review, at most 3 rounds; then block
 └─ land  merge, squash, after a review
 `
 	if got := g.Tree(); got != want {

@@ -52,7 +52,7 @@ func result() shape {
 	return s.set(numberKind, "exit_code").set(listKind, "files")
 }
 
-// counters are the shape of a loop that goes on.
+// counters are the shape of the counters of a loop.
 func counters() shape { return leaves().set(numberKind, "iteration", "max_iterations") }
 
 // taskShape is the shape of task.
@@ -210,7 +210,7 @@ func (s *scope) hidden(in tmpl.Include) []fault {
 	return all
 }
 
-// find says what is wrong with a path, and where in it.
+// find reports what is wrong with a path, and where in it.
 func (s *scope) find(data shape, step string, path []string) (index int, msg, hint string) {
 	for i, key := range path {
 		next, ok := data.keys[key]

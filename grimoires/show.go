@@ -26,7 +26,7 @@ func (l *Library) Entries() ([]Entry, error) {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
 		e := Entry{Name: name}
-		for _, s := range l.shelves {
+		for _, s := range l.sources {
 			_, label, err := s.read("grimoire", name)
 			switch {
 			case err != nil && e.Source == "":

@@ -110,7 +110,7 @@ const resolveByAgent = "agent"
 const ResolvePrompt = "resolve-conflict"
 
 // ReviewPrompt and ArbiterPrompt are the prompts of the judges "agent", unless a
-// grimoire gives them another; FixPrompt is that of the agent that mends.
+// grimoire gives them another; FixPrompt is that of the agent that fixes.
 const (
 	ReviewPrompt  = "review"
 	ArbiterPrompt = "is-actionable"

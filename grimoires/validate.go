@@ -57,7 +57,7 @@ type validation struct {
 // that a directory cannot be read.
 func (l *Library) Validate() ([]Checked, error) {
 	v := &validation{library: l}
-	for _, s := range l.shelves {
+	for _, s := range l.sources {
 		problems, err := s.leftovers()
 		if err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (v *validation) blame(c *Checked, err error) {
 }
 
 func (v *validation) matchers() {
-	for _, s := range v.library.shelves {
+	for _, s := range v.library.sources {
 		_, file, err := s.matchers()
 		if file != "" && err == nil {
 			v.file("matchers", "", file)

@@ -65,7 +65,7 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
 	var m event.Merging
 	for _, e := range x.remembered() {
-		if b.cutOff && e.Type == event.MergeBegun && e.Path == path && e.Seq > b.since {
+		if b.cutOff && e.Type == event.MergeStarted && e.Path == path && e.Seq > b.since {
 			return m, e.Decode(&m)
 		}
 	}
@@ -87,7 +87,7 @@ func (x *Executor) conflict(ctx context.Context, path string, b beginning) (even
 		return m, err
 	}
 	m = event.Merging{Target: target, Snapshot: conflicted.Commit, Tree: tree, Files: files}
-	return m, x.emit(event.MergeBegun, path, m)
+	return m, x.emit(event.MergeStarted, path, m)
 }
 
 // dropped describes what the merge would undo of other people's work: files without

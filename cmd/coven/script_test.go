@@ -383,7 +383,7 @@ func cmdCrowd(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "crowd DIR MOST")
 	limit, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	most, err := fakebd.MostAtOnce(ts.MkAbs(args[0]))
+	most, err := fakebd.MaxAtOnce(ts.MkAbs(args[0]))
 	ts.Check(err)
 	if most < 1 || most > limit {
 		ts.Fatalf("%d processes of bd ran at once", most)

@@ -70,7 +70,7 @@ type Job struct {
 	// answer after which the agent is done is let be. nil: there is no budget.
 	Spend func(used event.Usage) error
 	// Limit is told of each refusal of the API for a rate limit or an overload, and
-	// says whether the agent is to be stopped. nil: it never is; the CLI may wait.
+	// reports whether the agent must stop. nil: it never is; the CLI may wait.
 	Limit func(provider.Limit) (stop bool)
 	// SameCall is how often in a row an agent may make the same call, or the same
 	// few calls, with the same result: then it is stopped. 0: as often as it likes.

@@ -54,7 +54,7 @@ func (c *counted) answered(spent bool) {
 	c.asked = nil
 }
 
-// await waits until a call's answer is counted, and says whether the budget is
+// await waits until a call's answer is counted, and reports whether the budget is
 // spent.
 func (c *counted) await(ctx context.Context, id string) bool {
 	c.mu.Lock()

@@ -27,7 +27,7 @@ var (
 	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
 	errLimited  = errors.New("the API refuses")
 	errSpent    = errors.New("spent")
-	errStuck    = errors.New("the agent goes in circles")
+	errStuck    = errors.New("the agent repeats itself")
 )
 
 // run is an agent at work.
@@ -63,7 +63,7 @@ func newRun(job Job) *run {
 	}
 }
 
-// admit says whether a process that connected to the gate is the agent's.
+// admit reports whether a process that connected to the gate is the agent's.
 func (r *run) admit(pid int) bool {
 	select {
 	case <-r.started:

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// judge says whether the run was a success, and why not.
+// judge reports whether the run was a success, and why not.
 func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()

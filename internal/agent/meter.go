@@ -43,7 +43,7 @@ func (m *meter) begin(e provider.Spent) (now, before *answer) {
 	return now, before
 }
 
-// spent takes what an answer used. It says whether an answer has begun with it,
+// spent takes what an answer used. It reports whether an answer has started with it,
 // and whether one has ended: this one, or the one before.
 func (m *meter) spent(e provider.Spent) (begun, ended bool) {
 	turns := m.turns

@@ -14,7 +14,7 @@ import (
 )
 
 // Recall reads the report of a run that nobody saw the end of from its
-// transcript. complete says whether the agent had given its last result; how
+// transcript. complete reports whether the agent had given its last result; how
 // its process ended is not known then, and does not matter any more.
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)

@@ -33,7 +33,7 @@ func (t *talk) expect(id string) {
 	t.said[id], t.unheard[id] = true, true
 }
 
-// knows says whether the message was said before: a CLI may give no result for
+// knows reports whether the message was said before: a CLI may give no result for
 // one that it is told twice.
 func (t *talk) knows(id string) bool {
 	t.mu.Lock()
@@ -60,7 +60,7 @@ func (t *talk) answered() {
 	}
 }
 
-// settle closes the talk, if nothing is owed, and says whether it is closed.
+// settle closes the talk, if nothing is owed, and reports whether it is closed.
 func (t *talk) settle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *talk) settle() bool {
 	return t.closed
 }
 
-// over says whether the agent has answered everything that it will be told.
+// over reports whether the agent has answered everything that it will be told.
 func (t *talk) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

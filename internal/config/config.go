@@ -33,7 +33,7 @@ type Config struct {
 	DefaultModel string        // what agents are asked to use
 	Provider     string        // who drives agents
 	Grimoire     string        // the workflow of tasks that choose none
-	PriorAttempt bool          // tell agents what the session before came to
+	PriorAttempt bool          // give agents the summary of the session before
 	Tracker      string        // where tasks live: auto, bd, br or jsonl
 	Budget       budget.Amount // of runs whose grimoire sets none
 	Prices       budget.Prices // of models whose CLI does not say what they cost
@@ -41,7 +41,7 @@ type Config struct {
 	Env          Env
 	Timeouts     Timeouts
 	Limits       Limits
-	Notify       []Notice // commands that tell a person; of the user's file only
+	Notify       []Notice // commands that notify a person; of the user's file only
 	AllowUngated bool     // run agents whose tool calls do not pass the gate; of the user's file only
 }
 
@@ -57,7 +57,7 @@ type Notice struct {
 	On      []string // the states; empty: all that want a person, and completed
 }
 
-// Env says what of the user's environment is passed on.
+// Env selects what of the user's environment is passed on.
 type Env struct {
 	Pass []string // names of variables that agents and scripts get
 	// Asked are those of Pass that only a file of the repository names: they need the
@@ -76,7 +76,7 @@ type Limits struct {
 	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
 }
 
-// Default returns the settings that hold where no file says otherwise.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
@@ -212,8 +212,8 @@ func (c *Config) apply(f file, data []byte) error {
 	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
 	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
 	c.Tracker = k.Tracker.Or(c.Tracker)
-	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MostTasks) {
-		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MostTasks), "")
+	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MaxTasks) {
+		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MaxTasks), "")
 	}
 	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
 	c.Budget = amount(doc, k.Budget, c.Budget)

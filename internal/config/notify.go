@@ -6,8 +6,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// MostTasks is the most tasks that can run at once.
-const MostTasks = 64
+// MaxTasks is the most tasks that can run at once.
+const MaxTasks = 64
 
 // States are the states of a task that a notice can be about.
 func States() []string {

@@ -157,11 +157,11 @@ func (v *visit) leftovers(context.Context) []Finding {
 		found = append(found, f)
 	}
 	root := v.house.Repo.Root
-	litter, err := session.FindLitter(root, v.env.Now())
+	leftovers, err := session.FindLeftovers(root, v.env.Now())
 	if err != nil {
 		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
 	}
-	for _, l := range litter {
+	for _, l := range leftovers {
 		f := odd("coven doctor --fix", "%s: %s", l.Text, l.Path)[0]
 		f.mend = func(context.Context) (string, error) { return "removed", l.Remove() }
 		found = append(found, f)

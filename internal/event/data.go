@@ -34,7 +34,7 @@ type Resumed struct {
 	// From makes the results of all steps that were recorded after that one
 	// count no more either.
 	From   bool   `json:"from,omitempty"`
-	Holder string `json:"holder,omitempty"` // the coven that goes on with it
+	Holder string `json:"holder,omitempty"` // the coven that continues it
 	// Budget is what a person adds to the budgets that hold for the step at At:
 	// where the session waits for one. Empty: to that of the whole run only.
 	Budget budget.Amount `json:"budget,omitzero"`
@@ -87,12 +87,12 @@ type Check struct {
 	Snapshot string `json:"snapshot"` // commit of the worktree before it
 }
 
-// Text is the data of events that carry words.
+// Text is the data of events with a text for people.
 type Text struct {
 	Text string `json:"text"`
 }
 
-// Message is the data of AgentMessage: what a person said to an agent at work.
+// Message is the data of AgentMessage: a message of a person to a running agent.
 type Message struct {
 	ID   string `json:"id"` // a UUID, new in the session
 	Text string `json:"text"`
@@ -117,9 +117,9 @@ type Usage struct {
 // task is at work.
 type Limit struct {
 	Account string    `json:"account"`
-	Until   time.Time `json:"until,omitzero"` // when the limit ends, as the API says; zero: it did not say
-	Reason  string    `json:"reason"`         // a word: five_hour, rate_limit, overloaded
-	At      time.Time `json:"at"`             // when the task goes on by itself
+	Until   time.Time `json:"until,omitzero"` // when the limit ends, as reported by the API; zero: not reported
+	Reason  string    `json:"reason"`         // one word: five_hour, rate_limit, overloaded
+	At      time.Time `json:"at"`             // when the task continues automatically
 }
 
 // Loop is the data of AgentStuck: calls that an agent made over and over.
@@ -213,13 +213,13 @@ type Finding struct {
 	reviewer.Finding
 }
 
-// Opinion is the data of ReviewGiven: what a reviewer said of a change.
+// Opinion is the data of ReviewGiven: a reviewer's opinion of a change.
 type Opinion struct {
 	arbiter.Opinion
 	Tree        string   `json:"tree"` // the worktree that it is about
 	Suggestions []string `json:"suggestions,omitempty"`
 	Summary     string   `json:"summary,omitempty"`
-	Flagged     bool     `json:"flagged,omitempty"`   // it said pass beside an error: that counts as fail
+	Flagged     bool     `json:"flagged,omitempty"`   // verdict "pass" contradicts an error finding: it counts as fail
 	Truncated   string   `json:"truncated,omitempty"` // what of the change it was not shown
 }
 

@@ -20,7 +20,7 @@ const Version = 1
 // Type names what happened: "step.completed".
 type Type string
 
-// Stops says whether a stretch of work of a session ends with an event of this
+// Stops reports whether a stretch of work of a session ends with an event of this
 // type: whatever comes next, it is not at work.
 func (t Type) Stops() bool {
 	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
@@ -46,7 +46,7 @@ const (
 	AgentText    Type = "agent.text"    // Text
 	AgentTool    Type = "agent.tool"    // Tool
 	AgentRetry   Type = "agent.retry"   // Text
-	AgentMessage Type = "agent.message" // Message: before the agent is told
+	AgentMessage Type = "agent.message" // Message: before the agent receives it
 	AgentUsage   Type = "agent.usage"   // Usage
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
@@ -54,16 +54,16 @@ const (
 	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, of the worktree of an agent whose calls do not pass the gate
 
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stand still
-	LimitOver Type = "limit.over" // none: it goes on
+	LimitOver Type = "limit.over" // none: it continues
 
 	CheckStarted Type = "check.started" // Check
 	CheckEnded   Type = "check.ended"   // Receipt
 
-	ReviewGiven Type = "review.given" // Opinion: what one reviewer said
+	ReviewGiven Type = "review.given" // Opinion: of one reviewer
 
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
-	MergeBegun     Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
+	MergeStarted   Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
 	MergeDone      Type = "merge.done"      // Integrated: git alone brought the target in
 	ReviewAsked    Type = "review.asked"    // Review
 	ReviewAnswered Type = "review.answered" // Review

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// DamageError says that a journal holds something that no crash of coven
+// DamageError reports that a journal holds something that no crash of coven
 // leaves behind. Such a journal is not written to.
 type DamageError struct {
 	File string
@@ -73,7 +73,7 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	_ = f.Chmod(fileMode) // one that belongs to another user stays as it is; doctor says so
+	_ = f.Chmod(fileMode) // one that belongs to another user stays as it is; doctor reports it
 	return &Journal{now: now, file: f, size: whole, index: NewIndex(events)}, nil
 }
 
@@ -267,7 +267,7 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 
 // write adds a line to the file. fdatasync is enough for an append: POSIX and
 // Linux make it wait for all that is needed to read the data back, the new size
-// included; the times of the inode, which it leaves out, nobody reads.
+// included; it leaves out only the times of the inode, which nothing reads.
 func (j *Journal) write(t Type, line []byte) error {
 	if _, err := j.file.Write(line); err != nil {
 		return err

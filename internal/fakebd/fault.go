@@ -80,7 +80,7 @@ func (f fault) before(r *run) (code int, over bool) {
 	return 0, false
 }
 
-// met waits until n processes have run at once, and says whether they have.
+// met waits until n processes have run at once, and reports whether they have.
 func (r *run) met(n int) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -176,9 +176,9 @@ func readCrowd(beads string) (crowd, error) {
 	return c, err
 }
 
-// MostAtOnce returns how many processes of the fake ran at the same time, at
+// MaxAtOnce returns how many processes of the fake ran at the same time, at
 // most, on the database of a .beads directory since it was made.
-func MostAtOnce(beads string) (int, error) {
+func MaxAtOnce(beads string) (int, error) {
 	c, err := readCrowd(beads)
 	if err != nil {
 		return 0, fmt.Errorf("read how many ran: %w", err)

@@ -141,7 +141,7 @@ func odds(i int) []any {
 	return m
 }
 
-// lonely says whether an issue depends on nothing and nothing on it. Others are
+// lonely reports whether an issue depends on nothing and nothing on it. Others are
 // not ephemeral: bd import drops dependencies between the two sorts.
 func lonely(i int) bool {
 	for j := i; j < i+2*family; j++ {

@@ -125,7 +125,7 @@ func TestClaimsAtOnce(t *testing.T) {
 			t.Errorf("w%d: %+v", i, r)
 		}
 	}
-	if n, err := MostAtOnce(filepath.Join(dir, ".beads")); err != nil || n != 8 {
+	if n, err := MaxAtOnce(filepath.Join(dir, ".beads")); err != nil || n != 8 {
 		t.Errorf("%d at once, %v", n, err)
 	}
 }

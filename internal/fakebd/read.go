@@ -181,10 +181,10 @@ func (r *run) isReady(i *issue) bool {
 
 func (r *run) later(i *issue) bool { return i.DeferUntil != nil && i.DeferUntil.After(r.now()) }
 
-// over says whether an issue blocks nothing.
+// over reports whether an issue blocks nothing.
 func (i *issue) over() bool { return i.Status == "closed" || i.Status == "pinned" }
 
-// blocked says whether an open issue blocks this one, or its parent.
+// blocked reports whether an open issue blocks this one, or its parent.
 func (d *database) blocked(i *issue, seen []string) bool {
 	if i.over() || slices.Contains(seen, i.ID) {
 		return false
@@ -213,7 +213,7 @@ func (d *database) blocked(i *issue, seen []string) bool {
 	return false
 }
 
-// gated says whether an issue has children that are not done: what waits for
+// gated reports whether an issue has children that are not done: what waits for
 // it waits for them.
 func (d *database) gated(on *issue) bool {
 	for _, i := range d.Issues {

@@ -117,7 +117,7 @@ func maxRetries() int {
 	return 10
 }
 
-// retryable says whether an attempt that failed is followed by another. With its
+// retryable reports whether an attempt that failed is followed by another. With its
 // watchdog the real one never gives up on a limit; without, it does so at once
 // when the wait is long, or a subscriber has used up what was paid for.
 func (e *apiError) retryable(attempt, limit int) bool {

@@ -11,18 +11,18 @@ import (
 // longestWait is the longest Retry-After that the real CLI honours.
 const longestWait = time.Minute
 
-// watchdog says whether limits are retried for as long as they last.
+// watchdog reports whether limits are retried for as long as they last.
 func watchdog() bool {
 	value := os.Getenv("CLAUDE_CODE_RETRY_WATCHDOG")
 	return value == "1" || value == "true"
 }
 
-// subscriber says whether the account is one of claude.ai's and not a key's.
+// subscriber reports whether the account is one of claude.ai's and not a key's.
 func subscriber() bool {
 	return os.Getenv("CLAUDE_CODE_OAUTH_TOKEN") != "" && os.Getenv("ANTHROPIC_API_KEY") == ""
 }
 
-// limited says whether the API refused for a limit or an overload.
+// limited reports whether the API refused for a limit or an overload.
 func (e *apiError) limited() bool {
 	return e.status == http.StatusTooManyRequests || e.status == 529
 }

@@ -110,7 +110,7 @@ var counters = regexp.MustCompile(`#\d+|\[\d+\]`)
 // the same thing.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
-// Summary says in one line which findings are open: "2 open error findings: a.txt:1
+// Summary names the open findings in one line: "2 open error findings: a.txt:1
 // leaks the token, and 1 more". It is empty when there are none.
 func Summary(open []event.Finding) string {
 	switch len(open) {

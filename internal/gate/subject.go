@@ -73,7 +73,7 @@ func named(call Call) subject {
 	return subject{path: arguments.FilePath, command: arguments.Command}
 }
 
-// changes says whether the action can change files.
+// changes reports whether the action can change files.
 func (s subject) changes() bool {
 	return s.permission == permission.FileWrite || s.permission == permission.BashExecute
 }

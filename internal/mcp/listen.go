@@ -44,7 +44,7 @@ type Options struct {
 	// socket has at most 107 bytes, 103 on macOS.
 	Dir     string
 	Decider decider
-	// Admit says whether the process is part of the agent's tree.
+	// Admit reports whether the process is part of the agent's tree.
 	Admit func(pid int) bool
 	// Refused is told about every caller that was turned away.
 	Refused func(error)

@@ -110,7 +110,7 @@ func scan() func(int) []int {
 	return func(pid int) []int { return children[pid] }
 }
 
-// exiting says whether a child of this process is dead or about to be.
+// exiting reports whether a child of this process is dead or about to be.
 func exiting(child int) bool {
 	// Its first thread has no way back: it is told to go, or its files are being closed.
 	const killed, isExiting = 1 << (syscall.SIGKILL - 1), 4 // PF_EXITING

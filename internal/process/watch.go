@@ -85,7 +85,7 @@ func (w *watch) obey(command byte) {
 	}
 }
 
-// works says whether the main process is not at its end yet. The kernel knows it
+// works reports whether the main process is not at its end yet. The kernel knows it
 // before the reaper, and before what an ending program pulls down with it can become
 // the reason of its end.
 func (w *watch) works() bool { return !w.over && !exiting(w.main) }

@@ -54,7 +54,7 @@ func mapped(t reflect.Type) *Schema {
 	return nil
 }
 
-// isAt says whether a type is a yamldoc.At.
+// isAt reports whether a type is a yamldoc.At.
 func isAt(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
 }

@@ -82,7 +82,7 @@ func (s *Store) FromEnvironment(name string) bool {
 // Variable is the variable that a secret comes from when the file does not have it.
 func Variable(name string) string { return strings.ToUpper(name) }
 
-// ShortWarning says that values are too short to be hidden.
+// ShortWarning reports that values are too short to be hidden.
 func ShortWarning(names []string) string {
 	return fmt.Sprintf("values of less than %d characters are not hidden in records: %s", MinLength, strings.Join(names, ", "))
 }

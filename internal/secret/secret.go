@@ -36,7 +36,7 @@ var nameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 // IsName reports whether a secret can be called so.
 func IsName(name string) bool { return nameRE.MatchString(name) }
 
-// UnknownError says that there is no secret of a name.
+// UnknownError reports that there is no secret of a name.
 type UnknownError struct {
 	Name string
 	Hint string

@@ -97,8 +97,8 @@ func damaged(dir string, err error) error {
 	return found
 }
 
-// hasBegun reports whether the views in dir show that the session had events.
-func hasBegun(dir string) bool {
+// hasStarted reports whether the views in dir show that the session had events.
+func hasStarted(dir string) bool {
 	for _, name := range []string{metadataFile, storyFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return true
@@ -125,7 +125,7 @@ func planDamage(dir string) string {
 }
 
 // SetAside moves a damaged record out of the way of the others, and returns where it
-// is now, relative to root. Nothing of it is lost. ErrBusy when somebody writes it.
+// is now, relative to root. Nothing of it is lost. ErrBusy when a process writes it.
 func SetAside(root string, e *DamagedError) (string, error) {
 	from := filepath.Join(Dir, e.Session)
 	if held(filepath.Join(root, from)) {

@@ -102,9 +102,9 @@ func TestDamagedRecord(t *testing.T) {
 			if session.NeverBegan(root, bad.ID) || session.IsOver(root, bad.ID) {
 				t.Error("somebody takes it for one that never began, or is over")
 			}
-			litter, err := session.FindLitter(root, time.Now().Add(time.Hour))
-			if err != nil || len(litter) > 0 {
-				t.Errorf("litter: %v, %v", litter, err)
+			leftovers, err := session.FindLeftovers(root, time.Now().Add(time.Hour))
+			if err != nil || len(leftovers) > 0 {
+				t.Errorf("leftovers: %v, %v", leftovers, err)
 			}
 			at, err := session.SetAside(root, damaged[0])
 			if err != nil || at != ".coven/run/damaged/"+bad.ID {

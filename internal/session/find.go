@@ -18,7 +18,7 @@ import (
 func Load(dir string) (View, error) {
 	v, err := load(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && hasBegun(dir), err == nil && v.Started.IsZero() && hasBegun(dir):
+	case errors.Is(err, fs.ErrNotExist) && hasStarted(dir), err == nil && v.Started.IsZero() && hasStarted(dir):
 		return View{}, damaged(dir, errNoEvents)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return View{}, damaged(dir, err)
@@ -68,7 +68,7 @@ func entriesOf(root string) ([]os.DirEntry, error) {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	return slices.DeleteFunc(entries, func(e os.DirEntry) bool {
-		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // a file beside the sessions is nobody's
+		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // a file beside the sessions belongs to none
 	}), nil
 }
 
@@ -95,7 +95,7 @@ func List(root string) ([]View, error) {
 		v, err := Load(filepath.Join(root, Dir, e.Name()))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
-			continue // not a session, or one that never began
+			continue // not a session, or one that never started
 		case err != nil:
 			broken = errors.Join(broken, err)
 			continue
@@ -194,7 +194,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		f.owner[e.Name()] = owner{dir, first.Task}
 		f.mu.Unlock()
 		return first.Task, nil
-	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasBegun(at):
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
 		return "", fs.ErrNotExist // it never began
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = errNoEvents
@@ -202,7 +202,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 	return "", damaged(at, err)
 }
 
-// IsOver says that a session has ended and will not go on, and that nobody is
+// IsOver reports whether a session has ended for good and no process is
 // clearing up after it.
 func IsOver(root, id string) bool {
 	dir := filepath.Join(root, Dir, id)
@@ -210,16 +210,16 @@ func IsOver(root, id string) bool {
 	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
 }
 
-// Busy says whether somebody writes the session in dir.
+// Busy reports whether somebody writes the session in dir.
 func Busy(dir string) bool { return held(dir) }
 
-// Exists says whether the project has a session of this id.
+// Exists reports whether the project has a session of this id.
 func Exists(root, id string) bool {
 	_, err := os.Stat(filepath.Join(root, Dir, id))
 	return err == nil
 }
 
-// NeverBegan says that a session has no first event and nobody is about to
+// NeverBegan reports whether a session has no first event and no process is about to
 // write one.
 func NeverBegan(root, id string) bool {
 	dir := filepath.Join(root, Dir, id)

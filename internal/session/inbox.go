@@ -28,7 +28,7 @@ const maxRequest = 8 << 20
 
 // The kinds of requests.
 const (
-	KindMessage = "message" // tell the agent that works
+	KindMessage = "message" // for the running agent
 	KindCancel  = "cancel"  // stop
 )
 
@@ -65,7 +65,7 @@ func Ask(root, id string, r Request) (name string, err error) {
 	return name, nil
 }
 
-// Asked says whether a request is still where Ask put it.
+// Asked reports whether a request is still in the inbox.
 func Asked(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil

@@ -2,9 +2,9 @@
 // .coven/sessions.
 //
 // Rules. events.jsonl is the truth; session.md and metadata.json are views of
-// it, written anew when the session changes its state. A session has one
+// it, rewritten when the session changes its state. A session has one
 // writer: who holds the lock on events.jsonl. The lock goes away with the
-// process, so a session that says it runs and is not locked was interrupted. A
+// process, so a session that is running according to its record but not locked was interrupted. A
 // completed session is never modified.
 package session
 
@@ -53,10 +53,10 @@ const (
 // maxPlan is how many bytes a plan may have: prompts, a grimoire and a task.
 const maxPlan = 16 << 20
 
-// ErrBusy says that another coven is writing the session.
+// ErrBusy reports that another process writes the session.
 var ErrBusy = errors.New("another coven is working on it")
 
-// ErrNone says that there is no such session.
+// ErrNone reports that there is no such session.
 var ErrNone = errors.New("no such session")
 
 // Session is a session that this process writes.
@@ -160,8 +160,7 @@ func open(dir, task string, now func() time.Time) (*Session, error) {
 // Events returns the session's events so far.
 func (s *Session) Events() []event.Event { return s.Journal.Events() }
 
-// View is what there is to see of the session now, with no word about who runs
-// it.
+// View returns the current view of the session, without the process that runs it.
 func (s *Session) View() (View, error) {
 	s.views.Lock()
 	defer s.views.Unlock()
@@ -227,7 +226,7 @@ func Plan(dir string) ([]byte, error) {
 	return plan, nil
 }
 
-// OpenLog opens the log of a step to append to it, and says where: at the start
+// OpenLog opens the log of a step to append to it, and returns the offset: the start
 // of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	if err := makeDir(s.Dir, logsDir); err != nil {
@@ -318,7 +317,7 @@ func (t *transcript) Read(p []byte) (int, error) {
 }
 
 // acquire takes the lock without waiting. It is an open-file-description lock:
-// it belongs to this open file and is gone when the file is closed.
+// it belongs to this open file and ends when the file is closed.
 func acquire(f *os.File) error {
 	err := unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -333,7 +332,7 @@ func release(f *os.File) {
 	_ = unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_UNLCK}) // closing gives it back later
 }
 
-// held says whether some process writes the session in dir.
+// held reports whether a process writes the session in dir.
 func held(dir string) bool {
 	f, err := regularfile.OpenIn(dir, eventsFile)
 	if err != nil {

@@ -36,7 +36,7 @@ type View struct {
 	Next     string           `json:"next,omitempty"`
 	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
 	More     string           `json:"more,omitempty"`     // what a person adds to the budget that it waits for: usd=+5
-	Until    time.Time        `json:"until,omitzero"`     // of waiting: when going on is of use
+	Until    time.Time        `json:"until,omitzero"`     // of waiting: the earliest time to resume
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
 	Rescue   string           `json:"rescue,omitempty"`
@@ -67,10 +67,10 @@ type View struct {
 	// Rejected reports whether a person rejected the change.
 	Rejected bool `json:"-"`
 
-	// Damage is why a session that is not over cannot go on, though its events can be
-	// read: its plan is gone.
+	// Damage is why an unfinished session cannot continue although its events can be
+	// read: its plan is missing.
 	Damage string `json:"damage,omitempty"`
-	// Crashed says that the process that ran the session is gone, and nobody
+	// Crashed reports whether the process that ran the session is gone, although nobody
 	// had stopped it.
 	Crashed bool `json:"crashed,omitempty"`
 	// Parked is the limit that a session at work waits out, in its own process; nil:
@@ -101,7 +101,7 @@ type Round struct {
 	Opinions []event.Opinion `json:"opinions"`
 	Error    string          `json:"error,omitempty"`    // why it came to no end
 	Decided  bool            `json:"decided,omitempty"`  // an arbiter was asked
-	Continue bool            `json:"continue,omitempty"` // what it said: the findings are actionable
+	Continue bool            `json:"continue,omitempty"` // the arbiter's decision: the findings are actionable
 	Reason   string          `json:"reason,omitempty"`   // why
 }
 
@@ -111,7 +111,8 @@ type Review struct {
 	event.MergeDecision
 }
 
-// Live says whether the session can go on, or does: what it has belongs to it.
+// Live reports whether the session runs or can be resumed: then its worktree and claim
+// belong to it.
 func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
@@ -135,7 +136,7 @@ func (v View) clone() View {
 	return v
 }
 
-// Same says whether two views show a session in the same state, with the same
+// Same reports whether two views show a session in the same state, with the same
 // question.
 func (v View) Same(other View) bool {
 	question := func(v View) Review {
@@ -146,7 +147,7 @@ func (v View) Same(other View) bool {
 	}
 	status := func(v View) event.Status {
 		if v.Status == Running {
-			return Interrupted // whoever compares holds the lock: nobody runs it
+			return Interrupted // the caller holds the lock, so no process runs it
 		}
 		return v.Status
 	}
@@ -157,7 +158,7 @@ func (v View) Same(other View) bool {
 // Fold computes a view from events.
 func Fold(events []event.Event) (View, error) { return newFolder().fold(events) }
 
-// folder computes views of a session that goes on: each event is taken in once.
+// folder computes the views of a growing session: it reads each event once.
 type folder struct {
 	view  View
 	since time.Time // when the present stretch of work began; zero: there is none
@@ -194,7 +195,7 @@ func (f *folder) fold(events []event.Event) (View, error) {
 	return v, nil
 }
 
-// clock adds up the time at work.
+// clock adds up the active time.
 func (f *folder) clock(e event.Event) {
 	before := f.last
 	f.last = e.Time
@@ -306,7 +307,7 @@ func (v *View) work(e event.Event) error {
 	return nil
 }
 
-// reviewed takes in a question, or an answer to the last one.
+// reviewed adds a question, or the answer to the last one.
 func (v *View) reviewed(e event.Event) error {
 	r := &Review{Path: e.Path}
 	err := e.Decode(&r.MergeDecision)
@@ -352,7 +353,7 @@ func (v *View) stepCompleted(e event.Event) error {
 	return nil
 }
 
-// judged takes in a review, or what an arbiter said about the last one.
+// judged adds a review, or an arbiter's decision about the last one.
 func (v *View) judged(path string, isReview bool, r event.Result) {
 	switch n := len(v.Rounds); {
 	case isReview && (len(r.Opinions) > 0 || r.Error != ""):

@@ -163,8 +163,7 @@ func readable(text string) string {
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// story is a round for people: who said what, what was found, what the arbiter
-// said.
+// story describes a round for people: verdicts, findings, the arbiter's decision.
 func (r Round) story() string {
 	var b strings.Builder
 	for _, o := range r.Opinions {

@@ -122,7 +122,7 @@ func (f *File) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	})
 }
 
-// noted says whether note is the last thing in notes.
+// noted reports whether note is the last thing in notes.
 func noted(notes, note string) bool {
 	return note == "" || notes == note || strings.HasSuffix(notes, "\n"+note)
 }

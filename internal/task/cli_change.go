@@ -33,7 +33,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if failed := (*ProgramError)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
 		return Task{}, err
 	}
-	// Lost, or won by a program that failed later: the task itself tells.
+	// Lost, or won by a program that failed later: the task shows which.
 	now, why := c.claimable(ctx, id, actor)
 	if why != nil || held(now, actor) {
 		return now, why
@@ -43,7 +43,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 
 func held(t Task, actor string) bool { return t.Status == StatusInProgress && t.Assignee == actor }
 
-// claimable reads a task, and says why actor cannot have it.
+// claimable reads a task, and returns why actor cannot claim it.
 func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 	t, g, err := c.look(ctx, id)
 	if err != nil || held(t, actor) {
@@ -171,7 +171,7 @@ func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task
 		return Task{}, err
 	}
 	// Claimed and changed by one command: the program checks the owner again,
-	// in a transaction. Where that fails, the task is looked at anew.
+	// in a transaction. Where that fails, the task is read again.
 	for _, checked := range []bool{c.kind == BD && actor != "" && held(t, actor), false} {
 		status, done := to(t)
 		if t.Status == StatusClosed || done && noted(t.Notes, note) {
@@ -226,8 +226,8 @@ func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*
 func argument(text string) string {
 	const note = "\n[cut by coven: the whole text is in its session]"
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText-len(note)], "") + note
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText-len(note)], "") + note
 	}
 	return text
 }
@@ -240,7 +240,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	}
 	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance), n.Type, strings.Join(n.Labels, ",")} {
 		if argument(text) != text {
-			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], mostText, c.kind)
+			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], maxText, c.kind)
 		}
 	}
 	after := unique(n.After)

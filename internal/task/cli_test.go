@@ -256,7 +256,7 @@ func running(t *testing.T, s site) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if n, err := fakebd.MostAtOnce(filepath.Join(s.dir, directory)); err == nil && n > 0 {
+		if n, err := fakebd.MaxAtOnce(filepath.Join(s.dir, directory)); err == nil && n > 0 {
 			return
 		}
 		select {
@@ -270,7 +270,7 @@ func running(t *testing.T, s site) {
 // most checks how many processes ran at once.
 func most(t *testing.T, s site, want int) {
 	t.Helper()
-	if n, err := fakebd.MostAtOnce(filepath.Join(s.dir, directory)); err != nil || n < 1 || n > want {
+	if n, err := fakebd.MaxAtOnce(filepath.Join(s.dir, directory)); err != nil || n < 1 || n > want {
 		t.Errorf("%d processes of bd ran at once, %v; want %d", n, err, want)
 	}
 }
@@ -326,7 +326,7 @@ func TestClaimsOfProcessesAreDistinct(t *testing.T) {
 	if len(got) != tasks || len(slices.Compact(got)) != tasks {
 		t.Errorf("%d claims: %v", len(got), claimed)
 	}
-	if n, err := fakebd.MostAtOnce(filepath.Join(s.dir, directory)); err != nil || n != processes {
+	if n, err := fakebd.MaxAtOnce(filepath.Join(s.dir, directory)); err != nil || n != processes {
 		t.Errorf("%d ran at once, %v; want %d", n, err, processes)
 	}
 }

@@ -139,7 +139,7 @@ func isConflictMarker(body []byte) bool {
 	return false
 }
 
-// corrupt says where in the file a line is wrong.
+// corrupt reports where in the file a line is wrong.
 func (d *document) corrupt(i int, err error) error {
 	mark, _, _ := d.parts(i)
 	found := &CorruptError{File: d.path, Line: i + 1, Column: 1, Reason: err.Error()}

@@ -10,15 +10,15 @@ import (
 )
 
 var (
-	// ErrNotFound says that the tracker has no task of that id.
+	// ErrNotFound reports that the tracker has no task of that id.
 	ErrNotFound = exit.Sentinel(exit.Failed, "coven task list", "no such task")
-	// ErrClaimed says that somebody else has the task. It is wrapped by a
+	// ErrClaimed reports that the task belongs to another. It is wrapped by a
 	// *ClaimedError.
 	ErrClaimed = exit.Sentinel(exit.Person, "", "task is claimed")
-	// ErrNotClaimable says that the task's status allows no claim. It is
+	// ErrNotClaimable reports that the task's status allows no claim. It is
 	// wrapped by a *StatusError.
 	ErrNotClaimable = exit.Sentinel(exit.Person, "", "task is not claimable")
-	// ErrInvalid says that a task to be added is not acceptable.
+	// ErrInvalid reports that a task to be added is not acceptable.
 	ErrInvalid = exit.Sentinel(exit.Usage, "", "invalid task")
 )
 
@@ -57,7 +57,7 @@ func (e *CycleError) Error() string {
 	return "tasks wait for each other: " + strings.Join(append(e.IDs[:len(e.IDs):len(e.IDs)], e.IDs[0]), " -> ")
 }
 
-// BackendError says that the tasks are kept where coven cannot get at them.
+// BackendError reports that the tasks are kept where coven cannot get at them.
 type BackendError struct {
 	Dir     string // the .beads directory
 	Backend string // dolt, or what else its metadata.json says
@@ -65,7 +65,7 @@ type BackendError struct {
 	Export  string // the JSONL file beside the database, if there is one
 }
 
-// installs says how people get a program.
+// installs explains how to install a program.
 var installs = map[string]string{
 	BD: "npm install -g @beads/bd, brew install beads, or go install github.com/steveyegge/beads/cmd/bd@latest",
 	BR: "cargo install beads_rust",
@@ -89,14 +89,14 @@ func (e *BackendError) Error() string {
 		"or without a tracker (coven run -p PROMPT)", program)
 }
 
-// RedirectError says that a .beads directory only points to another one.
+// RedirectError reports that a .beads directory only points to another one.
 type RedirectError struct{ Dir, To string }
 
 func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the file redirect points to %q, which coven does not follow: set BEADS_DIR to the directory that holds the tasks", e.Dir, e.To)
 }
 
-// ConflictMarkersError says that a file has git's conflict markers. Nothing was
+// ConflictMarkersError reports that a file has git's conflict markers. Nothing was
 // written.
 type ConflictMarkersError struct {
 	File string
@@ -107,7 +107,7 @@ func (e *ConflictMarkersError) Error() string {
 	return fmt.Sprintf("%s:%d: conflict marker of git; nothing was written. Resolve it: delete the marker lines and keep one line of each task, then run the command again", e.File, e.Line)
 }
 
-// CorruptError says which line of a file cannot be read, and why. Nothing was
+// CorruptError reports which line of a file cannot be read, and why. Nothing was
 // written.
 type CorruptError struct {
 	File   string

@@ -97,7 +97,7 @@ func (f *File) read(ctx context.Context) (*document, error) {
 	return d, err
 }
 
-// load reads the file and says which one it was: nil when there is none.
+// load reads the file and returns its identity: nil when there is none.
 func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

@@ -114,14 +114,14 @@ func checkRedirect(beads string) error {
 	return nil
 }
 
-// metadata is what beads says about its own storage.
+// metadata is what beads records about its own storage.
 type metadata struct {
 	Backend  string `json:"backend"`
 	Database string `json:"database"`
 	Export   string `json:"jsonl_export"`
 }
 
-// fileName says which file of a .beads directory holds the tasks.
+// fileName returns which file of a .beads directory holds the tasks.
 func fileName(beads string) (string, error) {
 	m, err := readMetadata(beads)
 	if err != nil {
@@ -136,7 +136,7 @@ func fileName(beads string) (string, error) {
 // backend is dolt, sqlite, ...; empty when nothing is said.
 func (m metadata) backend() string { return cmp.Or(m.Backend, databaseKind(m.Database)) }
 
-// readable says whether the tasks are in a JSONL file too.
+// readable reports whether the tasks are in a JSONL file too.
 func (m metadata) readable() bool {
 	switch m.backend() {
 	case "", "sqlite", "jsonl":

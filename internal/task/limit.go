@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// MaxText is how many bytes all that a task says may have together: its line of JSON in
+// MaxText bounds all text of a task together, in bytes: its line of JSON in
 // a file, its texts elsewhere.
 const MaxText = 1 << 20
 
@@ -25,7 +25,7 @@ const maxFile = 512 << 20
 // headLen is how much of a line that is too long is looked at, for its id.
 const headLen = 4 << 10
 
-// TooLargeError reports a task that says more than MaxText.
+// TooLargeError reports a task with more text than MaxText.
 type TooLargeError struct {
 	ID   string
 	File string // empty: it is kept by a program

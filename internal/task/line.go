@@ -72,7 +72,7 @@ func members(line []byte) ([]member, error) {
 	return found, nil
 }
 
-// describe says why a line is not JSON.
+// describe explains why a line is not JSON.
 func describe(line []byte) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(line, &whole)

@@ -18,9 +18,9 @@ import (
 const (
 	timeLimit  = 60 * time.Second
 	pipesLimit = 5 * time.Second // for a daemon that keeps the output open
-	mostOutput = 64 << 20        // bytes of standard output; more is an error
-	mostNoise  = 64 << 10        // bytes of standard error that are kept
-	mostText   = 64 << 10        // bytes of a text that is passed as an argument
+	maxOutput  = 64 << 20        // bytes of standard output; more is an error
+	maxNoise   = 64 << 10        // bytes of standard error that are kept
+	maxText    = 64 << 10        // bytes of a text that is passed as an argument
 	perCall    = 100             // ids in one command
 )
 
@@ -67,7 +67,7 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = pipesLimit
-	stdout, stderr := &capped{most: mostOutput, err: errTooMuch}, &capped{most: mostNoise}
+	stdout, stderr := &capped{max: maxOutput, err: errTooMuch}, &capped{max: maxNoise}
 	short := &shortener{to: stdout}
 	cmd.Stdout, cmd.Stderr = short, stderr
 	err := errors.Join(cmd.Run(), short.flush())
@@ -98,13 +98,13 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 // thrown away, or refused with err.
 type capped struct {
 	kept bytes.Buffer
-	most int
+	max  int
 	err  error
 	full bool
 }
 
 func (b *capped) Write(p []byte) (int, error) {
-	room := b.most - b.kept.Len()
+	room := b.max - b.kept.Len()
 	if len(p) <= room {
 		return b.kept.Write(p)
 	}
@@ -116,12 +116,12 @@ func (b *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ProgramError says that the tracker's program failed.
+// ProgramError reports that the tracker's program failed.
 type ProgramError struct {
 	Program  string   // bd or br
 	Args     []string // without the program
 	ExitCode int      // -1 when it did not end by itself
-	Message  string   // its own words, one line; empty when it said nothing
+	Message  string   // what it printed, one line; empty when it printed nothing
 
 	cause error // why there is no exit code, or no sense in what it printed
 }
@@ -164,7 +164,7 @@ var (
 	readonly   = regexp.MustCompile(`(?i)read-?only`)
 )
 
-// next says what to do about it.
+// next explains what to do about it.
 func (e *ProgramError) next() string {
 	switch {
 	case noDatabase.MatchString(e.Message) && e.Program == BD:
@@ -183,7 +183,7 @@ func (e *ProgramError) next() string {
 	return ""
 }
 
-// unknownFlag says whether a run failed because the program does not know one
+// unknownFlag reports whether a run failed because the program does not know one
 // of its flags.
 func unknownFlag(err error) bool {
 	failed := (*ProgramError)(nil)

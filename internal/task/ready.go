@@ -12,13 +12,13 @@ const (
 	defaultPriority = 2
 )
 
-// blocks says whether a dependency of this type holds a task back while the
+// blocks reports whether a dependency of this type holds a task back while the
 // other one is open. A parent does so in another way: see graph.above.
 func (d Dependency) blocks() bool {
 	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
 }
 
-// Work says whether an agent can be given the task. Containers are no work, nor
+// Work reports whether an agent can be given the task. Containers are no work, nor
 // are the records that other programs keep in beads.
 func (t Task) Work() bool {
 	switch t.Type {
@@ -34,7 +34,7 @@ type graph struct {
 	now   time.Time
 }
 
-// ready says whether a task could be worked on now, by anybody.
+// ready reports whether a task could be worked on now, by anybody.
 func (g graph) ready(t Task) bool {
 	return t.Status == StatusOpen && t.Assignee == "" && t.Work() &&
 		!t.DeferUntil.After(g.now) && len(g.blockers(t)) == 0
@@ -65,8 +65,8 @@ func (g graph) direct(t Task) []string {
 	return ids
 }
 
-// holds says whether a task blocks those that depend on it. One that is gone
-// does not; one of another tracker does, for nobody can ask whether it is done;
+// holds reports whether a task blocks those that depend on it. One that is gone
+// does not; a task of another tracker does, because its state is unknown;
 // a pinned one does not, for it is never done.
 func (g graph) holds(id string) bool {
 	t, ok := g.tasks[id]

@@ -21,7 +21,7 @@
 // Rules of the program:
 //   - One process at a time, for at most a minute, without a shell, a terminal or
 //     input. No text and no id can be taken for a flag.
-//   - The exit code says whether a command did its work; what it printed says
+//   - The exit code reports whether a command did its work; what it printed says
 //     why not. Answers are taken in every form that versions of it give.
 //   - The claim is the program's own, in one transaction. Nothing is written a
 //     second time without a look at what the first time did.

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// attempts is how often a change is made anew because a program that does not
+// attempts is how often a change is made again because a program that does not
 // know the lock wrote the file meanwhile.
 const attempts = 10
 
@@ -117,7 +117,7 @@ func (f *File) target() (string, error) {
 	return filepath.Join(dir, filepath.Base(f.path)), err
 }
 
-// same says whether the file is still the one that was read.
+// same reports whether the file is still the one that was read.
 func same(path string, was fs.FileInfo) bool {
 	is, err := os.Stat(path)
 	if was == nil || err != nil {
@@ -127,7 +127,7 @@ func same(path string, was fs.FileInfo) bool {
 }
 
 // sweep removes what a killed writer left beside the file: copies that never
-// took its place. The lock says that nobody is writing one now.
+// took its place. The lock guarantees that no process is writing one.
 func sweep(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -62,7 +62,7 @@ func hold(path string) (*os.File, error) {
 }
 
 // Sweep removes the directories in parent of processes that are gone. What it
-// cannot remove stays: it is in nobody's way.
+// cannot remove stays: it is harmless.
 func Sweep(parent string) { abandoned(parent, func(dir string) { _ = os.RemoveAll(dir) }) }
 
 // Abandoned lists the directories in parent of processes that are gone.

@@ -53,7 +53,7 @@ func (l *Live) print(text string, e event.Event) {
 	l.draw(text)
 }
 
-// hide clears the live lines away until unhide: the terminal is somebody else's.
+// hide clears the live lines away until unhide: another program uses the terminal.
 func (l *Live) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *Live) task(id string) *liveTask {
 
 func (t *liveTask) take(e event.Event) {
 	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.LimitMet) {
-		t.step, t.since = StepName(e.Path), e.Time // a step that was cut off goes on
+		t.step, t.since = StepName(e.Path), e.Time // a step that was cut off continues
 	}
 	switch e.Type {
 	case event.StepStarted:

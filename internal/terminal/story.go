@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// JSONLine is an event as --json prints it.
+// JSONLine formats an event as --json prints it.
 func JSONLine(e event.Event) string {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -23,10 +23,10 @@ func JSONLine(e event.Event) string {
 	return string(SafeJSON(line)) + "\n"
 }
 
-// Lines is an event as people read it; empty for what they need not see.
+// Lines formats an event for people; empty for events that are not shown.
 func Lines(e event.Event) string { return lines(e, "") }
 
-// TaskLines is Lines where several tasks speak: each line says of which.
+// TaskLines is Lines with the task's id at the beginning of each line.
 func TaskLines(e event.Event) string { return lines(e, Printable(e.Task)+"  ") }
 
 func lines(e event.Event, prefix string) string {
@@ -41,7 +41,7 @@ func lines(e event.Event, prefix string) string {
 	return b.String()
 }
 
-// story says what happened in words, where it matters to a person.
+// story describes an event that matters to a person.
 func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
@@ -69,7 +69,7 @@ func story(e event.Event) string {
 	return agentStory(e)
 }
 
-// agentStory is story for what is about an agent at work.
+// agentStory describes an event of an agent.
 func agentStory(e event.Event) string {
 	if leaf := event.LeafOf(e.Path); leaf != e.Path {
 		return askedStory(e, e.Path[len(leaf)+1:])
@@ -89,17 +89,17 @@ func agentStory(e event.Event) string {
 	case event.AgentRetry:
 		return "  … " + event.As[event.Text](e).Text
 	case event.AgentStuck:
-		return "  ✗ the agent goes in circles: coven stops it"
+		return "  ✗ the agent repeats itself: coven stops it"
 	case event.LimitMet:
 		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
-		return "  … the limit is over: the agent goes on"
+		return "  … the limit has ended: the agent continues"
 	}
 	return ""
 }
 
-// askedStory is story for an agent that a judge has asked: what it says is for the
-// judge.
+// askedStory describes an event of an agent that a reviewer or an arbiter called.
+// Its answer is theirs and not shown.
 func askedStory(e event.Event, judge string) string {
 	switch e.Type {
 	case event.AgentStarted:
@@ -111,12 +111,12 @@ func askedStory(e event.Event, judge string) string {
 	case event.LimitMet:
 		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
-		return "  … the limit is over: the agent goes on"
+		return "  … the limit has ended: the agent continues"
 	}
 	return ""
 }
 
-// opinion says what a reviewer said, without its findings.
+// opinion formats a reviewer's opinion without its findings.
 func opinion(o event.Opinion) string {
 	sign := "✓"
 	if o.Verdict != reviewer.Pass {
@@ -124,7 +124,7 @@ func opinion(o event.Opinion) string {
 	}
 	text := fmt.Sprintf("  %s %s: %s, %s", sign, o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 	if o.Flagged {
-		text += " (it said pass beside an error)"
+		text += ` (verdict "pass" contradicts an error finding)`
 	}
 	if o.Summary != "" {
 		text += ": " + firstRunes(o.Summary)
@@ -132,18 +132,18 @@ func opinion(o event.Opinion) string {
 	return text
 }
 
-// Limit says what a task waits for whose account is limited, as seen at now.
+// Limit describes the limit that a task waits for, as seen at now.
 func Limit(l event.Limit, now time.Time) string {
 	text := fmt.Sprintf("the account %s is limited (%s)", l.Account, l.Reason)
 	if l.Until.IsZero() {
-		text += ", the API has not said until when"
+		text += ", the API did not report until when"
 	} else {
 		text += " until " + Clock(l.Until, now)
 	}
-	return text + "; goes on by itself at " + Clock(l.At, now)
+	return text + "; continues automatically at " + Clock(l.At, now)
 }
 
-// Clock is a time of day in the user's zone; on another day than now, with its date.
+// Clock formats a time in the user's zone; with its date unless that is today.
 func Clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -152,7 +152,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Receipt says how a command ended, and after which time.
+// Receipt describes how a command ended, and how long it took.
 func Receipt(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	if r.ExitCode == 0 {
@@ -190,7 +190,7 @@ func stepEnd(e event.Event) string {
 	return text
 }
 
-// reviewEnd says what a review came to, the gravest findings first.
+// reviewEnd describes the result of a review, errors first.
 func reviewEnd(step string, r event.Result) string {
 	text := step + ": done"
 	if !r.OK {
@@ -202,7 +202,7 @@ func reviewEnd(step string, r event.Result) string {
 	return text
 }
 
-// Decision is what an arbiter decided, in words.
+// Decision describes an arbiter's decision.
 func Decision(again bool, reason string) string {
 	text := "no other round"
 	if again {
@@ -217,7 +217,7 @@ func Decision(again bool, reason string) string {
 // summaryRunes is how much of an agent's summary is shown.
 const summaryRunes = 100
 
-// firstRunes is the beginning of a text, as one line.
+// firstRunes returns the beginning of a text as one line.
 func firstRunes(text string) string {
 	runes := []rune(oneline.Of(text))
 	return string(runes[:min(summaryRunes, len(runes))])
@@ -226,28 +226,28 @@ func firstRunes(text string) string {
 // fewLines is how much of a failed check's output is shown.
 const fewLines = 10
 
-// LastLines is the end of a long text.
+// LastLines returns the end of a long text.
 func LastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-fewLines):], "\n")
 }
 
-// firstLines is the beginning of a long text: of what a plugin printed when it
-// crashed, say.
+// firstLines returns the beginning of a long text, such as the stack of a plugin that
+// crashed.
 func firstLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[:min(fewLines, len(lines))], "\n")
 }
 
-// StepName is a step's path without the number of a first attempt.
+// StepName returns a step's path without the number of a first attempt.
 func StepName(path string) string { return strings.TrimSuffix(path, "#1") }
 
 func indent(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+prefix)
 }
 
-// Printable makes a text safe for a terminal: what an agent says cannot move
-// the cursor, set titles or colors.
+// Printable makes a text safe for a terminal: the output of an agent cannot move the
+// cursor or set titles or colors.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -260,7 +260,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// PrintableLines is Printable for each line of a text.
+// PrintableLines applies Printable to each line of a text.
 func PrintableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

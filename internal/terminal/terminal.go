@@ -62,7 +62,7 @@ func (s *Screen) Alone(ctx context.Context, do func()) error {
 	case <-ctx.Done():
 	}
 	gaveUp := false
-	begin.Do(func() { gaveUp = true }) // waits for a do that has begun: it sees ctx, too
+	begin.Do(func() { gaveUp = true }) // waits for a running do, which sees ctx as well
 	if gaveUp {
 		return context.Cause(ctx)
 	}

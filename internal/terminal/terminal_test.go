@@ -117,11 +117,11 @@ func TestStepEnd(t *testing.T) {
 func TestLimit(t *testing.T) {
 	now := time.Date(2026, 1, 2, 23, 0, 0, 0, time.Local)
 	l := event.Limit{Account: "anthropic", Reason: "overloaded", At: now.Add(30 * time.Minute)}
-	if got := Limit(l, now); got != "the account anthropic is limited (overloaded), the API has not said until when; goes on by itself at 23:30:00" {
+	if got := Limit(l, now); got != "the account anthropic is limited (overloaded), the API did not report until when; continues automatically at 23:30:00" {
 		t.Errorf("got %q", got)
 	}
 	l.Until, l.At, l.Reason = now.Add(90*time.Minute), now.Add(91*time.Minute).UTC(), "five_hour"
-	if got := Limit(l, now); got != "the account anthropic is limited (five_hour) until 2026-01-03 00:30:00; goes on by itself at 2026-01-03 00:31:00" {
+	if got := Limit(l, now); got != "the account anthropic is limited (five_hour) until 2026-01-03 00:30:00; continues automatically at 2026-01-03 00:31:00" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -4,7 +4,7 @@ package tmpl
 type Reference struct {
 	Path         []string // {{.steps.fix.output}}: steps, fix, output
 	Line, Column int      // from 1
-	// Tested says that the template asks whether it is there: {{if .x}}, {{with .x}},
+	// Tested reports whether the template asks if it exists: {{if .x}}, {{with .x}},
 	// {{default "none" .x}}. A prompt may then name what is not there.
 	Tested bool
 }

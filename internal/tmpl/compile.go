@@ -37,7 +37,7 @@ func compile(name, text string, f form) (*program, error) {
 	trees := map[string]*parse.Tree{}
 	tree, err := parse.New(treeName).Parse(p.encoded, "", "", trees, signatures())
 	if err != nil {
-		return nil, p.foreign(err)
+		return nil, p.fromTemplate(err)
 	}
 	for _, other := range trees {
 		if other != tree {
@@ -102,9 +102,9 @@ var (
 	inOurs  = regexp.MustCompile(`^(?:_\w+|include): `)
 )
 
-// foreign makes an *Error of an error of text/template, whose message says
-// where it is.
-func (p *program) foreign(err error) *Error {
+// fromTemplate converts an error of text/template to an *Error, with the position from
+// its message.
+func (p *program) fromTemplate(err error) *Error {
 	m := message.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &Error{Name: p.name, Line: 1, Msg: p.decode(err.Error())}
@@ -121,7 +121,7 @@ func (p *program) foreign(err error) *Error {
 	return e
 }
 
-// known is the hint for a word that is none of those known.
+// known returns the hint for an unknown word.
 func known(word string, words []string) string {
 	if hint := didyoumean.Hint(word, words); hint != "" {
 		return hint
@@ -132,7 +132,7 @@ func known(word string, words []string) string {
 	return "known: " + strings.Join(words, ", ")
 }
 
-// list rewrites nodes. root says that the dot is the whole data.
+// list rewrites nodes. root reports whether the dot is the whole data.
 func (p *program) list(l *parse.ListNode, root bool) error {
 	if l == nil {
 		return nil
@@ -208,7 +208,7 @@ func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	return nil
 }
 
-// call notes the functions that a caller must know about. piped says that the
+// call notes the functions that a caller must know about. piped reports whether the
 // call gets what stands before it.
 func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 	for i, arg := range c.Args {
@@ -282,7 +282,7 @@ func (p *program) decoded(fields []string) []string {
 	return path
 }
 
-// access notes the use of a path. root says that it begins at the whole data.
+// access notes the use of a path. root reports whether it begins at the whole data.
 func (p *program) access(n parse.Node, at parse.Pos, fields []string, base string, root bool) int {
 	ref := p.reference(at, p.decoded(fields))
 	ref.Tested = p.tested[n]

@@ -92,7 +92,7 @@ func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 	return key, nil
 }
 
-// paramValue says what is known of a parameter's value before the template is
+// paramValue returns what is known of a parameter's value before the template is
 // run.
 func (p *program) paramValue(n parse.Node, root bool) (path []string, isText bool) {
 	switch n := n.(type) {
@@ -116,7 +116,7 @@ type including struct {
 	taken  map[string]any // the data that it began with, whose names no parameter may hide
 	open   []string       // names being included, the innermost last
 	count  *int           // of all includes so far
-	strict bool           // what a prompt asks for must be there, too
+	strict bool           // what a prompt asks for must exist
 }
 
 func (p *program) execute(out io.Writer, data map[string]any, in *including) error {

@@ -20,7 +20,7 @@ const (
 	remark       = '#'
 )
 
-// before says what stands before the next character.
+// before is what stands before the next character.
 type before int
 
 const (

@@ -68,7 +68,7 @@ func (w *shellWalk) value(n *parse.ActionNode, s shellState) (shellState, error)
 	return s, nil
 }
 
-// refuse says why a value cannot stand here.
+// refuse explains why a value cannot stand here.
 func (s shellState) refuse() (msg, hint string) {
 	if s.unclear != "" {
 		return "coven cannot tell how the shell reads a value here, because of " + s.unclear, envHint

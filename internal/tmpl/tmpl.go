@@ -112,5 +112,5 @@ func (p *program) explain(err error) error {
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return own
 	}
-	return p.foreign(err)
+	return p.fromTemplate(err)
 }

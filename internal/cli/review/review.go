@@ -187,7 +187,7 @@ func roundLine(r session.Round) string {
 	for _, o := range r.Opinions {
 		part := fmt.Sprintf("%s %s, %s", o.Reviewer, o.Verdict, findings.Counts([]arbiter.Opinion{o.Opinion}))
 		if o.Flagged {
-			part += " (it said pass beside an error)"
+			part += ` (verdict "pass" contradicts an error finding)`
 		}
 		parts = append(parts, part)
 	}

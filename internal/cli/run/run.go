@@ -182,8 +182,8 @@ func (o *runOptions) check() error {
 		return exit.Usagef("", "give tasks or -p, not both")
 	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
 		return exit.Usagef("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
-	case o.width < 0 || o.width > config.MostTasks:
-		return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MostTasks)
+	case o.width < 0 || o.width > config.MaxTasks:
+		return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MaxTasks)
 	case o.max < 0:
 		return exit.Usagef("coven run -n 5", "-n %d is less than 0", o.max)
 	}

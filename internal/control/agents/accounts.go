@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/account"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
@@ -26,7 +26,7 @@ import (
 
 // accounts are the accounts that agents use, for all tasks of a process.
 type accounts struct {
-	book *account.Book
+	book *limits.Store
 
 	mu    sync.Mutex
 	known map[string]drives // by provider
@@ -59,7 +59,7 @@ func (p *Providers) driver(ctx context.Context, name string) (provider.Provider,
 }
 
 func NewAccounts(root string) *accounts {
-	return &accounts{book: account.Open(root), known: map[string]drives{}}
+	return &accounts{book: limits.Open(root), known: map[string]drives{}}
 }
 
 // of is what a provider's agents are like: what it would start says so. Nobody waits
@@ -150,7 +150,7 @@ func (c *Agents) Await(ctx context.Context, path, provider string) error {
 
 // sitOut waits until a limit ends, and a little longer, or says that nobody waits
 // for it.
-func (c *Agents) sitOut(ctx context.Context, path, name string, limit account.Limit) error {
+func (c *Agents) sitOut(ctx context.Context, path, name string, limit limits.Limit) error {
 	now := clock.Now().Round(0)
 	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
 	if limit.Told {
@@ -169,7 +169,7 @@ func (c *Agents) sitOut(ctx context.Context, path, name string, limit account.Li
 func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
 	if met.Until.IsZero() {
-		detail += fmt.Sprintf(", the API has not said until when; try again after %s", terminal.Clock(met.At, now))
+		detail += fmt.Sprintf(", the API did not report until when; try again after %s", terminal.Clock(met.At, now))
 	} else {
 		detail += " until " + terminal.Clock(met.Until, now)
 	}

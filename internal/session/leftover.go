@@ -12,13 +12,12 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// litterAge is how long a file must have been left alone to be litter: between
-// making a file and locking or naming it there is a moment.
-const litterAge = time.Minute
+// leftoverAge is the least age of abandoned files: a file is locked or named a moment
+// after it is made.
+const leftoverAge = time.Minute
 
-// Litter is something that a process has left which was killed, and that no
-// session needs.
-type Litter struct {
+// Leftover is something that a killed process left behind and no session needs.
+type Leftover struct {
 	Path string // absolute
 	Text string // what it is, for a person
 
@@ -29,17 +28,17 @@ type Litter struct {
 // temporary are the names of files that were to replace one of a session's.
 var temporary = regexp.MustCompile(`^\.(plan\.yaml|session\.md|metadata\.json)-?[0-9]+$`)
 
-// FindLitter lists the litter in a project: requests to sessions that are over
-// or gone, sessions that never began, files that were never finished.
-func FindLitter(root string, now time.Time) ([]Litter, error) {
-	var all []Litter
+// FindLeftovers lists the leftovers in a project: requests to sessions that have ended
+// or are gone, sessions that never started, unfinished files.
+func FindLeftovers(root string, now time.Time) ([]Leftover, error) {
+	var all []Leftover
 	inboxes, err := names(filepath.Join(root, inboxDir))
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range inboxes {
 		if !needsInbox(root, id) {
-			all = append(all, Litter{Path: filepath.Join(root, inboxDir, id), Text: "requests to a session that is over", root: root, id: id})
+			all = append(all, Leftover{Path: filepath.Join(root, inboxDir, id), Text: "requests to a session that is over", root: root, id: id})
 		}
 	}
 	sessions, err := names(filepath.Join(root, Dir))
@@ -47,41 +46,41 @@ func FindLitter(root string, now time.Time) ([]Litter, error) {
 		return nil, err
 	}
 	for _, id := range sessions {
-		all = append(all, litterOf(root, id, now)...)
+		all = append(all, leftoversOf(root, id, now)...)
 	}
 	return all, nil
 }
 
-// litterOf is the litter in one session's directory.
-func litterOf(root, id string, now time.Time) []Litter {
+// leftoversOf lists the leftovers in a session's directory.
+func leftoversOf(root, id string, now time.Time) []Leftover {
 	dir := filepath.Join(root, Dir, id)
 	if held(dir) {
 		return nil
 	}
 	if NeverBegan(root, id) && old(dir, now) {
-		return []Litter{{Path: dir, Text: "a session that never began", root: root, id: id}}
+		return []Leftover{{Path: dir, Text: "a session that never began", root: root, id: id}}
 	}
 	files, err := names(dir)
 	if err != nil {
 		return nil // a file beside the sessions, or gone
 	}
-	var found []Litter
+	var found []Leftover
 	for _, name := range files {
 		file := filepath.Join(dir, name)
 		if temporary.MatchString(name) && old(file, now) {
-			found = append(found, Litter{Path: file, Text: "a file that was never finished", root: root, id: id, alone: true})
+			found = append(found, Leftover{Path: file, Text: "a file that was never finished", root: root, id: id, alone: true})
 		}
 	}
 	return found
 }
 
-// needsInbox says whether somebody may still read requests to a session.
+// needsInbox reports whether requests to a session may still be read.
 func needsInbox(root, id string) bool {
 	return Exists(root, id) && !IsOver(root, id) && !NeverBegan(root, id)
 }
 
-// Remove removes it, unless somebody has taken up the session since: ErrBusy.
-func (l Litter) Remove() error {
+// Remove removes the leftover. It returns ErrBusy when a process runs the session again.
+func (l Leftover) Remove() error {
 	free, err := reserve(filepath.Join(l.root, Dir, l.id))
 	if err != nil {
 		return fmt.Errorf("session %s: %w", l.id, err)
@@ -100,13 +99,13 @@ func (l Litter) Remove() error {
 	return nil
 }
 
-// needed says whether the session has begun since, or goes on, and this is more
-// than a file that nobody knows. Whoever asks holds the session's lock.
-func (l Litter) needed() bool {
+// needed reports whether the session has started or continued meanwhile and this is
+// more than an abandoned file. The caller holds the session's lock.
+func (l Leftover) needed() bool {
 	dir := filepath.Join(l.root, Dir, l.id)
 	v, err := Load(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return !l.alone // nobody knows: a damaged record keeps what it has
+		return !l.alone // unknown: a damaged record keeps its files
 	}
 	if l.alone || v.Started.IsZero() {
 		return false
@@ -114,8 +113,8 @@ func (l Litter) needed() bool {
 	return l.Path == dir || v.Status != Completed && v.Status != Failed && v.Status != Cancelled
 }
 
-// reserve keeps others from writing the session in dir. One that has no journal
-// nobody can write.
+// reserve locks the session in dir against other writers. A session without a journal
+// needs no lock.
 func reserve(dir string) (free func(), err error) {
 	f, err := regularfile.OpenFileIn(dir, eventsFile, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,13 +129,13 @@ func reserve(dir string) (free func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// old says whether a file was left alone for long enough.
+// old reports whether a file is old enough to be abandoned.
 func old(file string, now time.Time) bool {
 	info, err := os.Lstat(file)
-	return err == nil && now.Sub(info.ModTime()) >= litterAge
+	return err == nil && now.Sub(info.ModTime()) >= leftoverAge
 }
 
-// names are the entries of a directory; of one that is not there, none.
+// names returns the entries of a directory; none when it does not exist.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

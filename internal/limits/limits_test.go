@@ -1,4 +1,4 @@
-package account
+package limits
 
 import (
 	"os"
@@ -12,10 +12,10 @@ import (
 
 const name = "anthropic"
 
-// near says whether two times are the same but for what a slow machine adds.
+// near reports whether two times are the same but for what a slow machine adds.
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < 30*time.Second }
 
-func (b *Book) met(t *testing.T, said provider.Limit, stop bool) Limit {
+func (b *Store) met(t *testing.T, said provider.Limit, stop bool) Limit {
 	t.Helper()
 	if got, err := b.Met(name, said); got != stop || err != nil {
 		t.Errorf("%+v: stop %v, %v", said, got, err)

@@ -8,19 +8,19 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// What the original Coven calls otherwise, or has and coven has not: what to
-// write instead.
+// Names, keys and files of the original Coven that coven does not know, with hints
+// what to write instead.
 
-// foreignNames are the grimoires that the original ships.
-func foreignNames() map[string]string {
+// legacyNames are the grimoires that the original ships.
+func legacyNames() map[string]string {
 	return map[string]string{
 		"implement-bead": `coven's own is called "implement"`,
 		"spec-to-beads":  `coven's own is called "spec-to-tasks"`,
 	}
 }
 
-// foreignKeys are keys of steps that its later specifications have.
-func foreignKeys() map[string]string {
+// legacyKeys are keys of steps that its later specifications have.
+func legacyKeys() map[string]string {
 	return map[string]string{
 		"commit_message": "write message: TEXT",
 		"auto_rebase":    "write strategy: rebase; the target's tip is always brought in before landing",
@@ -28,9 +28,9 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// foreignFiles are files in .coven that only the original reads, and those that
+// legacyFiles are files in .coven that only the original reads, and those that
 // coven reads instead.
-var foreignFiles = []struct{ name, ours, hint string }{
+var legacyFiles = []struct{ name, ours, hint string }{
 	{
 		"grimoire-mapping.json", matchersFile,
 		"write .coven/" + matchersFile + ": default: NAME, and a rule with type: [TYPE] for each line of by_type",
@@ -40,7 +40,7 @@ var foreignFiles = []struct{ name, ours, hint string }{
 
 // leftovers finds files of the original that coven does not read. They are
 // wrong as long as coven's own are not there.
-func (s shelf) leftovers() ([]Problem, error) {
+func (s source) leftovers() ([]Problem, error) {
 	if s.flat {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (s shelf) leftovers() ([]Problem, error) {
 	}
 	defer done()
 	var all []Problem
-	for _, f := range foreignFiles {
+	for _, f := range legacyFiles {
 		if _, err := fs.Stat(fsys, f.name); err != nil {
 			continue // it is not there
 		}
@@ -64,7 +64,7 @@ func (s shelf) leftovers() ([]Problem, error) {
 }
 
 // misnamed finds files whose names no grimoire or prompt can have.
-func (s shelf) misnamed(fsys fs.FS) []Problem {
+func (s source) misnamed(fsys fs.FS) []Problem {
 	var all []Problem
 	for _, kind := range []string{"grimoire", "prompt"} {
 		for _, pattern := range s.files(kind, "*") {

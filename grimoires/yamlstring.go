@@ -7,14 +7,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// written is a text that YAML gives back unchanged, whatever it holds: left to
-// itself, yaml.v3 writes some texts so that nobody can read them again.
-type written string
+// yamlString is a text that survives YAML unchanged, whatever it contains: yaml.v3 by
+// itself writes some texts so that they cannot be read again.
+type yamlString string
 
 // MarshalYAML implements yaml.Marshaler: texts of more than one line become
 // blocks where that is safe, and what could be misread goes into quotes.
-func (w written) MarshalYAML() (any, error) {
-	text := strings.ToValidUTF8(string(w), "\ufffd")
+func (s yamlString) MarshalYAML() (any, error) {
+	text := strings.ToValidUTF8(string(s), "\ufffd")
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	switch {
 	case isBlock(text):

@@ -13,7 +13,7 @@ import (
 )
 
 // What sessions need stays, what nobody needs is found and removed.
-func TestLitter(t *testing.T) {
+func TestLeftovers(t *testing.T) {
 	root := t.TempDir()
 	over := begin(t, root)
 	must(t, over.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
@@ -37,14 +37,14 @@ func TestLitter(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(s.Dir, ".mine"), nil, 0o644))
 	}
 	later := time.Now().Add(time.Hour)
-	litter, err := session.FindLitter(root, later)
+	leftovers, err := session.FindLeftovers(root, later)
 	must(t, err)
 	inbox := filepath.Join(root, ".coven/run/inbox")
 	want := []string{
 		filepath.Join(inbox, over.ID), filepath.Join(inbox, "gone"), empty.Dir, filepath.Join(over.Dir, ".session.md42"),
 	}
 	var found []string
-	for _, l := range litter {
+	for _, l := range leftovers {
 		found = append(found, l.Path)
 	}
 	slices.Sort(want)
@@ -52,13 +52,13 @@ func TestLitter(t *testing.T) {
 	if !slices.Equal(found, want) {
 		t.Fatalf("found %v\nwant  %v", found, want)
 	}
-	for _, l := range litter {
+	for _, l := range leftovers {
 		must(t, l.Remove())
 		if _, err := os.Lstat(l.Path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", l.Path, err)
 		}
 	}
-	if left, err := session.FindLitter(root, later); err != nil || len(left) > 0 {
+	if left, err := session.FindLeftovers(root, later); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	must(t, begun.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
@@ -67,31 +67,31 @@ func TestLitter(t *testing.T) {
 	}
 }
 
-// A session that began between the look and the removal is nobody's litter.
-func TestLitterTaken(t *testing.T) {
+// A session that began between the look and the removal is nobody's leftovers.
+func TestLeftoverTaken(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Create(root, "t", "Never began", day)
 	must(t, err)
 	must(t, s.Close())
-	litter, err := session.FindLitter(root, time.Now().Add(time.Hour))
-	if err != nil || len(litter) != 1 {
-		t.Fatalf("%v, %v", litter, err)
+	leftovers, err := session.FindLeftovers(root, time.Now().Add(time.Hour))
+	if err != nil || len(leftovers) != 1 {
+		t.Fatalf("%v, %v", leftovers, err)
 	}
 	s, err = session.Open(root, s.ID, day)
 	must(t, err)
-	if err := litter[0].Remove(); !errors.Is(err, session.ErrBusy) {
+	if err := leftovers[0].Remove(); !errors.Is(err, session.ErrBusy) {
 		t.Errorf("Remove of a session that is being written: %v", err)
 	}
 	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
 	must(t, s.Close())
-	if err := litter[0].Remove(); !errors.Is(err, session.ErrBusy) {
+	if err := leftovers[0].Remove(); !errors.Is(err, session.ErrBusy) {
 		t.Errorf("Remove of a session that has begun: %v", err)
 	}
 	if _, err := session.Load(s.Dir); err != nil {
 		t.Error(err)
 	}
 	// Just made: it may be about to begin.
-	if litter, err := session.FindLitter(t.TempDir(), time.Now()); err != nil || len(litter) > 0 {
-		t.Errorf("%v, %v", litter, err)
+	if leftovers, err := session.FindLeftovers(t.TempDir(), time.Now()); err != nil || len(leftovers) > 0 {
+		t.Errorf("%v, %v", leftovers, err)
 	}
 }
