@@ -9,20 +9,21 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// taskTracker is the tracker's side of one task, for one session: runner's interface.
-// Nothing is written about a task that somebody else has taken over.
-type taskTracker struct {
+// TaskTracker is the tracker's side of one task, for one session: runner's interface.
+// It writes nothing about a task that someone else has claimed meanwhile.
+type TaskTracker struct {
 	job   project.Item
 	actor string
 	hide  func(string) string // takes secrets out of what is written
 }
 
-func NewTaskTracker(item project.Item, actor string, hide func(string) string) taskTracker {
-	return taskTracker{item, actor, hide}
+// NewTaskTracker returns the tracker of one task for a session that claims as actor.
+func NewTaskTracker(item project.Item, actor string, hide func(string) string) TaskTracker {
+	return TaskTracker{item, actor, hide}
 }
 
 // Close closes the task with what was done and the commit that landed.
-func (t taskTracker) Close(ctx context.Context, summary, commit string) error {
+func (t TaskTracker) Close(ctx context.Context, summary, commit string) error {
 	if t.job.Tracker == nil {
 		return nil
 	}
@@ -32,7 +33,7 @@ func (t taskTracker) Close(ctx context.Context, summary, commit string) error {
 }
 
 // Block sets the task blocked and says why in a note.
-func (t taskTracker) Block(ctx context.Context, why string) error {
+func (t TaskTracker) Block(ctx context.Context, why string) error {
 	if t.job.Tracker == nil {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (t taskTracker) Block(ctx context.Context, why string) error {
 }
 
 // Release opens the task again.
-func (t taskTracker) Release(ctx context.Context, why string) error {
+func (t TaskTracker) Release(ctx context.Context, why string) error {
 	if t.job.Tracker == nil {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (t taskTracker) Release(ctx context.Context, why string) error {
 }
 
 // Note says something on the task.
-func (t taskTracker) Note(ctx context.Context, text string) error {
+func (t TaskTracker) Note(ctx context.Context, text string) error {
 	if t.job.Tracker == nil {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (t taskTracker) Note(ctx context.Context, text string) error {
 	return IgnoreClaimed(err)
 }
 
-// IgnoreClaimed lets a task go that is somebody else's: then it is not ours to change.
+// IgnoreClaimed drops the error that someone else has the task.
 func IgnoreClaimed(err error) error {
 	if errors.As(err, new(*task.ClaimedError)) {
 		return nil

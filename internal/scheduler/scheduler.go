@@ -35,7 +35,7 @@ type Scheduler struct {
 	Width      int  // tasks at once
 	Max        int  // tasks in all; 0: no limit
 	Watch      bool // wait for more tasks instead of ending
-	// ask asks a person about a change that is ready; nil: nobody is asked.
+	// Ask asks a person about a change that is ready; nil: no one is asked.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
 	Onto     string
@@ -70,6 +70,7 @@ type Summary struct {
 	Interrupted bool
 }
 
+// Total returns how many tasks ended.
 func (s Summary) Total() int {
 	total := 0
 	for _, n := range s.counts {
@@ -149,7 +150,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 	}
 }
 
-// complete says whether no task will be started any more, once none could be.
+// complete reports whether no more tasks will start.
 func (s *Scheduler) complete() bool {
 	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
 }
@@ -205,7 +206,7 @@ func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	}()
 }
 
-// one goes on with the task's session, or begins a new one.
+// one resumes the task's session or starts a new one.
 func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome, error) {
 	d := s.Controller
 	prior, err := d.Project.Finder.OfTask(item.Task.ID)
@@ -234,7 +235,7 @@ func (s *Scheduler) finish(e ended) {
 		s.Queue.Done(e.job)
 		if s.takenByOthers(e) {
 			s.started--
-			return // somebody else was faster: the task is theirs
+			return // another coven claimed the task first
 		}
 		s.fail(e.err)
 		s.counts["stopped by an error"]++
@@ -257,7 +258,7 @@ func (s *Scheduler) finish(e ended) {
 	s.count(word, control.ExitOf(e.outcome))
 }
 
-// takenByOthers says whether a task that nobody named was taken by somebody else.
+// takenByOthers reports whether another coven took a task that the user did not name.
 func (s *Scheduler) takenByOthers(e ended) bool {
 	if _, named := s.Queue.(*NamedQueue); named || e.approved {
 		return false

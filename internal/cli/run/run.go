@@ -42,6 +42,7 @@ type runOptions struct {
 	json        bool
 }
 
+// NewRun returns the command coven run.
 func NewRun(a *cli.App) *cobra.Command {
 	o := &runOptions{app: a}
 	cmd := &cobra.Command{

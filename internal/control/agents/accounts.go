@@ -24,8 +24,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// accounts are the accounts that agents use, for all tasks of a process.
-type accounts struct {
+// Accounts are the accounts that agents use, for all tasks of a process.
+type Accounts struct {
 	limits *limits.Store
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ type Traits struct {
 // Providers drives agents: it knows each provider's account, and what its agents may do.
 type Providers struct {
 	Host     *plugins.Host
-	Accounts *accounts
+	Accounts *Accounts
 	Secrets  *secret.Store
 	Environ  func() []string
 }
@@ -58,13 +58,14 @@ func (p *Providers) driver(ctx context.Context, name string) (provider.Provider,
 	return driver, err
 }
 
-func NewAccounts(root string) *accounts {
-	return &accounts{limits: limits.Open(root), known: map[string]Traits{}}
+// NewAccounts returns the accounts of a repository.
+func NewAccounts(root string) *Accounts {
+	return &Accounts{limits: limits.Open(root), known: map[string]Traits{}}
 }
 
 // of is what a provider's agents are like: what it would start says so. Nobody waits
 // for the answer of another's provider.
-func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
+func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
 	a.mu.Lock()
 	known, ok := a.known[name]
 	a.mu.Unlock()
@@ -229,7 +230,7 @@ type limitTracker struct {
 	broken  error // the account's limits could not be kept: nobody may try again
 }
 
-// limited takes a refusal of the API, and says whether the agent is to be stopped.
+// limited takes a refusal of the API, and reports whether the agent is to be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
 	stop, err := t.agents.Providers.Accounts.limits.Met(t.account, l)
 	t.broken = errors.Join(t.broken, err)

@@ -80,7 +80,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 		// Whoever speaks, speaks to the agent whose work is judged.
 		tools, held, messages = []string{provider.ToolRead}, permission.OfReader(), nil
 	} else {
-		c.Inbox.anew()
+		c.Inbox.restart()
 	}
 	emit := func(t event.Type, data any) error {
 		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
