@@ -139,8 +139,8 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	if err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	site := c.workspace(s, item.Task.ID, started)
-	if _, err := site.Claim(ctx); err != nil {
+	ws := c.workspace(s, item.Task.ID, started)
+	if _, err := ws.Claim(ctx); err != nil {
 		return errors.Join(err, s.Discard())
 	}
 	// The claim excludes other writers: now the leftovers can be removed.
@@ -149,7 +149,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
 	}
 	if err != nil {
-		return errors.Join(err, site.Release(ctx), s.Discard())
+		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
 	if err := s.Freeze(frozen); err != nil {
 		return err
@@ -283,17 +283,17 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 // work runs a session until it stops.
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
 	c.warm(ctx, plan.Provider)
-	site := c.workspace(s, item.Task.ID, info)
+	ws := c.workspace(s, item.Task.ID, info)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
-		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: site, Session: s, Provider: plan.Provider, Idle: idle,
-		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, Waits: &agents.LimitWait{}, Inbox: mail,
+		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,
+		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, LimitWait: &agents.LimitWait{}, Inbox: mail,
 	}
 	r := &runner.Runner{
-		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: site, Workspace: site,
+		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
-			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: site, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: site, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: ws, Landing: ws,
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget,
 		},
 	}
@@ -303,10 +303,10 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		}
 		s.Journal.Watch(see)
 	}
-	ctx, drop := site.Keep(ctx, workspace.RenewTime)
+	ctx, drop := ws.Keep(ctx, workspace.RenewTime)
 	defer drop()
 	ctx, stop := mail.Open(ctx)
-	ending, err := r.Run(ctx)
+	outcome, err := r.Run(ctx)
 	stop()
 	drop()
 	// The session is given up before anybody is told: they may act on it at once.
@@ -315,13 +315,13 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		if errors.Is(err, process.ErrNotFound) {
 			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume"}
 		}
-		return ending, err
+		return outcome, err
 	}
 	if c.Observer.Ended != nil {
-		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: ending})
+		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: outcome})
 	}
-	c.notifyEnded(ctx, item, s, ending)
-	return ending, nil
+	c.notifyEnded(ctx, item, s, outcome)
+	return outcome, nil
 }
 
 // warm starts a provider while the worktree is created. Its errors are reported when an

@@ -176,10 +176,10 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 
 // returnTask tells the tracker that a session is over: a task that has landed is
 // done, whatever else was to come; any other is free.
-func returnTask(ctx context.Context, told TaskTracker, v session.View) error {
-	give := func() error { return told.Release(ctx, "coven: "+v.Detail) }
+func returnTask(ctx context.Context, tracker TaskTracker, v session.View) error {
+	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
-		give = func() error { return told.Close(ctx, v.Summary, v.Landed.New) }
+		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }
 	}
 	if err := give(); !errors.Is(err, task.ErrNotFound) { // a task that is gone needs nothing
 		return err

@@ -12,7 +12,7 @@ import (
 // TaskTracker is the tracker's side of one task, for one session: runner's interface.
 // It writes nothing about a task that someone else has claimed meanwhile.
 type TaskTracker struct {
-	job   project.Item
+	item  project.Item
 	actor string
 	hide  func(string) string // takes secrets out of what is written
 }
@@ -24,38 +24,38 @@ func NewTaskTracker(item project.Item, actor string, hide func(string) string) T
 
 // Close closes the task with what was done and the commit that landed.
 func (t TaskTracker) Close(ctx context.Context, summary, commit string) error {
-	if t.job.Tracker == nil {
+	if t.item.Tracker == nil {
 		return nil
 	}
 	// What has landed is done, whoever has the task now.
-	_, err := t.job.Tracker.Close(ctx, t.job.Task.ID, "", t.hide(strings.TrimSpace(summary+"\n\nLanded as "+commit+".")))
+	_, err := t.item.Tracker.Close(ctx, t.item.Task.ID, "", t.hide(strings.TrimSpace(summary+"\n\nLanded as "+commit+".")))
 	return err
 }
 
 // Block sets the task blocked and says why in a note.
 func (t TaskTracker) Block(ctx context.Context, why string) error {
-	if t.job.Tracker == nil {
+	if t.item.Tracker == nil {
 		return nil
 	}
-	_, err := t.job.Tracker.Block(ctx, t.job.Task.ID, t.actor, t.hide(why))
+	_, err := t.item.Tracker.Block(ctx, t.item.Task.ID, t.actor, t.hide(why))
 	return IgnoreClaimed(err)
 }
 
 // Release opens the task again.
 func (t TaskTracker) Release(ctx context.Context, why string) error {
-	if t.job.Tracker == nil {
+	if t.item.Tracker == nil {
 		return nil
 	}
-	_, err := t.job.Tracker.Release(ctx, t.job.Task.ID, t.actor, t.hide(why))
+	_, err := t.item.Tracker.Release(ctx, t.item.Task.ID, t.actor, t.hide(why))
 	return IgnoreClaimed(err)
 }
 
 // Note says something on the task.
 func (t TaskTracker) Note(ctx context.Context, text string) error {
-	if t.job.Tracker == nil {
+	if t.item.Tracker == nil {
 		return nil
 	}
-	_, err := t.job.Tracker.Note(ctx, t.job.Task.ID, t.actor, t.hide(text))
+	_, err := t.item.Tracker.Note(ctx, t.item.Task.ID, t.actor, t.hide(text))
 	return IgnoreClaimed(err)
 }
 

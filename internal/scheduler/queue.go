@@ -36,11 +36,11 @@ func NewNamedQueue(jobs []project.Item) *NamedQueue {
 
 // Next implements Queue.
 func (p *NamedQueue) Next(_ context.Context, _ map[string]bool) ([]project.Item, error) {
-	return slices.DeleteFunc(slices.Clone(p.todo), p.waits), nil
+	return slices.DeleteFunc(slices.Clone(p.todo), p.isBlocked), nil
 }
 
-// waits reports whether a task depends on one of the others.
-func (p *NamedQueue) waits(item project.Item) bool {
+// isBlocked reports whether a task depends on one of the others.
+func (p *NamedQueue) isBlocked(item project.Item) bool {
 	return slices.ContainsFunc(item.Task.DependsOn, func(d task.Dependency) bool {
 		return d.ID != item.Task.ID && p.open[d.ID] && holdsBack(d.Type)
 	})

@@ -34,7 +34,7 @@ type Scheduler struct {
 	Queue      Queue
 	Width      int  // tasks at once
 	Max        int  // tasks in all; 0: no limit
-	Watch      bool // wait for more tasks instead of ending
+	Watch      bool // wait for more tasks instead of returning
 	// Ask asks a person about a change that is ready; nil: no one is asked.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
@@ -103,7 +103,7 @@ type Queue interface {
 
 // ended is how the run of one task ended.
 type ended struct {
-	job      project.Item
+	item     project.Item
 	outcome  runner.Outcome
 	err      error
 	approved bool // it went on because a person approved it
@@ -201,8 +201,8 @@ func (s *Scheduler) stopSpent(text string) {
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	s.running[item.Task.ID] = true
 	go func() {
-		ending, err := s.one(ctx, item)
-		s.ended <- ended{job: item, outcome: ending, err: err}
+		outcome, err := s.one(ctx, item)
+		s.ended <- ended{item: item, outcome: outcome, err: err}
 	}()
 }
 
@@ -230,9 +230,9 @@ func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome,
 
 // finish takes in how a task ended.
 func (s *Scheduler) finish(e ended) {
-	delete(s.running, e.job.Task.ID)
+	delete(s.running, e.item.Task.ID)
 	if e.err != nil {
-		s.Queue.Done(e.job)
+		s.Queue.Done(e.item)
 		if s.takenByOthers(e) {
 			s.started--
 			return // another coven claimed the task first
@@ -249,12 +249,12 @@ func (s *Scheduler) finish(e ended) {
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
 	if s.Ask != nil && e.outcome.Status == engine.Waiting && e.outcome.Reason == event.WaitReview {
-		if v, err := s.Controller.Project.Find(e.job.Task.ID); err == nil {
+		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
 	}
-	s.Queue.Done(e.job)
+	s.Queue.Done(e.item)
 	s.count(word, control.ExitOf(e.outcome))
 }
 
@@ -301,8 +301,8 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	case a.decision.Verdict == Approved:
 		s.running[a.view.Task] = true
 		go func() {
-			ending, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
-			s.ended <- ended{job: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: ending, err: err, approved: true}
+			outcome, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
+			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, approved: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++

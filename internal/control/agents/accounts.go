@@ -157,7 +157,7 @@ func (c *Agents) waitOut(ctx context.Context, path, name string, limit limits.Li
 	if limit.Told {
 		met.Until = limit.Until
 	}
-	if !c.Waits.add(now, met.At, c.Limits.MaxWait) {
+	if !c.LimitWait.add(now, met.At, c.Limits.MaxWait) {
 		return tooLong(met, now, c.Limits.MaxWait)
 	}
 	if err := c.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
@@ -237,10 +237,10 @@ func (t *limitTracker) limited(l provider.Limit) bool {
 	return stop
 }
 
-// heard takes what the agent said: an answer of the API, perhaps.
-func (t *limitTracker) heard(part provider.Event) {
+// observe takes what the agent said: an answer of the API, perhaps.
+func (t *limitTracker) observe(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
-		t.agents.Waits.renew()
+		t.agents.LimitWait.renew()
 		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.limits.Answered(t.account))
 	}
 }
