@@ -102,3 +102,68 @@ func TestMainIsSmall(t *testing.T) {
 		}
 	}
 }
+
+// The table of the architecture names functions that exist, package by package, and no
+// package twice.
+func TestPathOfATask(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## The path of a task")
+	table, _, _ = strings.Cut(table, "\n## ")
+	seen := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		dir := strings.Trim(cells[1], " `")
+		if seen[dir] {
+			t.Errorf("%s stands twice in the table", dir)
+		}
+		seen[dir] = true
+		have := functions(t, dir)
+		for name := range strings.SplitSeq(cells[2], ",") {
+			if name = strings.Trim(name, " `"); !slices.Contains(have, name) {
+				t.Errorf("%s has no function %s", dir, name)
+			}
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("the table has %d packages", len(seen))
+	}
+}
+
+// functions returns the functions of a package as the table names them: Type.Method.
+func functions(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != dir || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := fn.Name.Name
+			if fn.Recv != nil {
+				of := fn.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				if id, ok := of.(*ast.Ident); ok {
+					name = id.Name + "." + name
+				}
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
