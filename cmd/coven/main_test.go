@@ -115,8 +115,12 @@ func seal(env *testscript.Env) error {
 			return err
 		}
 	}
+	fixtures, err := filepath.Abs(filepath.Join("testdata", "fixtures"))
+	if err != nil {
+		return err
+	}
 	for key, value := range map[string]string{
-		"HOME": home, "USER": "tester", "TERM": "xterm", "LANG": "C.UTF-8",
+		"FIXTURES": fixtures, "HOME": home, "USER": "tester", "TERM": "xterm", "LANG": "C.UTF-8",
 		"XDG_CONFIG_HOME": filepath.Join(home, ".config"), "XDG_CACHE_HOME": filepath.Join(home, ".cache"),
 		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "Tester", "GIT_AUTHOR_EMAIL": "tester@example.invalid",
