@@ -219,7 +219,9 @@ func (p *process) say(id, text string) {
 		line["uuid"] = id
 	}
 	_, err := io.WriteString(p.stdin, encode(line)+"\n")
-	check(p.t, err)
+	if !errors.Is(err, syscall.EPIPE) { // the CLI may have ended already
+		check(p.t, err)
+	}
 }
 
 // wait closes the input and waits for the end, once.
