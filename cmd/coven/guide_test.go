@@ -41,8 +41,8 @@ func TestGrimoiresGuide(t *testing.T) {
 	if all := strings.Count(string(text), "```yaml") + strings.Count(string(text), "```md"); len(blocks) != all || all < 6 {
 		t.Fatalf("%d of %d blocks are files", len(blocks), all)
 	}
-	h := &project.Project{Library: grimoires.NewLibrary(root, ""), Config: config.Default()}
-	checked, err := h.Library.Validate()
+	proj := &project.Project{Library: grimoires.NewLibrary(root, ""), Config: config.Default()}
+	checked, err := proj.Library.Validate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestGrimoiresGuide(t *testing.T) {
 			t.Errorf("%s: %v", c.File, p)
 		}
 	}
-	reports, err := grimoire.Rehearse(t.Context(), h, []string{"careful"})
+	reports, err := grimoire.TestAll(t.Context(), proj, []string{"careful"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,9 +41,9 @@ type App struct {
 
 // Open opens the repository that the user stands in.
 func (a *App) Open(ctx context.Context) (*project.Project, error) {
-	h, err := project.Open(ctx, a.Environment)
-	a.project = h
-	return h, err
+	p, err := project.Open(ctx, a.Environment)
+	a.project = p
+	return p, err
 }
 
 // hidden is a text without secrets.
@@ -69,8 +69,8 @@ func InterruptedBy(err error) error {
 	return err
 }
 
-// Explain says what went wrong and what to do next.
-func (a *App) Explain(err error) {
+// PrintError says what went wrong and what to do next.
+func (a *App) PrintError(err error) {
 	if err == nil || exit.IsSilent(err) {
 		return
 	}
@@ -80,9 +80,9 @@ func (a *App) Explain(err error) {
 	}
 }
 
-// Parking marks the time in which an interrupt is answered by parking what was begun.
+// Park marks the time in which an interrupt is answered by parking what was begun.
 // Outside of it coven ends soon after an interrupt, wherever it is.
-func (a *App) Parking() (done func()) {
+func (a *App) Park() (done func()) {
 	a.parks.Add(1)
 	return func() { a.parks.Add(-1) }
 }
@@ -93,10 +93,10 @@ const (
 	StopTicks = 7
 )
 
-// endSoon ends the process when it does not end by itself after an interrupt: it may be
+// exitSoon ends the process when it does not end by itself after an interrupt: it may be
 // held up by a read or a lock that knows of no interrupts. All that coven records
 // survives that, as it survives a kill.
-func (a *App) endSoon(done <-chan struct{}) {
+func (a *App) exitSoon(done <-chan struct{}) {
 	ticker := time.NewTicker(StopTick)
 	defer ticker.Stop()
 	for idle := 0; idle < StopTicks; {
@@ -109,7 +109,7 @@ func (a *App) endSoon(done <-chan struct{}) {
 			idle = 0
 		}
 	}
-	a.Explain(control.ErrInterrupted)
+	a.PrintError(control.ErrInterrupted)
 	os.Exit(exit.Interrupted)
 }
 
@@ -131,7 +131,7 @@ func (a *App) Interruptible() (context.Context, func()) {
 			return
 		case <-signals:
 			cancel(control.ErrInterrupted)
-			go a.endSoon(done)
+			go a.exitSoon(done)
 		}
 		for {
 			select {

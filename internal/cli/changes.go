@@ -11,19 +11,19 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-func (a *App) PrintDiff(ctx context.Context, d *control.Controller, id string, stat bool) error {
-	v, err := d.Project.Find(id)
+func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
+	v, err := c.Project.Find(id)
 	if err != nil {
 		return err
 	}
-	_, diff, err := d.ChangeOf(ctx, v)
+	_, diff, err := c.ChangeOf(ctx, v)
 	if err != nil {
 		return err
 	}
 	if stat {
 		return a.printStat(diff.Files)
 	}
-	return a.Say("%s", SafeDiff(diff.Patch))
+	return a.Printf("%s", SafeDiff(diff.Patch))
 }
 
 // SafeDiff keeps a diff from steering the terminal. Tabs stay.
@@ -52,5 +52,5 @@ func (a *App) printStat(files []worktree.FileChange) error {
 	for _, f := range files {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), SizeOf(f)) //nolint:errcheck // Flush reports it
 	}
-	return Written(w.Flush())
+	return WriteError(w.Flush())
 }

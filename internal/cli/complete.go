@@ -18,19 +18,19 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// completion is which tasks a command takes.
-type completion int
+// TaskKind is which tasks a command takes.
+type TaskKind int
 
 const (
-	ForRun   completion = iota // ready, or with a session that can go on
-	UnderWay                   // with a session that is not over
-	Resting                    // the same, and no coven is at work on it
-	Retried                    // the same, or with one that has failed
-	Waiting                    // with a session that waits for a review
-	Recorded                   // with a session
-	Tracked                    // open in the tracker
-	Treed                      // with a worktree
-	All                        // with a session, or open in the tracker
+	ForRun   TaskKind = iota // ready, or with a session that can go on
+	UnderWay                 // with a session that is not over
+	Resting                  // the same, and no coven is at work on it
+	Retried                  // the same, or with one that has failed
+	Waiting                  // with a session that waits for a review
+	Recorded                 // with a session
+	Tracked                  // open in the tracker
+	Treed                    // with a worktree
+	All                      // with a session, or open in the tracker
 )
 
 // completeTime bounds how long somebody waits who has pressed the tab key.
@@ -40,7 +40,7 @@ const NoFiles = cobra.ShellCompDirectiveNoFileComp
 
 // CompleteTasks offers the ids of tasks with their titles. What cannot be read
 // is not offered: there is no place for an error on the command line.
-func (a *App) CompleteTasks(kind completion) cobra.CompletionFunc {
+func (a *App) CompleteTasks(kind TaskKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if cmd.ValidateArgs(append(slices.Clone(args), "x")) != nil {
 			return nil, NoFiles // it takes no more
@@ -50,10 +50,10 @@ func (a *App) CompleteTasks(kind completion) cobra.CompletionFunc {
 }
 
 // offerTasks are the tasks of a kind that are not given yet and begin as typed.
-func (a *App) offerTasks(ctx context.Context, kind completion, given []string, typed string) []cobra.Completion {
+func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typed string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	h, _, err := project.OpenLenient(ctx, a.Environment)
+	p, _, err := project.OpenLenient(ctx, a.Environment)
 	if err != nil {
 		return nil
 	}
@@ -63,31 +63,31 @@ func (a *App) offerTasks(ctx context.Context, kind completion, given []string, t
 	}
 	switch kind {
 	case ForRun:
-		o.tasks(readyTasks(ctx, h))
+		o.tasks(readyTasks(ctx, p))
 	case Treed:
-		trees, _ := h.Repo.Worktrees(ctx)
+		trees, _ := p.Repo.Worktrees(ctx)
 		for _, t := range trees {
 			o.add(t.TaskID, t.Branch)
 		}
 		return o.found
 	case Tracked:
-		o.tasks(allTasks(ctx, h))
+		o.tasks(allTasks(ctx, p))
 		return o.found
 	}
-	views, _ := session.List(h.Repo.Root)
+	views, _ := session.List(p.Repo.Root)
 	for _, s := range project.Newest(views) {
 		if kind.takes(s) {
-			o.add(s.Task, control.StateText(s)+": "+s.Info.Query)
+			o.add(s.Task, control.StateOf(s)+": "+s.Info.Query)
 		}
 	}
 	if kind == All {
-		o.tasks(allTasks(ctx, h))
+		o.tasks(allTasks(ctx, p))
 	}
 	return o.found
 }
 
 // takes says whether a kind has the task of this session.
-func (kind completion) takes(v session.View) bool {
+func (kind TaskKind) takes(v session.View) bool {
 	switch kind {
 	case UnderWay:
 		return v.Live()
@@ -101,19 +101,19 @@ func (kind completion) takes(v session.View) bool {
 	return true
 }
 
-func readyTasks(ctx context.Context, h *project.Project) []task.Task {
-	if h.Tracker == nil {
+func readyTasks(ctx context.Context, p *project.Project) []task.Task {
+	if p.Tracker == nil {
 		return nil
 	}
-	ready, _ := h.Tracker.Ready(ctx)
+	ready, _ := p.Tracker.Ready(ctx)
 	return ready
 }
 
-func allTasks(ctx context.Context, h *project.Project) []task.Task {
-	if h.Tracker == nil {
+func allTasks(ctx context.Context, p *project.Project) []task.Task {
+	if p.Tracker == nil {
 		return nil
 	}
-	all, _ := h.Tracker.List(ctx)
+	all, _ := p.Tracker.List(ctx)
 	return all
 }
 
@@ -150,7 +150,7 @@ func CompleteFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) 
 }
 
 // CompleteTaskFlag completes the ids of tasks in a flag.
-func (a *App) CompleteTaskFlag(kind completion) cobra.CompletionFunc {
+func (a *App) CompleteTaskFlag(kind TaskKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return a.offerTasks(cmd.Context(), kind, nil, typed), NoFiles
 	}
@@ -168,11 +168,11 @@ func (a *App) CompleteWords(values func(context.Context, *project.Project, []str
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 		defer cancel()
-		h, _, err := project.OpenLenient(ctx, a.Environment)
+		p, _, err := project.OpenLenient(ctx, a.Environment)
 		if err != nil {
 			return nil, NoFiles
 		}
-		return offered(values(ctx, h, args), typed)
+		return offered(values(ctx, p, args), typed)
 	}
 }
 
@@ -184,19 +184,19 @@ func offered(words []string, typed string) ([]cobra.Completion, cobra.ShellCompD
 	return o.found, NoFiles | cobra.ShellCompDirectiveKeepOrder
 }
 
-func GrimoireNames(_ context.Context, h *project.Project, _ []string) []string {
-	names, _ := h.Library.Names()
+func GrimoireNames(_ context.Context, p *project.Project, _ []string) []string {
+	names, _ := p.Library.Names()
 	return names
 }
 
-func Branches(ctx context.Context, h *project.Project, _ []string) []string {
-	names, _ := h.Repo.Branches(ctx)
+func Branches(ctx context.Context, p *project.Project, _ []string) []string {
+	names, _ := p.Repo.Branches(ctx)
 	return names
 }
 
 // ProviderNames are the providers that there are.
-func ProviderNames(_ context.Context, h *project.Project, _ []string) []string {
-	r, err := h.Registry()
+func ProviderNames(_ context.Context, p *project.Project, _ []string) []string {
+	r, err := p.Registry()
 	if err != nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := control.Told(project.Item{Task: added, Tracker: tracker}, "", hide)
+	told := control.NewTaskTracker(project.Item{Task: added, Tracker: tracker}, "", hide)
 	for what, err := range map[string]error{
 		"note": told.Note(t.Context(), "n "+value), "block": told.Block(t.Context(), "b "+value),
 		"release": told.Release(t.Context(), "r "+value), "close": told.Close(t.Context(), "c "+value, "0123"),
@@ -35,20 +35,20 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 		}
 	}
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
-	h := &project.Project{Env: &project.Environment{Environ: os.Environ}, Hide: hide}
-	h.Config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}
-	a := &App{Environment: h.Env, Out: out, Err: errs, project: h}
-	d := &control.Controller{Project: h}
-	stop := a.Watch(d, false, terminal.Lines)
-	if err := a.Tell("d %s\n", value); err != nil {
+	p := &project.Project{Env: &project.Environment{Environ: os.Environ}, Hide: hide}
+	p.Config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/news; env >> " + dir + "/news"}}}
+	a := &App{Environment: p.Env, Out: out, Err: errs, project: p}
+	c := &control.Controller{Project: p}
+	stop := a.Watch(c, false, terminal.Lines)
+	if err := a.Showf("d %s\n", value); err != nil {
 		t.Fatal(err)
 	}
-	d.TellOthers(t.Context(), control.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
+	c.RunHooks(t.Context(), control.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
 	stop()
-	if err := a.Say("a %s\n", value); err != nil {
+	if err := a.Printf("a %s\n", value); err != nil {
 		t.Fatal(err)
 	}
-	a.Explain(exit.Usagef("next", "e %s", value))
+	a.PrintError(exit.Usagef("next", "e %s", value))
 	for name, text := range map[string]string{"screen": out.String(), "errors": errs.String(), "tracker": read(t, dir, "issues.jsonl"), "notify": read(t, dir, "news")} {
 		if strings.Contains(text, value) || !strings.Contains(text, "***") {
 			t.Errorf("%s: %s", name, text)

@@ -14,41 +14,41 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Say prints to standard output.
-func (a *App) Say(format string, args ...any) error {
+// Printf prints to standard output.
+func (a *App) Printf(format string, args ...any) error {
 	_, err := io.WriteString(a.Out, a.hidden(fmt.Sprintf(format, args...)))
-	return Written(err)
+	return WriteError(err)
 }
 
-// Tell prints to standard output, between the lines of the tasks at work. Where events
+// Showf prints to standard output, between the lines of the tasks at work. Where events
 // are printed it prints nothing.
-func (a *App) Tell(format string, args ...any) error {
+func (a *App) Showf(format string, args ...any) error {
 	switch {
 	case a.shown == nil:
-		return a.Say(format, args...)
+		return a.Printf(format, args...)
 	case !a.shown.json:
 		a.shown.Say(a.hidden(fmt.Sprintf(format, args...)))
 	}
 	return nil
 }
 
-// ExplainBetween tells an error between the lines of the tasks at work.
-func (a *App) ExplainBetween(err error) {
+// ShowError tells an error between the lines of the tasks at work.
+func (a *App) ShowError(err error) {
 	if err != nil {
-		a.shown.Later(func() { a.Explain(err) })
+		a.shown.Later(func() { a.PrintError(err) })
 	}
 }
 
-// Written is the error of writing output. A reader that has seen enough is none.
-func Written(err error) error {
+// WriteError is the error of writing output. A reader that has seen enough is none.
+func WriteError(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return fmt.Errorf("write output: %w", err)
 }
 
-// SayJSON prints a value as indented JSON.
-func (a *App) SayJSON(value any) error {
+// PrintJSON prints a value as indented JSON.
+func (a *App) PrintJSON(value any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
@@ -57,13 +57,13 @@ func (a *App) SayJSON(value any) error {
 		return fmt.Errorf("encode output: %w", err)
 	}
 	_, err := a.Out.Write(terminal.SafeJSON(text.Bytes()))
-	return Written(err)
+	return WriteError(err)
 }
 
 // Ask asks a person and returns the answer: one line, trimmed. The end of the
 // input is an empty answer. A Ctrl-C ends the question.
 func (a *App) Ask(ctx context.Context, question string) (string, error) {
-	if err := a.Say("%s", question); err != nil {
+	if err := a.Printf("%s", question); err != nil {
 		return "", err
 	}
 	type answer struct {

@@ -14,19 +14,19 @@ import (
 )
 
 // Question asks a person about a change, between the lines of the tasks at work.
-func (a *App) Question(ctx context.Context, d *control.Controller, v session.View) (decided scheduler.Decision, err error) {
-	if gaveUp := a.shown.Alone(ctx, func() { decided, err = a.askReview(ctx, d, v) }); gaveUp != nil {
+func (a *App) Question(ctx context.Context, c *control.Controller, v session.View) (decided scheduler.Decision, err error) {
+	if gaveUp := a.shown.Alone(ctx, func() { decided, err = a.askReview(ctx, c, v) }); gaveUp != nil {
 		return scheduler.Decision{}, gaveUp
 	}
 	return decided, err
 }
 
 // askReview asks until there is an answer. It has the terminal for itself.
-func (a *App) askReview(ctx context.Context, d *control.Controller, v session.View) (scheduler.Decision, error) {
+func (a *App) askReview(ctx context.Context, c *control.Controller, v session.View) (scheduler.Decision, error) {
 	if now, err := session.Load(v.Dir); err != nil || !now.Same(v) {
 		return scheduler.Decision{Verdict: scheduler.Elsewhere}, err
 	}
-	if err := a.introduce(ctx, d, v); err != nil {
+	if err := a.introduce(ctx, c, v); err != nil {
 		return scheduler.Decision{}, err
 	}
 	for {
@@ -41,7 +41,7 @@ func (a *App) askReview(ctx context.Context, d *control.Controller, v session.Vi
 				return scheduler.Decision{Verdict: scheduler.Approved}, err
 			}
 		case "d", "diff":
-			if err := a.PrintDiff(ctx, d, v.Task, false); err != nil {
+			if err := a.PrintDiff(ctx, c, v.Task, false); err != nil {
 				return scheduler.Decision{}, err
 			}
 		case "r", "reject":
@@ -50,9 +50,9 @@ func (a *App) askReview(ctx context.Context, d *control.Controller, v session.Vi
 				return scheduler.Decision{Verdict: scheduler.Rejected, Reason: reason}, err
 			}
 		case "", "l", "later":
-			return scheduler.Decision{}, a.Say("it waits\n  next: %s\n", terminal.Printable(control.NextOf(v)))
+			return scheduler.Decision{}, a.Printf("it waits\n  next: %s\n", terminal.Printable(control.NextOf(v)))
 		default:
-			if err := a.Say("%q is no answer here\n", answer); err != nil {
+			if err := a.Printf("%q is no answer here\n", answer); err != nil {
 				return scheduler.Decision{}, err
 			}
 		}
@@ -63,7 +63,7 @@ func (a *App) askReview(ctx context.Context, d *control.Controller, v session.Vi
 func (a *App) askReason(ctx context.Context) (string, error) {
 	reason, err := a.Ask(ctx, "reason: ")
 	if err == nil && reason == "" {
-		err = a.Say("a rejection needs a reason\n")
+		err = a.Printf("a rejection needs a reason\n")
 	}
 	return reason, err
 }
@@ -74,7 +74,7 @@ func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) 
 	if len(v.Open) == 0 {
 		return true, nil
 	}
-	if err := a.Say("%s\n", control.OpenLines(v.Open)); err != nil {
+	if err := a.Printf("%s\n", control.OpenLines(v.Open)); err != nil {
 		return false, err
 	}
 	them := "these errors are"
@@ -89,8 +89,8 @@ func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) 
 const fewFiles = 6
 
 // introduce says what a question is about.
-func (a *App) introduce(ctx context.Context, d *control.Controller, v session.View) error {
-	_, diff, err := d.ChangeOf(ctx, v)
+func (a *App) introduce(ctx context.Context, c *control.Controller, v session.View) error {
+	_, diff, err := c.ChangeOf(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -106,5 +106,5 @@ func (a *App) introduce(ctx context.Context, d *control.Controller, v session.Vi
 	if open := findings.Summary(v.Open); open != "" {
 		text += "  " + terminal.Printable(open) + "\n"
 	}
-	return a.Say("%s", text)
+	return a.Printf("%s", text)
 }

@@ -12,7 +12,7 @@ import (
 
 func (a *App) StatusTable(views []session.View) error {
 	if len(views) == 0 {
-		return a.Say("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")
+		return a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
@@ -23,9 +23,9 @@ func (a *App) StatusTable(views []session.View) error {
 			next = ""
 		}
 		seen[v.Task] = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), control.StateText(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), control.StateOf(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
 	}
-	if err := Written(w.Flush()); err != nil {
+	if err := WriteError(w.Flush()); err != nil {
 		return err
 	}
 	return a.openFindings(views)
@@ -34,10 +34,10 @@ func (a *App) StatusTable(views []session.View) error {
 // openFindings says below the table which sessions wait because of their findings.
 func (a *App) openFindings(views []session.View) error {
 	for _, v := range views {
-		if !control.HeldByFindings(v) {
+		if !control.HasOpenErrors(v) {
 			continue
 		}
-		if err := a.Say("%s: %s\n", terminal.Printable(v.Task), terminal.Printable(findings.Summary(v.Open))); err != nil {
+		if err := a.Printf("%s: %s\n", terminal.Printable(v.Task), terminal.Printable(findings.Summary(v.Open))); err != nil {
 			return err
 		}
 	}

@@ -12,20 +12,20 @@ import (
 // FollowEvery is how often a followed session is read again.
 const FollowEvery = 200 * time.Millisecond
 
-// spectator shows a session's events to a person as they come.
-type spectator struct {
+// Spectator shows a session's events to a person as they come.
+type Spectator struct {
 	app  *App
 	dir  string
 	tail *event.Tail
 }
 
-func NewSpectator(a *App, v session.View) *spectator {
-	return &spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
+func NewSpectator(a *App, v session.View) *Spectator {
+	return &Spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
 }
 
 // Show shows the events that are new, and returns the session as it was before
 // they were read: what ended it by then is shown.
-func (s *spectator) Show() (session.View, error) {
+func (s *Spectator) Show() (session.View, error) {
 	now, err := session.Load(s.dir)
 	if err != nil {
 		return now, err
@@ -35,7 +35,7 @@ func (s *spectator) Show() (session.View, error) {
 		return now, err
 	}
 	for _, e := range events {
-		if err := s.app.Say("%s", terminal.Lines(e)); err != nil {
+		if err := s.app.Printf("%s", terminal.Lines(e)); err != nil {
 			return now, err
 		}
 	}

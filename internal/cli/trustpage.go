@@ -22,7 +22,7 @@ import (
 const headLines = 10
 
 // TrustPage shows plugins that are not trusted.
-func TrustPage(h *project.Project, open []registry.Plugin) string {
+func TrustPage(proj *project.Project, open []registry.Plugin) string {
 	if len(open) == 0 {
 		return ""
 	}
@@ -30,17 +30,17 @@ func TrustPage(h *project.Project, open []registry.Plugin) string {
 	b.WriteString("This repository wants to run programs of its own. They are not fenced: they can do\n" +
 		"what you can. Trusted would be exactly these bytes, in this repository.\n\n")
 	for _, p := range open {
-		b.WriteString(trustEntry(h, p) + "\n")
+		b.WriteString(trustEntry(proj, p) + "\n")
 	}
 	return b.String()
 }
 
-func trustEntry(h *project.Project, p registry.Plugin) string {
+func trustEntry(proj *project.Project, p registry.Plugin) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
-	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(h.Near(p.File)), terminal.Size(p.Size), Nature(p))
+	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(proj.Near(p.File)), terminal.Size(p.Size), Nature(p))
 	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
-		fmt.Fprintf(&b, "          which is %s\n", terminal.Printable(h.Near(real)))
+		fmt.Fprintf(&b, "          which is %s\n", terminal.Printable(proj.Near(real)))
 	}
 	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
 	switch p.Hides {
@@ -90,8 +90,8 @@ func Nature(p registry.Plugin) string {
 
 // AskTrust shows plugins and asks whether they are trusted. Where nobody can be
 // asked the answer is no, unless it was given before.
-func (a *App) AskTrust(ctx context.Context, h *project.Project, open []registry.Plugin, wanted []project.Wish, yes bool) (bool, error) {
-	if err := a.Say("%s", TrustPage(h, open)+variablesPage(wanted)); err != nil {
+func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.VariableRequest, yes bool) (bool, error) {
+	if err := a.Printf("%s", TrustPage(p, open)+variablesPage(wanted)); err != nil {
 		return false, err
 	}
 	switch {
@@ -104,38 +104,38 @@ func (a *App) AskTrust(ctx context.Context, h *project.Project, open []registry.
 			return false, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			return false, a.Say("nothing was trusted\n")
+			return false, a.Printf("nothing was trusted\n")
 		}
 	}
-	if err := a.trustVariables(h, wanted); err != nil || len(open) == 0 {
+	if err := a.trustVariables(p, wanted); err != nil || len(open) == 0 {
 		return err == nil, err
 	}
-	return true, a.trustNow(h, open)
+	return true, a.trustPlugins(p, open)
 }
 
 // trustVariables trusts the uses of variables as they were shown.
-func (a *App) trustVariables(h *project.Project, shown []project.Wish) error {
+func (a *App) trustVariables(p *project.Project, shown []project.VariableRequest) error {
 	if len(shown) == 0 {
 		return nil
 	}
-	store, err := h.TrustStore()
+	store, err := p.TrustStore()
 	if err != nil {
 		return err
 	}
 	var items []trust.Item
 	var names []string
-	for _, w := range shown {
-		items, names = append(items, w.Item(h.Env.Now().UTC().Truncate(time.Second))), append(names, w.Name)
+	for _, r := range shown {
+		items, names = append(items, r.Item(p.Env.Now().UTC().Truncate(time.Second))), append(names, r.Name)
 	}
 	if err := store.Add(items...); err != nil {
 		return err
 	}
-	return a.Say("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
+	return a.Printf("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
 }
 
-// trustNow trusts plugins as they were shown, and pins them in the lock.
-func (a *App) trustNow(h *project.Project, shown []registry.Plugin) error {
-	store, err := h.TrustStore()
+// trustPlugins trusts plugins as they were shown, and pins them in the lock.
+func (a *App) trustPlugins(proj *project.Project, shown []registry.Plugin) error {
+	store, err := proj.TrustStore()
 	if err != nil {
 		return err
 	}
@@ -143,54 +143,54 @@ func (a *App) trustNow(h *project.Project, shown []registry.Plugin) error {
 	var names []string
 	for _, p := range shown {
 		items = append(items, trust.Item{
-			Kind: trust.KindPlugin, Name: p.ID(), What: h.Near(p.File), SHA256: p.SHA256, Since: h.Env.Now().UTC().Truncate(time.Second),
+			Kind: trust.KindPlugin, Name: p.ID(), What: proj.Near(p.File), SHA256: p.SHA256, Since: proj.Env.Now().UTC().Truncate(time.Second),
 		})
 		names = append(names, p.ID())
 	}
 	if err := store.Add(items...); err != nil {
 		return err
 	}
-	if err := a.Say("trusted: %s\n", strings.Join(names, " ")); err != nil {
+	if err := a.Printf("trusted: %s\n", strings.Join(names, " ")); err != nil {
 		return err
 	}
-	if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+	if err := worktree.EnsureCovenDir(proj.Repo.Root); err != nil {
 		return err
 	}
-	wrote, err := registry.Pin(h.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+	wrote, err := registry.Pin(proj.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
 	if err != nil || !wrote {
 		return err
 	}
-	return a.Say("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+	return a.Printf("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
 }
 
 // AdmitPlugins says whether plugins may run. On a terminal it asks about those
 // that only need a person's trust.
-func (a *App) AdmitPlugins(ctx context.Context, h *project.Project, needs []plugins.Need) error {
-	wanting, err := h.Unfit(needs)
+func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plugins.Need) error {
+	wanting, err := p.UntrustedPlugins(needs)
 	if err == nil || len(wanting) == 0 || !a.Interactive {
 		return err
 	}
-	trusted, askErr := a.AskTrust(ctx, h, wanting, nil, false)
+	trusted, askErr := a.AskTrust(ctx, p, wanting, nil, false)
 	if askErr != nil {
 		return askErr
 	}
 	if !trusted {
 		return err
 	}
-	return h.MayRun(needs)
+	return p.CheckPlugins(needs)
 }
 
 // variablesPage shows variables that are not trusted.
-func variablesPage(wanted []project.Wish) string {
+func variablesPage(wanted []project.VariableRequest) string {
 	if len(wanted) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
 		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
-	for _, w := range wanted {
-		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", w.Kind, terminal.Printable(w.Variable), terminal.Printable(w.Why))
-		for _, use := range w.Uses {
+	for _, r := range wanted {
+		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", r.Kind, terminal.Printable(r.Variable), terminal.Printable(r.Why))
+		for _, use := range r.Uses {
 			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
 		}
 		b.WriteString("\n")

@@ -17,46 +17,46 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Outcome is the exit of a command that ran one session.
-func Outcome(e runner.Outcome, err error) error {
+// ExitStatus is the exit of a command that ran one session.
+func ExitStatus(e runner.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
 	return exit.Status(control.ExitOf(e))
 }
 
-// AtDesk opens the repository and what runs tasks for one command. The command
+// WithController opens the repository and what runs tasks for one command. The command
 // asks no questions.
-func (a *App) AtDesk(ctx context.Context, do func(*control.Controller) error) error {
-	h, err := a.Open(ctx)
+func (a *App) WithController(ctx context.Context, do func(*control.Controller) error) error {
+	p, err := a.Open(ctx)
 	if err != nil {
 		return err
 	}
-	d, err := control.StartDesk(h)
+	c, err := control.New(p)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	defer a.Watch(d, false, terminal.Lines)()
-	return do(d)
+	defer c.Close()
+	defer a.Watch(c, false, terminal.Lines)()
+	return do(c)
 }
 
 // Watch shows on the terminal what a desk does, until stop is called.
-func (a *App) Watch(d *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
+func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
 	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON}
-	d.Parking = a.Parking
-	d.Ask = func(ctx context.Context, needs []plugins.Need) (err error) {
-		if gaveUp := a.shown.Alone(ctx, func() { err = a.AdmitPlugins(ctx, d.Project, needs) }); gaveUp != nil {
+	c.Parking = a.Park
+	c.Ask = func(ctx context.Context, needs []plugins.Need) (err error) {
+		if gaveUp := a.shown.Alone(ctx, func() { err = a.AdmitPlugins(ctx, c.Project, needs) }); gaveUp != nil {
 			return gaveUp
 		}
 		return err
 	}
-	d.Observer = control.Observer{
+	c.Observer = control.Observer{
 		Event: a.shown.See,
-		Ended: func(s control.Stretch) {
-			_ = a.Tell("%s\n  session: %s\n", terminal.PrintableLines(endText(s)), session.Dir+"/"+s.Session) // there is nobody else to tell
+		Ended: func(stretch control.Stretch) {
+			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(stretch)), session.Dir+"/"+stretch.Session) // there is nobody else to tell
 		},
-		Notice: func(n control.Notice) { _ = a.Tell("%s", noticeText(n)) }, // there is nobody else to tell
+		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // there is nobody else to tell
 	}
 	return a.shown.Close
 }
@@ -79,11 +79,11 @@ type display struct {
 	json bool // as events, and nothing else
 }
 
-// endText says how a session ended.
-func endText(s control.Stretch) string {
+// outcomeText says how a session ended.
+func outcomeText(stretch control.Stretch) string {
 	var b strings.Builder
-	e := s.Ending
-	fmt.Fprintf(&b, "%s  %s", s.Task, e.Status)
+	e := stretch.Outcome
+	fmt.Fprintf(&b, "%s  %s", stretch.Task, e.Status)
 	if e.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", e.Reason)
 	}
@@ -114,10 +114,10 @@ func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 
 // RejectedText tells what became of a rejected change.
 func RejectedText(v session.View, ended event.Ended) string {
-	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), KeptAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
+	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), StoredAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
 }
 
-func KeptAs(ref string) string {
+func StoredAs(ref string) string {
 	if ref == "" {
 		return "nothing had to be stored"
 	}

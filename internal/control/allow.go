@@ -14,20 +14,20 @@ import (
 )
 
 // admits says whether the agents of a plan may run here.
-func (d *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
+func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	for _, need := range project.NeedsOf(plan.Grimoire, plan.Provider) {
 		if need.Kind != plugins.KindProvider {
 			continue
 		}
-		if err := d.Allows(ctx, need.Name); err != nil {
+		if err := c.AllowsProvider(ctx, need.Name); err != nil {
 			return err
 		}
 	}
-	return d.reviewable(ctx, plan)
+	return c.reviewable(ctx, plan)
 }
 
 // reviewable makes sure that agents that are asked to review can change nothing.
-func (d *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
+func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	step := ""
 	for s := range plan.Grimoire.All() {
 		asks := s.AgentLoop != nil && s.AgentLoop.Arbiter.Plugin == grimoires.AgentJudge
@@ -41,36 +41,36 @@ func (d *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 	if step == "" {
 		return nil
 	}
-	drives, err := d.Runtime.providers.Drives(ctx, plan.Provider)
+	drives, err := c.Runtime.providers.Traits(ctx, plan.Provider)
 	if err != nil || drives.Harmless {
 		return err
 	}
 	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(plan.Provider))
 }
 
-// Allows says whether a provider's agents may run here. Those whose tool calls do
+// AllowsProvider says whether a provider's agents may run here. Those whose tool calls do
 // not pass the gate can do whatever the user can: only the user's own settings
 // allow that, and the question comes before anything is claimed.
-func (d *Controller) Allows(ctx context.Context, name string) error {
-	if d.Project.Config.AllowUngated {
+func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
+	if c.Project.Config.AllowUngated {
 		return nil
 	}
-	drives, err := d.Runtime.providers.Drives(ctx, name)
+	drives, err := c.Runtime.providers.Traits(ctx, name)
 	if err != nil || drives.Gated {
 		return err
 	}
-	file := filepath.Join(d.Project.Env.UserDir(), "config.yaml")
+	file := filepath.Join(c.Project.Env.UserDir(), "config.yaml")
 	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
 		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
 }
 
 // mayUse reports whether a grimoire's secrets are there, and may be taken from where they
 // are.
-func (d *Controller) mayUse(g *grimoires.Grimoire) error {
-	if err := d.Runtime.has(g.Secrets()); err != nil {
+func (c *Controller) mayUse(g *grimoires.Grimoire) error {
+	if err := c.Runtime.has(g.Secrets()); err != nil {
 		return err
 	}
-	return d.Project.MayHave(d.Project.SecretWishes(g, d.Runtime.secrets))
+	return c.Project.CheckVariables(c.Project.SecretRequests(g, c.Runtime.secrets))
 }
 
 // has says whether all secrets of these names are there. From then on no record

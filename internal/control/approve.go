@@ -11,33 +11,33 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// ApproveNow records a person's approval of a patch that v waits with, and of v's
+// Approve records a person's approval of a patch that v waits with, and of v's
 // open error findings, and resumes the session. Another patch than that is asked
 // about again.
-func (d *Controller) ApproveNow(ctx context.Context, v session.View, patch string) (runner.Outcome, error) {
+func (c *Controller) Approve(ctx context.Context, v session.View, patch string) (runner.Outcome, error) {
 	needs, err := project.NeedsOfSession(v.Dir)
 	if err == nil {
-		err = d.Project.MayRun(needs)
+		err = c.Project.CheckPlugins(needs)
 	}
 	if err != nil {
 		return runner.Outcome{}, err // before anything is on record
 	}
-	if err := d.answer(v, event.MergeDecision{Patch: patch, Approved: true, By: d.Project.Env.User(), Accepted: v.Open}); err != nil {
+	if err := c.answer(v, event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}); err != nil {
 		return runner.Outcome{}, err
 	}
 	v, err = session.Load(v.Dir)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
-	return d.Resume(ctx, v, budget.Amount{})
+	return c.Resume(ctx, v, budget.Amount{})
 }
 
 // answer records a person's answer to the question that v waits with.
-func (d *Controller) answer(v session.View, r event.MergeDecision) error {
+func (c *Controller) answer(v session.View, r event.MergeDecision) error {
 	if v.Review == nil {
 		return fmt.Errorf("session %s asked no question", v.ID)
 	}
-	s, err := d.take(v)
+	s, err := c.take(v)
 	if err != nil {
 		return err
 	}

@@ -23,15 +23,15 @@ func noDiff(v session.View) error {
 }
 
 // ChangeOf is the worktree of a session's task and what it changes.
-func (d *Controller) ChangeOf(ctx context.Context, v session.View) (*worktree.Worktree, worktree.Diff, error) {
-	tree, err := d.Project.Repo.Find(ctx, v.Task)
+func (c *Controller) ChangeOf(ctx context.Context, v session.View) (*worktree.Worktree, worktree.Diff, error) {
+	tree, err := c.Project.Repo.Find(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return nil, worktree.Diff{}, noDiff(v)
 	}
 	if err != nil {
 		return nil, worktree.Diff{}, err
 	}
-	target, err := d.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
+	target, err := c.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
 	if err != nil {
 		return nil, worktree.Diff{}, err
 	}

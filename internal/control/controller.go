@@ -43,8 +43,8 @@ type Controller struct {
 	Runtime  *Runtime
 	Observer Observer
 	Parking  func() (done func()) // marks work that is parked when it is interrupted; nil: nobody asks
-	Approve  string               // who approves merge reviews without being asked; empty: a person is asked
-	Purse    *budget.Budget       // of all tasks of this command; nil: there is no budget
+	Approver string               // who approves merge reviews without being asked; empty: a person is asked
+	Budget   *budget.Budget       // of all tasks of this command; nil: there is no budget
 	// ask decides whether plugins may run before a session resumes; nil: as trusted.
 	Ask func(context.Context, []plugins.Need) error
 }
@@ -60,7 +60,7 @@ type Observer struct {
 // Stretch is what a session did between its start or resumption and its next end.
 type Stretch struct {
 	Task, Session string
-	Ending        runner.Outcome
+	Outcome       runner.Outcome
 }
 
 // Notice is something a person should read that is in no journal.
@@ -71,28 +71,28 @@ type Notice struct {
 }
 
 // Close ends what runs tasks.
-func (d *Controller) Close() {
-	if d.Runtime != nil {
-		d.Runtime.close()
+func (c *Controller) Close() {
+	if c.Runtime != nil {
+		c.Runtime.close()
 	}
 }
 
-func (d *Controller) notify(n Notice) {
-	if d.Observer.Notice != nil {
-		d.Observer.Notice(n)
+func (c *Controller) notify(n Notice) {
+	if c.Observer.Notice != nil {
+		c.Observer.Notice(n)
 	}
 }
 
 // park marks work that an interrupt parks, until done is called.
-func (d *Controller) park() (done func()) {
-	if d.Parking == nil {
+func (c *Controller) park() (done func()) {
+	if c.Parking == nil {
 		return func() {}
 	}
-	return d.Parking()
+	return c.Parking()
 }
 
-// Choices are what the command line says about a new session.
-type Choices struct {
+// Options are what the command line says about a new session.
+type Options struct {
 	Grimoire, Provider, Model string
 	Target                    worktree.Target
 	Base                      string
@@ -100,8 +100,8 @@ type Choices struct {
 
 // Begin starts a new session of a task. prior is the session before, which is
 // over, or none.
-func (d *Controller) Begin(ctx context.Context, j project.Item, prior session.View, c Choices) (runner.Outcome, error) {
-	plan, err := d.plan(ctx, j, prior, c)
+func (d *Controller) Begin(ctx context.Context, item project.Item, prior session.View, c Options) (runner.Outcome, error) {
+	plan, err := d.plan(ctx, item, prior, c)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
@@ -114,39 +114,39 @@ func (d *Controller) Begin(ctx context.Context, j project.Item, prior session.Vi
 		base = info.Oid
 	}
 	defer d.park()()
-	s, err := session.Create(d.Project.Repo.Root, j.Task.ID, j.Task.Title, d.Project.Env.Now)
+	s, err := session.Create(d.Project.Repo.Root, item.Task.ID, item.Task.Title, d.Project.Env.Now)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	s.Hide(d.Runtime.secrets)
 	started := event.Session{
-		Project: d.Project.Repo.Root, Query: j.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.Target.Ref, Base: base, Tracker: j.TrackerName(), Version: d.Project.Env.Version,
-		Attempt: prior.Info.Attempt + 1, Approve: d.Approve, Holder: holder.HolderName(),
+		Project: d.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Model: plan.Model, Target: c.Target.Ref, Base: base, Tracker: item.TrackerName(), Version: d.Project.Env.Version,
+		Attempt: prior.Info.Attempt + 1, Approve: d.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID),
 	}
-	if err := d.admit(ctx, j, s, prior, plan, started); err != nil {
+	if err := d.admit(ctx, item, s, prior, plan, started); err != nil {
 		return runner.Outcome{}, err
 	}
-	return d.work(ctx, s, j, plan, started)
+	return d.work(ctx, s, item, plan, started)
 }
 
 // admit claims the task for the new session, clears away what an earlier one
 // left, and puts the beginning on record.
-func (d *Controller) admit(ctx context.Context, j project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
+func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
 	frozen, err := plan.Marshal()
 	if err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	site := d.site(s, j.Task.ID, started)
+	site := c.workspace(s, item.Task.ID, started)
 	if _, err := site.Claim(ctx); err != nil {
 		return errors.Join(err, s.Discard())
 	}
 	// Only who holds the claim may clear: nobody else works there now.
-	err = d.clear(ctx, j, prior)
+	err = c.clear(ctx, item, prior)
 	if err == nil {
-		err = d.claimTask(ctx, j, holder.ActorOf(s.ID))
+		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
 	}
 	if err != nil {
 		return errors.Join(err, site.Release(ctx), s.Discard())
@@ -168,27 +168,27 @@ func (d *Controller) admit(ctx context.Context, j project.Item, s *session.Sessi
 
 // clear puts away what a failed session of the task left: everything in its
 // worktree is stored first.
-func (d *Controller) clear(ctx context.Context, j project.Item, prior session.View) error {
-	tree, err := d.Project.Repo.Leftover(ctx, j.Task.ID)
+func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
+	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
 		return nil
 	case err != nil:
 		return err
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return exit.Personf("coven worktree remove "+shellword.Word(j.Task.ID), "task %s has a worktree that no session owns: %s", j.Task.ID, tree.Path)
+		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err != nil || ref == "" {
-		return project.DropFirst(j.Task.ID, err)
+		return project.DropIgnoredFirst(item.Task.ID, err)
 	}
-	d.notify(Notice{Task: j.Task.ID, Text: "the earlier attempt is stored as " + ref})
+	c.notify(Notice{Task: item.Task.ID, Text: "the earlier attempt is stored as " + ref})
 	return nil
 }
 
 // Resume goes on with a session that is not over. The step that blocked it runs
 // again. more is added to the budgets that hold where it waits.
-func (d *Controller) Resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
+func (c *Controller) Resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	retry := event.Resumed{Budget: more}
 	if more != (budget.Amount{}) {
 		retry.At = v.WaitsAt
@@ -196,17 +196,17 @@ func (d *Controller) Resume(ctx context.Context, v session.View, more budget.Amo
 	if v.Status == session.Blocked || v.Status == session.Failed {
 		retry.Retry = v.Failing
 	}
-	return d.resumeAt(ctx, v, retry)
+	return c.resumeAt(ctx, v, retry)
 }
 
 // resumeAt goes on with a session; the results that retry names count no more.
-func (d *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
-	j, err := d.JobOf(v)
+func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
+	item, err := c.ItemOf(v)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
-	defer d.park()()
-	s, err := d.take(v)
+	defer c.park()()
+	s, err := c.take(v)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
@@ -215,36 +215,36 @@ func (d *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 	if err != nil {
 		return runner.Outcome{}, err
 	}
-	if err := d.Project.MayRun(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
+	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
 		return runner.Outcome{}, err
 	}
-	if err := d.mayUse(plan.Grimoire); err != nil {
+	if err := c.mayUse(plan.Grimoire); err != nil {
 		return runner.Outcome{}, err
 	}
-	if err := d.admits(ctx, plan); err != nil {
+	if err := c.admits(ctx, plan); err != nil {
 		return runner.Outcome{}, err
 	}
-	s.Hide(d.Runtime.secrets)
+	s.Hide(c.Runtime.secrets)
 	// Taking the claim anew makes it a new one: whoever wants to take it over from
 	// a session that is over finds that it is not.
-	if _, err := d.site(s, j.Task.ID, v.Info).Claim(ctx); err != nil {
+	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return runner.Outcome{}, err
 	}
 	if v.Status == session.Blocked || v.Status == session.Failed {
-		if err := d.claimAgain(ctx, j, v); err != nil {
+		if err := c.reclaim(ctx, item, v); err != nil {
 			return runner.Outcome{}, err
 		}
 	}
-	retry.Holder = holder.HolderName()
+	retry.Holder = holder.Name()
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
 		return runner.Outcome{}, err
 	}
-	return d.work(ctx, s, j, plan, v.Info)
+	return c.work(ctx, s, item, plan, v.Info)
 }
 
-// claimAgain claims the task in its tracker for a session that was blocked.
-func (d *Controller) claimAgain(ctx context.Context, j project.Item, v session.View) error {
-	err := d.claimTask(ctx, j, holder.ActorIn(v))
+// reclaim claims the task in its tracker for a session that was blocked.
+func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
+	err := c.claimTask(ctx, item, holder.ActorIn(v))
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
 		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
 	}
@@ -253,8 +253,8 @@ func (d *Controller) claimAgain(ctx context.Context, j project.Item, v session.V
 
 // take opens a session that a person saw as v, to write it. What has changed
 // meanwhile is not what the person decided about.
-func (d *Controller) take(v session.View) (*session.Session, error) {
-	s, err := session.Open(d.Project.Repo.Root, v.ID, d.Project.Env.Now)
+func (c *Controller) take(v session.View) (*session.Session, error) {
+	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
 		return nil, exit.Personf("coven status", "%w", err)
 	}
@@ -263,7 +263,7 @@ func (d *Controller) take(v session.View) (*session.Session, error) {
 	}
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
-		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, StateText(now))
+		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, StateOf(now))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -271,34 +271,34 @@ func (d *Controller) take(v session.View) (*session.Session, error) {
 	return s, nil
 }
 
-func (d *Controller) site(s *session.Session, id string, info event.Session) *workspace.Workspace {
+func (c *Controller) workspace(s *session.Session, id string, info event.Session) *workspace.Workspace {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
-		Repo: d.Project.Repo, Session: s, Launcher: d.Runtime.launcher, Environ: d.Project.Env.Environ, Secrets: d.Runtime.secrets,
-		Pass: d.Project.Config.Env.Pass, Task: id, Base: info.Base,
+		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
+		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
-		Holder: holder.HolderName(), Attempt: info.Attempt,
+		Holder: holder.Name(), Attempt: info.Attempt,
 	}
 }
 
 // work runs a session to its next end and shows it.
-func (d *Controller) work(ctx context.Context, s *session.Session, j project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
-	d.warm(ctx, plan.Provider)
-	site := d.site(s, j.Task.ID, info)
-	idle, mail := d.Project.Config.Timeouts.Idle, agents.NewInbox(s)
+func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
+	c.warm(ctx, plan.Provider)
+	site := c.workspace(s, item.Task.ID, info)
+	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
-		Providers: d.Runtime.providers, Runner: d.Runtime.agents, Workspace: site, Session: s, Provider: plan.Provider, Idle: idle,
-		Limits: d.Project.Config.Limits, Ungated: d.Project.Config.AllowUngated, Waits: &agents.LimitWait{}, Inbox: mail,
+		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: site, Session: s, Provider: plan.Provider, Idle: idle,
+		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, Waits: &agents.LimitWait{}, Inbox: mail,
 	}
 	r := &runner.Runner{
-		Task: j.Task.ID, Plan: plan, Journal: s, Tracker: Told(j, cmp.Or(info.Actor, holder.ActorOf(s.ID)), d.Project.Hidden), Claims: site, Workspace: site,
+		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: site, Workspace: site,
 		Executor: &runner.Executor{
 			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
-			Agents: workers, Reviewers: reviewers.Reviewers{Host: d.Runtime.host, Workspace: site, Task: plan.Task}, Commands: commands.Commands{Launcher: d.Runtime.launcher, Workspace: site, Idle: idle}, Approve: cmp.Or(d.Approve, info.Approve),
-			Prices: d.Project.Config.Prices, Budget: d.Purse,
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: site, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: site, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
+			Prices: c.Project.Config.Prices, Budget: c.Budget,
 		},
 	}
-	if see := d.Observer.Event; see != nil {
+	if see := c.Observer.Event; see != nil {
 		for _, e := range s.Journal.Since(event.SessionStarted, event.SessionResumed) {
 			see(e)
 		}
@@ -312,21 +312,21 @@ func (d *Controller) work(ctx context.Context, s *session.Session, j project.Ite
 	drop()
 	// The session is given up before anybody is told: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
-		err = fmt.Errorf("task %s: %w", j.Task.ID, err)
+		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
 		if errors.Is(err, process.ErrNotFound) {
 			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume"}
 		}
 		return ending, err
 	}
-	if d.Observer.Ended != nil {
-		d.Observer.Ended(Stretch{Task: j.Task.ID, Session: s.ID, Ending: ending})
+	if c.Observer.Ended != nil {
+		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: ending})
 	}
-	d.announce(ctx, j, s, ending)
+	c.notifyEnded(ctx, item, s, ending)
 	return ending, nil
 }
 
 // warm lets a provider start while the worktree is made. What is wrong with it is
 // said when an agent needs it.
-func (d *Controller) warm(ctx context.Context, name string) {
-	go func() { _ = d.Runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
+func (c *Controller) warm(ctx context.Context, name string) {
+	go func() { _ = c.Runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
 }

@@ -18,46 +18,46 @@ import (
 
 // Reject ends a session that waits for somebody, because a person does not want
 // what it made.
-func (d *Controller) Reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
-	return d.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
+func (c *Controller) Reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
+	return c.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
 }
 
 // Cancel ends a session for good, also while another coven works on it.
-func (d *Controller) Cancel(ctx context.Context, v session.View, req worktree.RemoveRequest) (event.Ended, error) {
+func (c *Controller) Cancel(ctx context.Context, v session.View, req worktree.RemoveRequest) (event.Ended, error) {
 	if v.Status == session.Running {
 		var err error
-		if v, err = d.stop(ctx, v); err != nil {
+		if v, err = c.stop(ctx, v); err != nil {
 			return event.Ended{}, err
 		}
 	}
-	return d.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+d.Project.Env.User(), req)
+	return c.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+c.Project.Env.User(), req)
 }
 
 // dismiss ends a session without landing what it made: that is stored, and the
 // task is free. It goes on with a dismissal that was cut off. A landing that was
 // cut off is finished or undone first: what has landed cannot be dismissed.
-func (d *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
-	if !dismissible(v) && !d.Project.HalfDismissed(ctx, v) {
-		return ended, exit.Failedf("coven why "+shellword.Word(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), StateText(v))
+func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
+	if !dismissible(v) && !c.Project.HalfDismissed(ctx, v) {
+		return ended, exit.Failedf("coven why "+shellword.Word(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), StateOf(v))
 	}
-	j, err := d.JobOf(v)
+	item, err := c.ItemOf(v)
 	if err != nil {
 		return ended, err
 	}
-	s, err := d.take(v)
+	s, err := c.take(v)
 	if err != nil {
 		return ended, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	landing, err := d.landing(ctx, s, v)
+	landing, err := c.landing(ctx, s, v)
 	if err != nil {
 		return ended, err
 	}
 	if landing.New != "" && end == event.SessionFailed {
-		return ended, hasLanded(v, landing)
+		return ended, landedError(v, landing)
 	}
 	if end == event.SessionFailed && v.Review != nil {
-		answer := event.MergeDecision{Patch: v.Review.Patch, By: d.Project.Env.User(), Reason: why}
+		answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
 			return ended, err
 		}
@@ -69,13 +69,13 @@ func (d *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	// From here on a Ctrl-C would leave the task to nobody.
 	ctx = context.WithoutCancel(ctx)
 	v.Landed, v.Detail = landing, why
-	if ended.Rescue, err = d.freed(ctx, j, v, req); err != nil {
+	if ended.Rescue, err = c.free(ctx, item, v, req); err != nil {
 		return ended, err
 	}
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
 		return ended, err
 	}
-	d.TellOthers(ctx, Notification{
+	c.RunHooks(ctx, Notification{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
 		Next: "coven run " + shellword.Word(v.Task),
 	})
@@ -100,15 +100,15 @@ func dismissible(v session.View) bool {
 	return false
 }
 
-// hasLanded refuses what cannot be done to a session whose change is on its
+// landedError refuses what cannot be done to a session whose change is on its
 // target.
-func hasLanded(v session.View, l event.Landing) error {
+func landedError(v session.View, l event.Landing) error {
 	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
 }
 
 // landing is what a session has put on its target; the zero Landing: nothing. One
 // that was cut off is finished or undone first.
-func (d *Controller) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
+func (c *Controller) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
 	var landing event.Landing
 	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
 	if !ok {
@@ -117,7 +117,7 @@ func (d *Controller) landing(ctx context.Context, s *session.Session, v session.
 	if err := last.Decode(&landing); err != nil || last.Type == event.LandDone {
 		return landing, err
 	}
-	landed, err := d.site(s, v.Task, v.Info).Recover(ctx, landing)
+	landed, err := c.workspace(s, v.Task, v.Info).Recover(ctx, landing)
 	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
 		return landing, exit.Personf("coven resume "+shellword.Word(v.Task), "task %s was landing: %s", v.Task, wait.Detail)
 	}
@@ -129,27 +129,27 @@ func (d *Controller) landing(ctx context.Context, s *session.Session, v session.
 
 // FinishDismissal frees a task whose dismissal was cut off. What cannot be done
 // now is tried again by the next coven.
-func (d *Controller) FinishDismissal(ctx context.Context, v session.View) {
-	s, err := session.Open(d.Project.Repo.Root, v.ID, d.Project.Env.Now)
+func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
+	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if err != nil {
 		return // somebody is at it
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	j, err := d.JobOf(v)
+	item, err := c.ItemOf(v)
 	if err != nil {
 		return
 	}
-	if ref, err := d.freed(ctx, j, v, worktree.RemoveRequest{}); err == nil && ref != "" {
+	if ref, err := c.free(ctx, item, v, worktree.RemoveRequest{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // it is stored
 	}
 }
 
-// freed stores and removes what the session made, and gives the task back, for
+// free stores and removes what the session made, and gives the task back, for
 // the reason in v.Detail. A session that does not hold the task any more has
 // nothing to give. A worktree with ignored files that are too large to store stays.
-func (d *Controller) freed(ctx context.Context, j project.Item, v session.View, req worktree.RemoveRequest) (ref string, err error) {
-	held, err := d.Project.Repo.ClaimOf(ctx, v.Task)
+func (c *Controller) free(ctx context.Context, item project.Item, v session.View, req worktree.RemoveRequest) (ref string, err error) {
+	held, err := c.Project.Repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
 	}
@@ -157,26 +157,26 @@ func (d *Controller) freed(ctx context.Context, j project.Item, v session.View, 
 		return "", err
 	}
 	req.Note, req.Landed = "session "+v.ID, v.Landed.Tip
-	tree, err := d.Project.Repo.Leftover(ctx, v.Task)
+	tree, err := c.Project.Repo.Leftover(ctx, v.Task)
 	if err == nil {
 		ref, err = tree.Remove(ctx, req)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		d.notify(Notice{Text: "the worktree stays: " + big.Error(), Next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
+		c.notify(Notice{Text: "the worktree stays: " + big.Error(), Next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
 		err = nil
 	}
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := givenBack(ctx, Told(j, holder.ActorIn(v), d.Project.Hidden), v); err != nil {
+	if err := returnTask(ctx, NewTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
 		return "", err
 	}
-	return ref, d.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
+	return ref, c.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
 }
 
-// givenBack tells the tracker that a session is over: a task that has landed is
+// returnTask tells the tracker that a session is over: a task that has landed is
 // done, whatever else was to come; any other is free.
-func givenBack(ctx context.Context, told told, v session.View) error {
+func returnTask(ctx context.Context, told taskTracker, v session.View) error {
 	give := func() error { return told.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
 		give = func() error { return told.Close(ctx, v.Summary, v.Landed.New) }

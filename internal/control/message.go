@@ -10,11 +10,11 @@ import (
 
 // SendMessage puts a message into the inbox of a session, for the agent at work. It
 // returns the file that is there until the agent was told.
-func SendMessage(h *project.Project, v session.View, text string) (file string, err error) {
+func SendMessage(p *project.Project, v session.View, text string) (file string, err error) {
 	if strings.TrimSpace(text) == "" {
 		return "", exit.Usagef("", "the message is empty")
 	}
-	return session.Ask(h.Repo.Root, v.ID, session.Request{
-		Kind: session.KindMessage, Text: text, By: h.Env.User(), Time: h.Env.Now(),
+	return session.Ask(p.Repo.Root, v.ID, session.Request{
+		Kind: session.KindMessage, Text: text, By: p.Env.User(), Time: p.Env.Now(),
 	})
 }

@@ -39,27 +39,27 @@ func (n Notification) environment() []string {
 	}
 }
 
-// noticeTime bounds how long a notice may take.
-const noticeTime = 30 * time.Second
+// hookTime bounds how long a notice may take.
+const hookTime = 30 * time.Second
 
-// announce runs the user's commands that want to know how a session ended. The
+// notifyEnded runs the user's commands that want to know how a session ended. The
 // run may be over because a person stopped it: that is told too.
-func (d *Controller) announce(ctx context.Context, j project.Item, s *session.Session, e runner.Outcome) {
+func (c *Controller) notifyEnded(ctx context.Context, item project.Item, s *session.Session, e runner.Outcome) {
 	n := Notification{
-		Task: j.Task.ID, Title: j.Task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
+		Task: item.Task.ID, Title: item.Task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
 		Next: e.Next, Session: s.ID, Commit: e.Commit,
 	}
-	d.TellOthers(ctx, n)
+	c.RunHooks(ctx, n)
 }
 
-func (d *Controller) TellOthers(ctx context.Context, n Notification) {
-	n.Title, n.Detail, n.Next = d.Project.Hidden(n.Title), d.Project.Hidden(n.Detail), d.Project.Hidden(n.Next)
-	for _, hook := range d.Project.Config.Notify {
+func (c *Controller) RunHooks(ctx context.Context, n Notification) {
+	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)
+	for _, hook := range c.Project.Config.Notify {
 		if !wants(hook, n.State) {
 			continue
 		}
-		if err := runNotice(context.WithoutCancel(ctx), d.Project.Env, hook.Command, n); err != nil {
-			d.notify(Notice{Task: n.Task, Text: "warning: notify: " + oneline.Of(err.Error())})
+		if err := runNotice(context.WithoutCancel(ctx), c.Project.Env, hook.Command, n); err != nil {
+			c.notify(Notice{Task: n.Task, Text: "warning: notify: " + oneline.Of(err.Error())})
 		}
 	}
 }
@@ -74,7 +74,7 @@ func wants(n config.Notice, state string) bool {
 // runNotice runs one command. It is the user's own, outside every fence; what it
 // leaves running is ended with its group.
 func runNotice(ctx context.Context, e *project.Environment, command string, n Notification) error {
-	ctx, cancel := context.WithTimeout(ctx, noticeTime)
+	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
 	input, err := json.Marshal(n)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 
 // plan makes the frozen plan of a new session: after this nothing is read from
 // the grimoires, prompts or configuration again.
-func (d *Controller) plan(ctx context.Context, j project.Item, prior session.View, c Choices) (*grimoires.Plan, error) {
+func (d *Controller) plan(ctx context.Context, item project.Item, prior session.View, c Options) (*grimoires.Plan, error) {
 	cfg := d.Project.Config
-	choice, err := d.Project.GrimoireOf(j.Task, c.Grimoire)
+	choice, err := d.Project.GrimoireOf(item.Task, c.Grimoire)
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +41,14 @@ func (d *Controller) plan(ctx context.Context, j project.Item, prior session.Vie
 	}
 	plan.Provider = cmp.Or(c.Provider, cfg.Provider)
 	plan.Model = cmp.Or(c.Model, project.ModelOf(plan.Provider, cfg))
-	if err := d.Project.MayRun(project.NeedsOf(g, plan.Provider)); err != nil {
+	if err := d.Project.CheckPlugins(project.NeedsOf(g, plan.Provider)); err != nil {
 		return nil, err
 	}
 	if err := d.admits(ctx, plan); err != nil {
 		return nil, err
 	}
 	plan.Target = c.Target.Ref
-	plan.Task = project.PlanTask(j.Task)
+	plan.Task = project.PlanTask(item.Task)
 	if cfg.PriorAttempt {
 		plan.Attempt = AttemptText(prior)
 	}

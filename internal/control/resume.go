@@ -21,15 +21,15 @@ func Resumable(v session.View, more budget.Amount) bool {
 	case v.Status != session.Waiting || v.Reason == event.WaitReview:
 		return false
 	}
-	return !IsPoor(v) || more != (budget.Amount{})
+	return !IsBudgetSpent(v) || more != (budget.Amount{})
 }
 
-// IsPoor says whether a session waits for a budget of its own: not that of a coven
+// IsBudgetSpent says whether a session waits for a budget of its own: not that of a coven
 // run with several tasks, which is over.
-func IsPoor(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
+func IsBudgetSpent(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
-// GoOn resumes one session, where that is what its state asks for.
-func (d *Controller) GoOn(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
+// ResumeByHand resumes one session, where that is what its state asks for.
+func (c *Controller) ResumeByHand(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	task := shellword.Word(v.Task)
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
@@ -43,20 +43,20 @@ func (d *Controller) GoOn(ctx context.Context, v session.View, more budget.Amoun
 	case v.Status == session.Failed, v.Status == session.Cancelled:
 		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
 	}
-	if err := d.admitSession(ctx, v); err != nil {
+	if err := c.admitSession(ctx, v); err != nil {
 		return runner.Outcome{}, err
 	}
-	return d.Resume(ctx, v, more)
+	return c.Resume(ctx, v, more)
 }
 
 // admitSession reports whether the plugins of a session may run.
-func (d *Controller) admitSession(ctx context.Context, v session.View) (err error) {
+func (c *Controller) admitSession(ctx context.Context, v session.View) (err error) {
 	needs, err := project.NeedsOfSession(v.Dir)
 	if err != nil {
 		return err
 	}
-	if d.Ask == nil {
-		return d.Project.MayRun(needs)
+	if c.Ask == nil {
+		return c.Project.CheckPlugins(needs)
 	}
-	return d.Ask(ctx, needs)
+	return c.Ask(ctx, needs)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-func (d *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome, error) {
-	v, err := d.Project.Find(id)
+func (c *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome, error) {
+	v, err := c.Project.Find(id)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
@@ -25,9 +25,9 @@ func (d *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome
 	case session.Running:
 		return runner.Outcome{}, exit.Personf("coven cancel "+task, "task %s: another coven is working on it", id)
 	case session.Completed, session.Cancelled:
-		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot go on", id, StateText(v))
+		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot go on", id, StateOf(v))
 	case session.Failed:
-		if _, err := d.Project.Repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
+		if _, err := c.Project.Repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
 			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneline.Of(v.Detail))
 		}
 	}
@@ -38,27 +38,27 @@ func (d *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome
 			return runner.Outcome{}, exit.Failedf("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(StepPaths(v), ", "))
 		}
 		again = event.Resumed{Retry: path, From: true}
-		if err := d.landedSince(ctx, v); err != nil {
+		if err := c.landedSince(ctx, v); err != nil {
 			return runner.Outcome{}, err
 		}
 	}
 	if again.Retry == "" {
-		return runner.Outcome{}, exit.Failedf("coven resume "+task, "no step of task %s has failed: it is %s", id, StateText(v))
+		return runner.Outcome{}, exit.Failedf("coven resume "+task, "no step of task %s has failed: it is %s", id, StateOf(v))
 	}
-	return d.resumeAt(ctx, v, again)
+	return c.resumeAt(ctx, v, again)
 }
 
 // landedSince is an error when the session's change is on its target: steps
 // before that cannot run again in this session.
-func (d *Controller) landedSince(ctx context.Context, v session.View) error {
-	s, err := d.take(v)
+func (c *Controller) landedSince(ctx context.Context, v session.View) error {
+	s, err := c.take(v)
 	if err != nil {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	landing, err := d.landing(ctx, s, v)
+	landing, err := c.landing(ctx, s, v)
 	if err == nil && landing.New != "" {
-		err = hasLanded(v, landing)
+		err = landedError(v, landing)
 	}
 	return err
 }

@@ -12,23 +12,23 @@ import (
 // Page is what a person decides on.
 type Page struct {
 	View   session.View  `json:"session"`
-	Checks []proof       `json:"checks"`
+	Checks []Proof       `json:"checks"`
 	Diff   worktree.Diff `json:"diff"`
 }
 
-// proof is the last receipt of a command, and whether it is about what lands.
-type proof struct {
+// Proof is the last receipt of a command, and whether it is about what lands.
+type Proof struct {
 	event.Receipt
 	Current bool `json:"current"` // it ran on the very tree that lands
 	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
 }
 
-func (d *Controller) Page(ctx context.Context, id string) (Page, error) {
-	v, err := d.Project.Find(id)
+func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
+	v, err := c.Project.Find(id)
 	if err != nil {
 		return Page{}, err
 	}
-	tree, diff, err := d.ChangeOf(ctx, v)
+	tree, diff, err := c.ChangeOf(ctx, v)
 	if err != nil {
 		return Page{}, err
 	}
@@ -44,10 +44,10 @@ func (d *Controller) Page(ctx context.Context, id string) (Page, error) {
 }
 
 // proofs are the last receipts of each command, in the order in which they first ran.
-func proofs(receipts []event.Receipt, tree string, check func(string) bool) []proof {
-	list, at := []proof{}, map[string]int{}
+func proofs(receipts []event.Receipt, tree string, check func(string) bool) []Proof {
+	list, at := []Proof{}, map[string]int{}
 	for _, r := range receipts {
-		p := proof{Receipt: r, Current: r.Tree == tree, Check: check(r.Command)}
+		p := Proof{Receipt: r, Current: r.Tree == tree, Check: check(r.Command)}
 		if i, ok := at[r.Command]; ok {
 			list[i] = p
 			continue

@@ -29,26 +29,26 @@ type Runtime struct {
 // they say which server an agent CLI asks, or how often, never a credential.
 func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
 
-// StartDesk starts what runs tasks.
-func StartDesk(h *project.Project) (*Controller, error) {
-	e, err := start(h)
+// New starts what runs tasks.
+func New(p *project.Project) (*Controller, error) {
+	e, err := start(p)
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{Project: h, Runtime: e}, nil
+	return &Controller{Project: p, Runtime: e}, nil
 }
 
-func start(h *project.Project) (*Runtime, error) {
-	if err := h.MayHave(h.Passed()); err != nil {
+func start(p *project.Project) (*Runtime, error) {
+	if err := p.CheckVariables(p.RequestedVariables()); err != nil {
 		return nil, err
 	}
-	secrets, err := h.Secrets()
+	secrets, err := p.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	warning := h.HideHanded(secrets)
-	h.Repo.Redact, h.Hide = secrets.Text, secrets.Text
-	self, err := h.Env.Self()
+	warning := p.HideHandedVariables(secrets)
+	p.Repo.Redact, p.Hide = secrets.Text, secrets.Text
+	self, err := p.Env.Self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
 	}
@@ -56,25 +56,25 @@ func start(h *project.Project) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := h.Registry()
+	known, err := p.Registry()
 	if err != nil {
 		return nil, err
 	}
-	private, err := tempdir.New(h.Env.SocketDir())
+	private, err := tempdir.New(p.Env.SocketDir())
 	if err != nil {
 		return nil, err
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: launcher.Command, Dir: private.Path(), Sockets: private.Path(), Resolve: known.Resolve,
 		Env: func() []string {
-			return agent.Environment(h.Env.Environ(), append(slices.Clone(h.Config.Env.Pass), providerVariables()...))
+			return agent.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
 		},
 	})
 	return &Runtime{
 		scratch: private, launcher: launcher, host: host, secrets: secrets, Warning: warning,
-		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(h.Repo.Root), Secrets: secrets, Environ: h.Env.Environ},
+		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
 		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: h.Env.Environ, Version: h.Env.Version, Sockets: private.Path(),
+			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: private.Path(),
 		},
 	}, nil
 }

@@ -50,8 +50,8 @@ func OpenLines(open []event.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// StateText is a session's state in words: waiting (review).
-func StateText(v session.View) string {
+// StateOf is a session's state in words: waiting (review).
+func StateOf(v session.View) string {
 	v = v.Shown()
 	if v.Reason != "" {
 		return string(v.Status) + " (" + string(v.Reason) + ")"
@@ -65,7 +65,7 @@ func NextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
 		return "coven cancel " + shellword.Word(v.Task)
-	case HeldByFindings(v):
+	case HasOpenErrors(v):
 		return "coven review " + shellword.Word(v.Task)
 	case v.Next != "":
 		return v.Next
@@ -77,9 +77,9 @@ func NextOf(v session.View) string {
 	return ""
 }
 
-// HeldByFindings reports whether a session waits for a person because of open error
+// HasOpenErrors reports whether a session waits for a person because of open error
 // findings.
-func HeldByFindings(v session.View) bool {
+func HasOpenErrors(v session.View) bool {
 	return v.Status == session.Waiting && v.Reason == event.WaitReview && len(v.Open) > 0
 }
 
@@ -87,7 +87,7 @@ func HeldByFindings(v session.View) bool {
 // did not hold a change for its findings do not name them.
 func DetailOf(v session.View) string {
 	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
-	if HeldByFindings(v) && !strings.Contains(detail, open) {
+	if HasOpenErrors(v) && !strings.Contains(detail, open) {
 		return open + "; " + detail
 	}
 	return detail

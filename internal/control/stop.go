@@ -15,8 +15,8 @@ import (
 const stopTime = time.Minute
 
 // stop asks the coven that runs a session to stop it, and waits until it has.
-func (d *Controller) stop(ctx context.Context, v session.View) (session.View, error) {
-	name, err := session.Ask(d.Project.Repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: d.Project.Env.User(), Time: d.Project.Env.Now()})
+func (c *Controller) stop(ctx context.Context, v session.View) (session.View, error) {
+	name, err := session.Ask(c.Project.Repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: c.Project.Env.User(), Time: c.Project.Env.Now()})
 	if err != nil {
 		return v, err
 	}

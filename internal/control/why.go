@@ -25,25 +25,25 @@ type Reason struct {
 	Next   string `json:"next,omitempty"`
 }
 
-func Why(ctx context.Context, h *project.Project, id string) (Reason, error) {
-	v, err := session.OfTask(h.Repo.Root, id)
+func Why(ctx context.Context, p *project.Project, id string) (Reason, error) {
+	v, err := session.OfTask(p.Repo.Root, id)
 	damaged := (*session.DamagedError)(nil)
 	switch {
 	case errors.As(err, &damaged):
 		return Reason{Task: id, State: string(session.Damaged), Reason: oneline.Of(damaged.Error()), Next: damaged.NextCommand()}, nil
 	case errors.Is(err, session.ErrNone):
-		return whyTask(ctx, h, id)
+		return whyTask(ctx, p, id)
 	case err != nil:
 		return Reason{}, err
 	}
-	r := Reason{Task: id, State: StateText(v), Reason: DetailOf(v), Next: NextOf(v)}
+	r := Reason{Task: id, State: StateOf(v), Reason: DetailOf(v), Next: NextOf(v)}
 	if v.Damage != "" && v.Status != session.Running {
 		r.Reason = fmt.Sprintf("session %s is damaged: %s", v.ID, v.Damage)
 		return r, nil
 	}
 	switch v.Status {
 	case session.Running:
-		r.Reason, r.Next = atWork(h, v), "coven attach "+shellword.Word(id)
+		r.Reason, r.Next = atWork(p, v), "coven attach "+shellword.Word(id)
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
 		if v.Commit != "" {
@@ -52,15 +52,15 @@ func Why(ctx context.Context, h *project.Project, id string) (Reason, error) {
 	case session.Failed, session.Cancelled:
 		r.Next = NextOf(v)
 	case session.Interrupted:
-		r.Reason = interrupted(h, v)
+		r.Reason = interrupted(p, v)
 	}
 	return r, nil
 }
 
 // atWork says what a session that runs does, in which coven, and since when; of
 // one that waits for its turn to land, who has it.
-func atWork(h *project.Project, v session.View) string {
-	now := h.Env.Now()
+func atWork(p *project.Project, v session.View) string {
+	now := p.Env.Now()
 	if v.Parked != nil {
 		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), holder.PidOf(v.Holder), age(now, v.Since))
 	}
@@ -69,7 +69,7 @@ func atWork(h *project.Project, v session.View) string {
 	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {
 		return text
 	}
-	holder, held := h.Repo.TurnHolder(v.Info.Target)
+	holder, held := p.Repo.TurnHolder(v.Info.Target)
 	if held && holder.PID > 0 && holder.What != "land "+v.Task {
 		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
 			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
@@ -84,17 +84,17 @@ const FullDisk = 1 << 20
 
 // interrupted says why a session was interrupted. One that could not even write
 // that down was stopped by a full disk.
-func interrupted(h *project.Project, v session.View) string {
+func interrupted(p *project.Project, v session.View) string {
 	var disk syscall.Statfs_t
-	if syscall.Statfs(h.Repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < FullDisk {
+	if syscall.Statfs(p.Repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < FullDisk {
 		return "the disk is full: make room first (" + oneline.Of(v.Detail) + ")"
 	}
 	return oneline.Of(v.Detail)
 }
 
 // whyTask explains a task that was never run.
-func whyTask(ctx context.Context, h *project.Project, id string) (Reason, error) {
-	tracker, err := h.Tasks()
+func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error) {
+	tracker, err := p.Tasks()
 	if err != nil {
 		return Reason{}, err
 	}
@@ -111,13 +111,13 @@ func whyTask(ctx context.Context, h *project.Project, id string) (Reason, error)
 			return Reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellword.Word(id)}, nil
 		}
 	}
-	r, err := holdup(ctx, h, tracker, t)
+	r, err := holdup(ctx, p, tracker, t)
 	r.Task = id
 	return r, err
 }
 
 // holdup says what keeps a task from being ready.
-func holdup(ctx context.Context, h *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
+func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
 	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:
@@ -131,11 +131,11 @@ func holdup(ctx context.Context, h *project.Project, tracker task.Tracker, t tas
 		return Reason{}, err
 	case len(blockers) > 0:
 		return Reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellword.Word(blockers[0])}, nil
-	case h.Abandoned(t.Assignee):
+	case p.Abandoned(t.Assignee):
 		return Reason{State: "queued", Reason: "claimed by a run that was cut off", Next: run}, nil
 	case t.Assignee != "":
 		return Reason{State: "assigned", Reason: "it belongs to " + t.Assignee, Next: show}, nil
-	case t.DeferUntil.After(h.Env.Now()):
+	case t.DeferUntil.After(p.Env.Now()):
 		return Reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
 	case t.Status == task.StatusBlocked:
 		return Reason{State: "blocked", Reason: "the tracker says blocked" + lastNote(t.Notes), Next: run}, nil

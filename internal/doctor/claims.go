@@ -20,22 +20,22 @@ import (
 
 // claims finds tasks that are claimed by a session that will not work on them,
 // here or in the tracker.
-func (v *visit) claims(ctx context.Context) []Finding {
-	all, err := v.house.Repo.Claims(ctx)
+func (v *Examination) claims(ctx context.Context) []Finding {
+	all, err := v.project.Repo.Claims(ctx)
 	if err != nil {
-		return bad("git for-each-ref refs/coven/claims", "%v", err)
+		return fail("git for-each-ref refs/coven/claims", "%v", err)
 	}
 	var found []Finding
 	named := map[string]bool{}
 	for _, held := range all {
-		why, at := v.house.Dead(ctx, held)
+		why, at := v.project.Dead(ctx, held)
 		switch {
 		case at != "":
-			found = append(found, odd("coven status", "task %s is claimed by session %s, which is gone; %s", held.Task, held.Session, at)...)
+			found = append(found, warn("coven status", "task %s is claimed by session %s, which is gone; %s", held.Task, held.Session, at)...)
 			named[held.Task] = true
 		case why != "":
-			f := bad("coven doctor --fix", "task %s is claimed, and %s", held.Task, why)[0]
-			f.mend = func(ctx context.Context) (string, error) {
+			f := fail("coven doctor --fix", "task %s is claimed, and %s", held.Task, why)[0]
+			f.fix = func(ctx context.Context) (string, error) {
 				return v.keeper.hold(ctx, held.Task, func() (string, error) { return v.giveBack(ctx, held.Task, holder.OwnerOf(held)) })
 			}
 			found = append(found, f)
@@ -44,25 +44,25 @@ func (v *visit) claims(ctx context.Context) []Finding {
 	}
 	found = append(found, v.assigned(ctx, named)...)
 	if len(found) == 0 {
-		return good("%d, each of a session that can go on", len(all))
+		return ok("%d, each of a session that can go on", len(all))
 	}
 	return found
 }
 
 // assigned finds tasks of the tracker that belong to a session of this
 // repository which will not work on them; those in named are known already.
-func (v *visit) assigned(ctx context.Context, named map[string]bool) []Finding {
+func (v *Examination) assigned(ctx context.Context, named map[string]bool) []Finding {
 	tasks, err := v.allTasks(ctx)
 	if err != nil {
 		return nil // the tracker's checkup says so
 	}
 	var found []Finding
 	for _, t := range tasks {
-		if t.Status == task.StatusClosed || named[t.ID] || !v.house.Abandoned(t.Assignee) {
+		if t.Status == task.StatusClosed || named[t.ID] || !v.project.Abandoned(t.Assignee) {
 			continue
 		}
-		f := bad("coven doctor --fix", "task %s belongs to %s, a session that is over", t.ID, t.Assignee)[0]
-		f.mend = func(ctx context.Context) (string, error) {
+		f := fail("coven doctor --fix", "task %s belongs to %s, a session that is over", t.ID, t.Assignee)[0]
+		f.fix = func(ctx context.Context) (string, error) {
 			return v.keeper.hold(ctx, t.ID, func() (string, error) { return v.giveBack(ctx, t.ID, t.Assignee) })
 		}
 		found = append(found, f)
@@ -72,10 +72,10 @@ func (v *visit) assigned(ctx context.Context, named map[string]bool) []Finding {
 
 // giveBack takes a task in the tracker from a session that is over, if it still
 // has it: one that has landed is closed, any other is free again.
-func (v *visit) giveBack(ctx context.Context, id, owner string) (string, error) {
+func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, error) {
 	const removed = "the claim is removed"
 	_, name, _ := strings.Cut(strings.TrimPrefix(owner, holder.ActorPrefix), "/")
-	last, err := session.Load(filepath.Join(v.house.Repo.Root, session.Dir, name))
+	last, err := session.Load(filepath.Join(v.project.Repo.Root, session.Dir, name))
 	known := err == nil && name != "" && !last.Started.IsZero()
 	if known && last.Info.Tracker == project.NoTracker {
 		return removed, nil
@@ -90,18 +90,18 @@ func (v *visit) giveBack(ctx context.Context, id, owner string) (string, error) 
 		return removed, nil
 	}
 	if known && last.Status == session.Completed && last.Commit != "" {
-		_, err := v.house.Tracker.Close(ctx, id, owner, "Landed as "+last.Commit+".")
+		_, err := v.project.Tracker.Close(ctx, id, owner, "Landed as "+last.Commit+".")
 		return "the task is closed: it has landed as " + last.Commit, err
 	}
-	_, err = v.house.Tracker.Release(ctx, id, owner, "")
-	return removed + ", the task is open again", control.Taken(err)
+	_, err = v.project.Tracker.Release(ctx, id, owner, "")
+	return removed + ", the task is open again", control.IgnoreClaimed(err)
 }
 
 // keeper holds tasks while they are mended, like a session that works on them:
 // no coven begins on them meanwhile. Killed, it leaves a session that never
 // began, whose claims are nobody's.
 type keeper struct {
-	house   *project.Project
+	project *project.Project
 	session *session.Session // nil until something is held
 }
 
@@ -112,11 +112,11 @@ func (k *keeper) begin() error {
 	if k.session != nil {
 		return nil
 	}
-	root := k.house.Repo.Root
+	root := k.project.Repo.Root
 	if err := worktree.EnsureCovenDir(root); err != nil {
 		return err
 	}
-	s, err := session.Create(root, "", "doctor", k.house.Env.Now)
+	s, err := session.Create(root, "", "doctor", k.project.Env.Now)
 	k.session = s
 	return err
 }
@@ -133,26 +133,26 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	if err := k.begin(); err != nil {
 		return "", err
 	}
-	repo := k.house.Repo
+	repo := k.project.Repo
 	held, err := repo.ClaimOf(ctx, id)
 	switch {
 	case errors.Is(err, worktree.ErrNoClaim):
 	case err != nil:
 		return "", err
 	default:
-		if why, _ := k.house.Dead(ctx, held); why == "" {
+		if why, _ := k.project.Dead(ctx, held); why == "" {
 			return "", &worktree.ClaimedError{Present: held}
 		}
 	}
 	mine, err := repo.Claim(ctx, worktree.Claim{
-		Task: id, Holder: holder.HolderName(), Session: k.session.ID, Expires: k.house.Env.Now().Add(holdTime),
+		Task: id, Holder: holder.Name(), Session: k.session.ID, Expires: k.project.Env.Now().Add(holdTime),
 	}, held.Oid)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, repo.Unclaim(context.WithoutCancel(ctx), id, mine.Oid)) }()
 	// Nobody can begin now. What has begun meanwhile is not ours.
-	views, err := session.List(k.house.Repo.Root)
+	views, err := session.List(k.project.Repo.Root)
 	damaged, err := session.DamagedIn(err)
 	if err != nil {
 		return "", err
@@ -164,7 +164,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	}
 	for _, v := range views {
 		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {
-			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can go on", v.Task, control.StateText(v))
+			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can go on", v.Task, control.StateOf(v))
 		}
 	}
 	return do()

@@ -12,34 +12,34 @@ import (
 )
 
 // provider is who drives agents where nothing else is said.
-func (v *visit) provider() string {
-	if v.house == nil {
+func (v *Examination) provider() string {
+	if v.project == nil {
 		return config.Default().Provider
 	}
-	return v.house.Config.Provider
+	return v.project.Config.Provider
 }
 
 // agentCLI reports whether the program is there. Only the one that agents are driven with
 // is missed.
-func (v *visit) agentCLI(ctx context.Context, c builtin.AgentCLI) []Finding {
+func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Finding {
 	said, err := versionOf(ctx, c.Program)
 	if err != nil && v.provider() != c.Program {
-		return good("%v; not needed as long as provider is %s", err, v.provider())
+		return ok("%v; not needed as long as provider is %s", err, v.provider())
 	}
 	if err != nil {
-		return bad(c.Install(), "%v", err)
+		return fail(c.Install(), "%v", err)
 	}
 	switch older, known := olderThan(said, c.Tested); {
 	case !known:
-		return odd(c.Program+" --version", "it does not say its version: %s", said)
+		return warn(c.Program+" --version", "it does not say its version: %s", said)
 	case older:
-		return odd(c.Install(), "%s is older than %s, with which coven is tested", said, c.Tested)
+		return warn(c.Install(), "%s is older than %s, with which coven is tested", said, c.Tested)
 	}
-	return good("%s", said)
+	return ok("%s", said)
 }
 
 // login looks for a credential of the agent CLI, and not into it.
-func (v *visit) login(context.Context) []Finding {
+func (v *Examination) login(context.Context) []Finding {
 	switch v.provider() {
 	case "codex":
 		return v.codexLogin()
@@ -50,14 +50,14 @@ func (v *visit) login(context.Context) []Finding {
 }
 
 // key looks for a credential in the environment.
-func (v *visit) key(name string) []Finding {
+func (v *Examination) key(name string) []Finding {
 	if v.env.Getenv(name) == "" {
-		return bad("export "+name+"=...", "no credential: %s is not set", name)
+		return fail("export "+name+"=...", "no credential: %s is not set", name)
 	}
-	return good("%s is set (nobody has tried it)", name)
+	return ok("%s is set (nobody has tried it)", name)
 }
 
-func (v *visit) codexLogin() []Finding {
+func (v *Examination) codexLogin() []Finding {
 	switch {
 	case v.env.Getenv("OPENAI_BASE_URL") != "":
 		return v.key("OPENAI_API_KEY")
@@ -71,10 +71,10 @@ func (v *visit) codexLogin() []Finding {
 	return loginFile(filepath.Join(dir, "auth.json"), "codex login", "CODEX_API_KEY is not set")
 }
 
-func (v *visit) claudeLogin() []Finding {
+func (v *Examination) claudeLogin() []Finding {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
 		if v.env.Getenv(name) != "" {
-			return good("%s is set (nobody has tried it)", name)
+			return ok("%s is set (nobody has tried it)", name)
 		}
 	}
 	dir := v.env.Getenv("CLAUDE_CONFIG_DIR")
@@ -90,11 +90,11 @@ func loginFile(file, next, unset string) []Finding {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return bad(next, "no credential: %s, and %s is not there", unset, file)
+		return fail(next, "no credential: %s, and %s is not there", unset, file)
 	case err != nil:
-		return bad(next, "%v", err)
+		return fail(next, "%v", err)
 	case !info.Mode().IsRegular() || info.Size() == 0:
-		return bad(next, "%s is empty", file)
+		return fail(next, "%s is empty", file)
 	}
-	return good("the agent CLI has its own login in %s (nobody has tried it)", file)
+	return ok("the agent CLI has its own login in %s (nobody has tried it)", file)
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// checkup is one thing that doctor examines.
-type checkup struct {
+// Checkup is one thing that doctor examines.
+type Checkup struct {
 	Name, About string
 	inside      bool // needs a repository
-	look        func(*visit, context.Context) []Finding
+	look        func(*Examination, context.Context) []Finding
 }
 
 // Checkups are what doctor examines, in order. What clears worktrees comes after
 // what gives back the claims on them.
-func Checkups() []checkup {
-	all := []checkup{{"git", "git is there, 2.38 or newer", false, (*visit).git}}
+func Checkups() []Checkup {
+	all := []Checkup{{"git", "git is there, 2.38 or newer", false, (*Examination).git}}
 	for _, c := range builtin.AgentCLIs() {
-		all = append(all, checkup{c.Program, "the agent CLI is there, and not older than the one coven is tested with", false, func(v *visit, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
+		all = append(all, Checkup{c.Program, "the agent CLI is there, and not older than the one coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
 	}
-	return append(all, []checkup{
-		{"login", "the agent CLI has a credential; it is not tried out", false, (*visit).login},
-		{"processes", "how the children of an agent are held together", false, (*visit).processes},
-		{"sandbox", "what fences an agent's shell commands", false, (*visit).sandbox},
-		{"repository", "there is one, with a branch to land on and no lock of a git that died", false, (*visit).repository},
-		{"config", "the settings can be read, and from which files", true, (*visit).config},
-		{"plugins", "each may run: it is built in, yours, or trusted", true, (*visit).plugins},
-		{"tracker", "the tasks can be read, and from where", true, (*visit).tracker},
-		{"checks", "something is tested before a change lands", true, (*visit).checks},
-		{"disk", "there is room for worktrees and journals", true, (*visit).disk},
-		{"sessions", "all can be read, and none was cut off", true, (*visit).sessions},
-		{"privacy", "records are for your eyes only, and git leaves them out", true, (*visit).privacy},
-		{"claims", "no task is claimed by a session that is over or gone", true, (*visit).claims},
-		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*visit).worktrees},
-		{"leftovers", "no files of a coven that was killed", true, (*visit).leftovers},
-		{"refs", "how many refs coven keeps, and what they cost", true, (*visit).refs},
+	return append(all, []Checkup{
+		{"login", "the agent CLI has a credential; it is not tried out", false, (*Examination).login},
+		{"processes", "how the children of an agent are held together", false, (*Examination).processes},
+		{"sandbox", "what fences an agent's shell commands", false, (*Examination).sandbox},
+		{"repository", "there is one, with a branch to land on and no lock of a git that died", false, (*Examination).repository},
+		{"config", "the settings can be read, and from which files", true, (*Examination).config},
+		{"plugins", "each may run: it is built in, yours, or trusted", true, (*Examination).plugins},
+		{"tracker", "the tasks can be read, and from where", true, (*Examination).tracker},
+		{"checks", "something is tested before a change lands", true, (*Examination).checks},
+		{"disk", "there is room for worktrees and journals", true, (*Examination).disk},
+		{"sessions", "all can be read, and none was cut off", true, (*Examination).sessions},
+		{"privacy", "records are for your eyes only, and git leaves them out", true, (*Examination).privacy},
+		{"claims", "no task is claimed by a session that is over or gone", true, (*Examination).claims},
+		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*Examination).worktrees},
+		{"leftovers", "no files of a coven that was killed", true, (*Examination).leftovers},
+		{"refs", "how many refs coven keeps, and what they cost", true, (*Examination).refs},
 	}...)
 }
 
@@ -59,27 +59,27 @@ type Finding struct {
 	Fixed string `json:"fixed,omitempty"` // what --fix did about it
 	Next  string `json:"next,omitempty"`  // the one command that helps
 
-	mend func(context.Context) (string, error) // nil: not for a program to do
+	fix func(context.Context) (string, error) // nil: not for a program to do
 }
 
-func good(format string, args ...any) []Finding {
+func ok(format string, args ...any) []Finding {
 	return []Finding{{State: StateOK, Text: fmt.Sprintf(format, args...)}}
 }
 
-func bad(next, format string, args ...any) []Finding {
+func fail(next, format string, args ...any) []Finding {
 	return []Finding{{State: StateFail, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-func odd(next, format string, args ...any) []Finding {
+func warn(next, format string, args ...any) []Finding {
 	return []Finding{{State: StateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-// Examine goes through all checkups, and mends what it may.
-func (v *visit) Examine(ctx context.Context, fix bool) ([]Finding, error) {
-	defer v.leave()
+// Run goes through all checkups, and mends what it may.
+func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
+	defer v.close()
 	all := []Finding{}
 	for _, c := range Checkups() {
-		if c.inside && v.house == nil {
+		if c.inside && v.project == nil {
 			continue
 		}
 		found := v.checked(ctx, c, fix)
@@ -96,18 +96,18 @@ func (v *visit) Examine(ctx context.Context, fix bool) ([]Finding, error) {
 
 // checked makes one checkup. When something was mended it looks again: what was
 // cleared away may have hidden more.
-func (v *visit) checked(ctx context.Context, c checkup, fix bool) []Finding {
+func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Finding {
 	var mended []Finding
 	tried := map[string]bool{}
 	for {
 		found, again := c.look(v, ctx), false
 		for i, f := range found {
-			if !fix || f.mend == nil || tried[f.Text] {
+			if !fix || f.fix == nil || tried[f.Text] {
 				continue
 			}
 			tried[f.Text] = true
 			done := v.parking()
-			if found[i] = f.mendNow(ctx); found[i].Fixed != "" {
+			if found[i] = f.fixNow(ctx); found[i].Fixed != "" {
 				mended, again = append(mended, found[i]), true
 			}
 			done()
@@ -123,9 +123,9 @@ func (v *visit) checked(ctx context.Context, c checkup, fix bool) []Finding {
 	}
 }
 
-// mendNow mends what was found, or says why it cannot.
-func (f Finding) mendNow(ctx context.Context) Finding {
-	fixed, err := f.mend(ctx)
+// fixNow mends what was found, or says why it cannot.
+func (f Finding) fixNow(ctx context.Context) Finding {
+	fixed, err := f.fix(ctx)
 	if err != nil {
 		f.State, f.Text, f.Next = StateFail, f.Text+": "+err.Error(), exit.Next(err)
 		return f

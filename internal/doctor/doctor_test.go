@@ -75,7 +75,7 @@ func TestProviders(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	for free, want := range map[uint64]string{
-		0: StateFail, control.FullDisk - 1: StateFail, control.FullDisk: StateWarn, littleDisk - 1: StateWarn, littleDisk: StateOK, 1<<64 - 1: StateOK,
+		0: StateFail, control.FullDisk - 1: StateFail, control.FullDisk: StateWarn, lowDisk - 1: StateWarn, lowDisk: StateOK, 1<<64 - 1: StateOK,
 	} {
 		f := room("/x", free)
 		if f.State != want || (f.Next == "") != (want == StateOK) {
@@ -93,21 +93,21 @@ func TestAtLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
-	h := &project.Project{Env: &project.Environment{Now: func() time.Time { return now }}}
+	p := &project.Project{Env: &project.Environment{Now: func() time.Time { return now }}}
 	for name, c := range map[string]struct {
 		holder  string
 		expires time.Time
 		atLarge bool
 	}{
 		"its coven runs":                 {fmt.Sprintf("%s%s/%d", holder.ActorPrefix, holder.Machine(), coven.Process.Pid), now, true},
-		"another program has the number": {holder.HolderName(), now, false}, // a test is no coven
+		"another program has the number": {holder.Name(), now, false}, // a test is no coven
 		"nobody has the number":          {holder.ActorPrefix + holder.Machine() + "/4194305", now.Add(time.Hour), false},
 		"no number":                      {holder.ActorPrefix + holder.Machine() + "/x", now.Add(time.Hour), false},
 		"another machine":                {holder.ActorPrefix + "elsewhere/1", now.Add(time.Hour), true},
 		"another machine, long ago":      {holder.ActorPrefix + "elsewhere/1", now.Add(-time.Hour), false},
 	} {
 		held := worktree.Held{Claim: worktree.Claim{Holder: c.holder, Expires: c.expires}}
-		if got := h.AtLarge(held); (got != "") != c.atLarge {
+		if got := p.AtLarge(held); (got != "") != c.atLarge {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 // plugins is the doctor's look at plugins.
-func (v *visit) plugins(context.Context) []Finding {
-	r, err := v.house.Registry()
+func (v *Examination) plugins(context.Context) []Finding {
+	r, err := v.project.Registry()
 	if err != nil {
-		return bad(exit.Next(err), "%v", err)
+		return fail(exit.Next(err), "%v", err)
 	}
 	all, err := r.List()
 	if err != nil {
-		return bad(exit.Next(err), "%v", err)
+		return fail(exit.Next(err), "%v", err)
 	}
 	var asked, wrong []string
 	count := 0
@@ -25,7 +25,7 @@ func (v *visit) plugins(context.Context) []Finding {
 		switch {
 		case p.State == registry.Untrusted, p.State == registry.Changed:
 			asked = append(asked, p.ID()+" ("+string(p.State)+")")
-		case project.Unfit(p):
+		case project.CannotRun(p):
 			wrong = append(wrong, p.ID()+" ("+string(p.State)+")")
 		case p.Runs():
 			count++
@@ -33,9 +33,9 @@ func (v *visit) plugins(context.Context) []Finding {
 	}
 	switch {
 	case len(wrong) > 0:
-		return bad("coven plugins verify", "may not run: %s", strings.Join(append(wrong, asked...), ", "))
+		return fail("coven plugins verify", "may not run: %s", strings.Join(append(wrong, asked...), ", "))
 	case len(asked) > 0:
-		return odd("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
+		return warn("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
 	}
-	return good("%d, all may run", count)
+	return ok("%d, all may run", count)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // sandbox says what there is, and that it is not used yet.
-func (v *visit) sandbox(ctx context.Context) []Finding {
+func (v *Examination) sandbox(ctx context.Context) []Finding {
 	landlock := "no Landlock"
 	if abi := landlockABI(); abi > 0 {
 		landlock = fmt.Sprintf("Landlock (ABI %d)", abi)
@@ -20,7 +20,7 @@ func (v *visit) sandbox(ctx context.Context) []Finding {
 	if err := v.userNamespace(ctx); err != nil {
 		namespaces = "no user namespaces"
 	}
-	return odd("", "shell commands are not fenced yet: an agent's Bash can reach what you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
+	return warn("", "shell commands are not fenced yet: an agent's Bash can reach what you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
 }
 
 // landlockABI is 0 where the kernel has no Landlock.
@@ -33,7 +33,7 @@ func landlockABI() int {
 }
 
 // userNamespace starts coven itself in a user namespace.
-func (v *visit) userNamespace(ctx context.Context) error {
+func (v *Examination) userNamespace(ctx context.Context) error {
 	self, err := v.env.Self()
 	if err != nil {
 		return err

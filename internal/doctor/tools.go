@@ -22,19 +22,19 @@ const oldestGit = "2.38.0" // git merge-tree --write-tree
 // toolTime bounds how long a program may take to say its version.
 const toolTime = 30 * time.Second
 
-func (v *visit) git(ctx context.Context) []Finding {
+func (v *Examination) git(ctx context.Context) []Finding {
 	const next = "apt-get install git"
 	said, err := versionOf(ctx, "git")
 	if err != nil {
-		return bad(next, "%v", err)
+		return fail(next, "%v", err)
 	}
 	switch older, known := olderThan(said, oldestGit); {
 	case !known:
-		return odd("git --version", "it does not say its version: %s", said)
+		return warn("git --version", "it does not say its version: %s", said)
 	case older:
-		return bad(next, "%s is too old: coven needs 2.38 or newer", said)
+		return fail(next, "%s is too old: coven needs 2.38 or newer", said)
 	}
-	return good("%s", said)
+	return ok("%s", said)
 }
 
 // versionOf asks a program for its version.
@@ -75,21 +75,21 @@ func numbers(version string) []int {
 	return all
 }
 
-func (v *visit) processes(context.Context) []Finding {
+func (v *Examination) processes(context.Context) []Finding {
 	self, err := v.env.Self()
 	if err != nil {
-		return bad("coven version", "find coven's own program: %v", err)
+		return fail("coven version", "find coven's own program: %v", err)
 	}
 	launcher, err := process.NewLauncher(self, "exec")
 	if err != nil {
-		return bad("env -u "+process.ContainmentEnv+" coven doctor", "%v", err)
+		return fail("env -u "+process.ContainmentEnv+" coven doctor", "%v", err)
 	}
 	held := launcher.Containment()
 	if why := launcher.Refused(); why != nil {
-		return odd("", "children are contained by a %s, from which a program can escape: no PID namespace can be had (%v)", held, why)
+		return warn("", "children are contained by a %s, from which a program can escape: no PID namespace can be had (%v)", held, why)
 	}
 	if held == process.ProcessGroup {
-		return odd("", "children are contained by a %s, from which a program can escape", held)
+		return warn("", "children are contained by a %s, from which a program can escape", held)
 	}
-	return good("children are contained by a %s", held)
+	return ok("children are contained by a %s", held)
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// visit is one look of the doctor's at everything. What is broken is a finding:
+// Examination is one look of the doctor's at everything. What is broken is a finding:
 // nothing of it ends the visit.
-type visit struct {
-	env       *project.Environment
-	parking   func() (done func()) // marks work that an interrupt does not cut off
-	house     *project.Project     // nil: there is no repository, says houseErr
-	houseErr  error
-	configErr error
-	keeper    *keeper
+type Examination struct {
+	env        *project.Environment
+	parking    func() (done func()) // marks work that an interrupt does not cut off
+	project    *project.Project     // nil: there is no repository, says houseErr
+	projectErr error
+	configErr  error
+	keeper     *keeper
 
 	// What several checkups ask for, once it was read.
 	views    []session.View
@@ -39,60 +39,60 @@ type visit struct {
 	listed   bool
 }
 
-// NewVisit opens what is there. Wrong settings are passed over here.
-func NewVisit(ctx context.Context, e *project.Environment, parking func() (done func())) *visit {
-	v := &visit{env: e, parking: parking}
-	if v.house, v.configErr, v.houseErr = project.OpenLenient(ctx, e); v.house != nil {
-		v.keeper = &keeper{house: v.house}
+// Open opens what is there. Wrong settings are passed over here.
+func Open(ctx context.Context, e *project.Environment, parking func() (done func())) *Examination {
+	v := &Examination{env: e, parking: parking}
+	if v.project, v.configErr, v.projectErr = project.OpenLenient(ctx, e); v.project != nil {
+		v.keeper = &keeper{project: v.project}
 	}
 	return v
 }
 
-// leave ends the visit.
-func (v *visit) leave() {
+// close ends the visit.
+func (v *Examination) close() {
 	if v.keeper != nil {
 		v.keeper.close()
 	}
 }
 
 // forget drops what was read: something was mended.
-func (v *visit) forget() { v.viewed, v.listed = false, false }
+func (v *Examination) forget() { v.viewed, v.listed = false, false }
 
 // sessionViews are the sessions that can be read; the error names the others.
-func (v *visit) sessionViews() ([]session.View, error) {
+func (v *Examination) sessionViews() ([]session.View, error) {
 	if !v.viewed {
-		v.views, v.viewsErr = session.List(v.house.Repo.Root)
+		v.views, v.viewsErr = session.List(v.project.Repo.Root)
 		v.viewed = true
 	}
 	return v.views, v.viewsErr
 }
 
 // allTasks are the tasks of the tracker.
-func (v *visit) allTasks(ctx context.Context) ([]task.Task, error) {
+func (v *Examination) allTasks(ctx context.Context) ([]task.Task, error) {
 	if !v.listed {
-		v.tasks, v.tasksErr = nil, v.house.NoTasks
-		if v.house.Tracker != nil {
-			v.tasks, v.tasksErr = v.house.Tracker.List(ctx)
+		v.tasks, v.tasksErr = nil, v.project.NoTasks
+		if v.project.Tracker != nil {
+			v.tasks, v.tasksErr = v.project.Tracker.List(ctx)
 		}
 		v.listed = true
 	}
 	return v.tasks, v.tasksErr
 }
 
-func (v *visit) repository(ctx context.Context) []Finding {
-	if v.house == nil {
-		return bad(exit.Next(v.houseErr), "%v", v.houseErr)
+func (v *Examination) repository(ctx context.Context) []Finding {
+	if v.project == nil {
+		return fail(exit.Next(v.projectErr), "%v", v.projectErr)
 	}
-	repo := v.house.Repo
+	repo := v.project.Repo
 	found := lockFiles(repo.GitDir, v.env.Now())
 	target, err := repo.Target(ctx, "")
 	switch {
 	case err != nil:
-		return append(found, odd(exit.Next(err), "%s: %v", repo.Root, err)...)
+		return append(found, warn(exit.Next(err), "%s: %v", repo.Root, err)...)
 	case len(found) > 0:
 		return found
 	}
-	return good("%s, landing on %s", repo.Root, target.Branch)
+	return ok("%s, landing on %s", repo.Root, target.Branch)
 }
 
 // patience with a lock file: no git that is at work has one for so long.
@@ -117,83 +117,83 @@ func lockFiles(dir string, now time.Time) []Finding {
 			continue // of a landing: its session, or what it has left, says what to do
 		}
 		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}
-		found = append(found, bad(exit.Next(busy), "%v", busy)...)
+		found = append(found, fail(exit.Next(busy), "%v", busy)...)
 	}
 	return found
 }
 
-func (v *visit) config(context.Context) []Finding {
+func (v *Examination) config(context.Context) []Finding {
 	if v.configErr != nil {
-		return bad(exit.Next(v.configErr), "%v", v.configErr)
+		return fail(exit.Next(v.configErr), "%v", v.configErr)
 	}
 	var read []string
 	project := filepath.Join(".coven", "config.yaml")
 	user := filepath.Join(v.env.UserDir(), "config.yaml")
-	for name, file := range map[string]string{project: filepath.Join(v.house.Repo.Root, project), user: user} {
+	for name, file := range map[string]string{project: filepath.Join(v.project.Repo.Root, project), user: user} {
 		if _, err := os.Stat(file); err == nil {
 			read = append(read, name)
 		}
 	}
 	if len(read) == 0 {
-		return good("the defaults: neither %s nor %s is there", project, user)
+		return ok("the defaults: neither %s nor %s is there", project, user)
 	}
 	if len(read) == 2 {
-		return good("%s over %s", project, user)
+		return ok("%s over %s", project, user)
 	}
-	return good("%s", read[0])
+	return ok("%s", read[0])
 }
 
-func (v *visit) tracker(ctx context.Context) []Finding {
-	h := v.house
-	if h.NoTasks != nil {
-		return bad(exit.Next(h.NoTasks), "%v", h.NoTasks)
+func (v *Examination) tracker(ctx context.Context) []Finding {
+	p := v.project
+	if p.NoTasks != nil {
+		return fail(exit.Next(p.NoTasks), "%v", p.NoTasks)
 	}
-	ready, err := h.Tracker.Ready(ctx)
+	ready, err := p.Tracker.Ready(ctx)
 	if err != nil {
-		return bad(exit.Next(err), "%s: %v", h.Tracker.Where(), err)
+		return fail(exit.Next(err), "%s: %v", p.Tracker.Where(), err)
 	}
 	all, err := v.allTasks(ctx)
 	if err != nil {
-		return bad(exit.Next(err), "%s: %v", h.Tracker.Where(), err)
+		return fail(exit.Next(err), "%s: %v", p.Tracker.Where(), err)
 	}
 	var found []Finding
 	for _, t := range all {
 		if err := t.Usable(); err != nil && t.Status != task.StatusClosed {
-			found = append(found, odd("coven task show "+shellword.Word(t.ID), "%v", err)...)
+			found = append(found, warn("coven task show "+shellword.Word(t.ID), "%v", err)...)
 		}
 	}
 	if len(found) > 0 {
 		return found
 	}
-	return good("%d ready in %s (%s)", len(ready), h.Tracker.Where(), h.Tracker.Kind())
+	return ok("%d ready in %s (%s)", len(ready), p.Tracker.Where(), p.Tracker.Kind())
 }
 
-func (v *visit) checks(context.Context) []Finding {
-	checks, found := v.house.Checks()
+func (v *Examination) checks(context.Context) []Finding {
+	checks, found := v.project.Checks()
 	switch {
 	case len(checks) > 0 && len(found) > 0:
-		return good("found: %s", strings.Join(found, "; "))
+		return ok("found: %s", strings.Join(found, "; "))
 	case len(checks) > 0:
-		return good("%s", strings.Join(checks, "; "))
+		return ok("%s", strings.Join(checks, "; "))
 	}
 	next := "coven init"
-	if _, err := os.Stat(filepath.Join(v.house.Repo.Root, ".coven", "config.yaml")); err == nil {
+	if _, err := os.Stat(filepath.Join(v.project.Repo.Root, ".coven", "config.yaml")); err == nil {
 		next = shellword.Edit(".coven/config.yaml", 0)
 	}
-	return odd(next, "none: nothing is tested before it lands")
+	return warn(next, "none: nothing is tested before it lands")
 }
 
-// littleDisk is how many bytes are few for worktrees and their builds.
-const littleDisk = 1 << 30
+// lowDisk is how many bytes are few for worktrees and their builds.
+const lowDisk = 1 << 30
 
-func (v *visit) disk(context.Context) []Finding {
-	dirs := []string{v.house.Repo.GitDir}
+func (v *Examination) disk(context.Context) []Finding {
+	dirs := []string{v.project.Repo.GitDir}
 	var disks [2]syscall.Statfs_t
 	if err := syscall.Statfs(dirs[0], &disks[0]); err != nil {
-		return bad("df -h "+shellword.Word(dirs[0]), "%s: %v", dirs[0], err)
+		return fail("df -h "+shellword.Word(dirs[0]), "%s: %v", dirs[0], err)
 	}
 	// .coven may be on another disk.
-	coven := filepath.Join(v.house.Repo.Root, ".coven")
+	coven := filepath.Join(v.project.Repo.Root, ".coven")
 	if err := syscall.Statfs(coven, &disks[1]); err == nil && disks[1].Fsid != disks[0].Fsid {
 		dirs = append(dirs, coven)
 	}
@@ -207,7 +207,7 @@ func (v *visit) disk(context.Context) []Finding {
 // room says what free bytes where dir is mean.
 func room(dir string, free uint64) Finding {
 	f := Finding{State: StateOK, Text: fmt.Sprintf("%s free where %s is", terminal.Size(int64(min(free, 1<<62))), dir)}
-	if free < littleDisk {
+	if free < lowDisk {
 		f.State, f.Next = StateWarn, "df -h "+shellword.Word(dir)
 	}
 	if free < control.FullDisk {
@@ -216,12 +216,12 @@ func room(dir string, free uint64) Finding {
 	return f
 }
 
-func (v *visit) sessions(context.Context) []Finding {
+func (v *Examination) sessions(context.Context) []Finding {
 	views, broken := v.sessionViews()
 	damaged, broken := session.DamagedIn(broken)
 	var found []Finding
 	if broken != nil {
-		found = bad("ls -l "+session.Dir, "cannot be read: %v", broken)
+		found = fail("ls -l "+session.Dir, "cannot be read: %v", broken)
 	}
 	for _, d := range damaged {
 		found = append(found, v.damaged(d))
@@ -232,37 +232,37 @@ func (v *visit) sessions(context.Context) []Finding {
 			onTheWay++
 		}
 		if s.Status == session.Interrupted {
-			found = append(found, odd(control.NextOf(s), "task %s was interrupted: %s", s.Task, s.Detail)...)
+			found = append(found, warn(control.NextOf(s), "task %s was interrupted: %s", s.Task, s.Detail)...)
 		}
 	}
 	if len(found) > 0 {
 		return found
 	}
-	return good("%d, of which %d can go on", len(views), onTheWay)
+	return ok("%d, of which %d can go on", len(views), onTheWay)
 }
 
 // damaged is the finding of a damaged record. --fix sets it aside, whole, unless it
 // can be read by another coven or after a chmod.
-func (v *visit) damaged(d *session.DamagedError) Finding {
+func (v *Examination) damaged(d *session.DamagedError) Finding {
 	text := d.Error()
 	if d.Task != "" {
 		text = fmt.Sprintf("task %s: %s", d.Task, text)
 	}
-	f := bad(d.NextCommand(), "%s", text)[0]
+	f := fail(d.NextCommand(), "%s", text)[0]
 	if f.Next != "coven doctor --fix" {
 		return f
 	}
-	f.mend = func(context.Context) (string, error) {
-		to, err := session.SetAside(v.house.Repo.Root, d)
+	f.fix = func(context.Context) (string, error) {
+		to, err := session.SetAside(v.project.Repo.Root, d)
 		return "the record is set aside as " + to + "; what its task has left is cleared away below", err
 	}
 	return f
 }
 
-func (v *visit) refs(ctx context.Context) []Finding {
-	accounts, err := v.house.Repo.Account(ctx)
+func (v *Examination) refs(ctx context.Context) []Finding {
+	accounts, err := v.project.Repo.Account(ctx)
 	if err != nil {
-		return bad("git fsck --connectivity-only", "%v", err)
+		return fail("git fsck --connectivity-only", "%v", err)
 	}
 	if found := v.unkept(ctx); len(found) > 0 {
 		return found
@@ -274,28 +274,28 @@ func (v *visit) refs(ctx context.Context) []Finding {
 		}
 	}
 	if len(parts) == 0 {
-		return good("coven keeps none")
+		return ok("coven keeps none")
 	}
-	return good("%s", strings.Join(parts, ", "))
+	return ok("%s", strings.Join(parts, ", "))
 }
 
 // unkept finds landings of earlier covens whose commit no ref keeps: git gc would
 // take it before coven resume finishes the landing.
-func (v *visit) unkept(ctx context.Context) []Finding {
+func (v *Examination) unkept(ctx context.Context) []Finding {
 	views, _ := v.sessionViews() // the checkup of sessions names those that cannot be read
 	var found []Finding
 	for _, s := range views {
 		id, commit := s.Task, s.Landing.New
-		if commit == "" || session.IsOver(v.house.Repo.Root, s.ID) {
+		if commit == "" || session.IsOver(v.project.Repo.Root, s.ID) {
 			continue
 		}
-		kept, err := v.house.Repo.LandingKept(ctx, id, commit)
+		kept, err := v.project.Repo.LandingKept(ctx, id, commit)
 		if err != nil || kept {
 			continue
 		}
-		f := odd("coven doctor --fix", "task %s is landing commit %.10s, and no ref keeps it from git gc", id, commit)[0]
-		f.mend = func(ctx context.Context) (string, error) {
-			return "refs/coven/keep holds it", v.house.Repo.KeepLanding(ctx, id, commit)
+		f := warn("coven doctor --fix", "task %s is landing commit %.10s, and no ref keeps it from git gc", id, commit)[0]
+		f.fix = func(ctx context.Context) (string, error) {
+			return "refs/coven/keep holds it", v.project.Repo.KeepLanding(ctx, id, commit)
 		}
 		found = append(found, f)
 	}

@@ -16,30 +16,30 @@ import (
 )
 
 // worktrees finds what is left of tasks that nobody works on.
-func (v *visit) worktrees(ctx context.Context) []Finding {
+func (v *Examination) worktrees(ctx context.Context) []Finding {
 	owned, broken := v.owned(ctx)
 	orphans, err := v.orphans(ctx, owned)
 	if err != nil {
-		return bad(exit.Next(err), "%v", err)
+		return fail(exit.Next(err), "%v", err)
 	}
-	stale, err := v.house.Repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
+	stale, err := v.project.Repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
-		return bad(exit.Next(err), "%v", err)
+		return fail(exit.Next(err), "%v", err)
 	}
 	found := orphans
 	for _, s := range stale {
-		f := bad("coven doctor --fix", "%s", s.Text)[0]
-		f.mend = func(ctx context.Context) (string, error) { return v.clear(ctx, s) }
+		f := fail("coven doctor --fix", "%s", s.Text)[0]
+		f.fix = func(ctx context.Context) (string, error) { return v.clear(ctx, s) }
 		found = append(found, f)
 	}
 	if broken != nil { // nobody knows what belongs to a session that cannot be read
 		for i := range found {
-			found[i].mend, found[i].Next = nil, "ls -l "+session.Dir
+			found[i].fix, found[i].Next = nil, "ls -l "+session.Dir
 		}
 	}
 	failed := v.failed(ctx)
 	if len(found)+len(failed) == 0 {
-		return good("nothing is left of tasks that are over")
+		return ok("nothing is left of tasks that are over")
 	}
 	return append(found, failed...)
 }
@@ -47,16 +47,16 @@ func (v *visit) worktrees(ctx context.Context) []Finding {
 // owned are the names of tasks for which somebody is responsible: a session
 // that can go on, or be tried again, or a claim that is not dead. The error
 // names sessions that cannot be read, and claims.
-func (v *visit) owned(ctx context.Context) (map[string]bool, error) {
+func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 	owned := map[string]bool{}
 	views, err := v.sessionViews()
 	for _, s := range views {
 		name := worktree.SafeName(s.Task)
-		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.house.Retryable(ctx, s.Task)
+		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.project.Retryable(ctx, s.Task)
 	}
-	claims, claimsErr := v.house.Repo.Claims(ctx)
+	claims, claimsErr := v.project.Repo.Claims(ctx)
 	for _, held := range claims {
-		if why, _ := v.house.Dead(ctx, held); why == "" {
+		if why, _ := v.project.Dead(ctx, held); why == "" {
 			owned[worktree.SafeName(held.Task)] = true
 		}
 	}
@@ -64,8 +64,8 @@ func (v *visit) owned(ctx context.Context) (map[string]bool, error) {
 }
 
 // orphans are worktrees of coven's, whole or in part, that nobody owns.
-func (v *visit) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
-	trees, err := v.house.Repo.Worktrees(ctx)
+func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
+	trees, err := v.project.Repo.Worktrees(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,55 +78,55 @@ func (v *visit) orphans(ctx context.Context, owned map[string]bool) ([]Finding, 
 		if !t.Present {
 			text = "task %s, on which nobody works, has a branch; its worktree %s is gone"
 		}
-		f := bad("coven doctor --fix", text, t.TaskID, t.Path)[0]
-		f.mend = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
+		f := fail("coven doctor --fix", text, t.TaskID, t.Path)[0]
+		f.fix = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
 		found = append(found, f)
 	}
 	return found, nil
 }
 
 // failed are worktrees that a failed session left for another try.
-func (v *visit) failed(ctx context.Context) []Finding {
-	trees, err := v.house.Repo.Worktrees(ctx)
+func (v *Examination) failed(ctx context.Context) []Finding {
+	trees, err := v.project.Repo.Worktrees(ctx)
 	if err != nil {
 		return nil
 	}
 	var found []Finding
 	for _, t := range trees {
-		if t.TaskID != "" && v.house.Retryable(ctx, t.TaskID) {
-			found = append(found, odd("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
+		if t.TaskID != "" && v.project.Retryable(ctx, t.TaskID) {
+			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
 		}
 	}
 	return found
 }
 
 // remove stores what a worktree holds and nothing else does, and removes it.
-func (v *visit) remove(ctx context.Context, id string) (string, error) {
+func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 	return v.keeper.hold(ctx, id, func() (string, error) {
-		tree, err := v.house.Repo.Leftover(ctx, id)
+		tree, err := v.project.Repo.Leftover(ctx, id)
 		if err != nil {
 			return "", err
 		}
-		last, err := session.OfTask(v.house.Repo.Root, id)
+		last, err := session.OfTask(v.project.Repo.Root, id)
 		if err != nil && !errors.Is(err, session.ErrNone) {
 			return "", err
 		}
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
 			Note: cmp.Or(last.ID, "no session") + ", cleared away by coven doctor", Landed: last.Landed.Tip,
 		})
-		return removedAs(ref), project.DropFirst(id, err)
+		return removedAs(ref), project.DropIgnoredFirst(id, err)
 	})
 }
 
 // clear clears one thing that is left over. What belongs to no task needs no
 // claim.
-func (v *visit) clear(ctx context.Context, s worktree.Stale) (string, error) {
+func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, error) {
 	clear := func() (string, error) {
-		ref, err := v.house.Repo.Clear(ctx, s)
+		ref, err := v.project.Repo.Clear(ctx, s)
 		if errors.Is(err, worktree.ErrNotStale) {
 			return "it is gone already", nil
 		}
-		return removedAs(ref), project.DropFirst(s.Task, err)
+		return removedAs(ref), project.DropIgnoredFirst(s.Task, err)
 	}
 	if s.Task == "" {
 		return clear()
@@ -142,12 +142,12 @@ func removedAs(ref string) string {
 }
 
 // leftovers finds files of covens that were killed. They are in nobody's way.
-func (v *visit) leftovers(context.Context) []Finding {
+func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
-		f := odd("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
-		f.mend = func(context.Context) (string, error) {
+		f := warn("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
+		f.fix = func(context.Context) (string, error) {
 			tempdir.Sweep(parent)
 			if left := tempdir.Abandoned(parent); len(left) > 0 {
 				return "", fmt.Errorf("%s cannot be removed", left[0])
@@ -156,18 +156,18 @@ func (v *visit) leftovers(context.Context) []Finding {
 		}
 		found = append(found, f)
 	}
-	root := v.house.Repo.Root
+	root := v.project.Repo.Root
 	leftovers, err := session.FindLeftovers(root, v.env.Now())
 	if err != nil {
-		return append(found, bad("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
+		return append(found, fail("ls -lR "+filepath.Dir(session.Dir), "%v", err)...)
 	}
 	for _, l := range leftovers {
-		f := odd("coven doctor --fix", "%s: %s", l.Text, l.Path)[0]
-		f.mend = func(context.Context) (string, error) { return "removed", l.Remove() }
+		f := warn("coven doctor --fix", "%s: %s", l.Text, l.Path)[0]
+		f.fix = func(context.Context) (string, error) { return "removed", l.Remove() }
 		found = append(found, f)
 	}
 	if len(found) == 0 {
-		return good("none")
+		return ok("none")
 	}
 	return found
 }

@@ -30,8 +30,8 @@ func Machine() string {
 // have had another name then.
 func ActorIn(v session.View) string { return cmp.Or(v.Info.Actor, ActorOf(v.ID)) }
 
-// HolderName is who claims: unique for a coven on a machine.
-func HolderName() string {
+// Name is who claims: unique for a coven on a machine.
+func Name() string {
 	return fmt.Sprintf("%s%s/%d", ActorPrefix, Machine(), os.Getpid())
 }
 

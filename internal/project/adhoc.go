@@ -13,7 +13,7 @@ import (
 )
 
 // AdHoc makes a task of a prompt. Its id is new to the repository.
-func (h *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
+func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if strings.TrimSpace(prompt) == "" {
 		return Item{}, exit.Usagef("", "the prompt is empty")
 	}
@@ -24,8 +24,8 @@ func (h *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	slug := "p-" + session.Slug(title)
 	id := slug
 	for n := 2; ; n++ {
-		_, err := session.OfTask(h.Repo.Root, id)
-		_, claimed := h.Repo.ClaimOf(ctx, id)
+		_, err := session.OfTask(p.Repo.Root, id)
+		_, claimed := p.Repo.ClaimOf(ctx, id)
 		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
 			break
 		}

@@ -6,9 +6,9 @@ import (
 
 // Checks are the configured checks, or those that coven finds; found says
 // where it found them.
-func (h *Project) Checks() (checks, found []string) {
-	if h.Config.Checks != nil {
-		return h.Config.Checks, nil
+func (p *Project) Checks() (checks, found []string) {
+	if p.Config.Checks != nil {
+		return p.Config.Checks, nil
 	}
-	return config.DetectChecks(h.Repo.Root)
+	return config.DetectChecks(p.Repo.Root)
 }

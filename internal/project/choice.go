@@ -15,7 +15,7 @@ const GrimoireLabel = "grimoire:"
 
 // GrimoireOf chooses the grimoire of a new session of a task. flag is what the
 // command line says.
-func (h *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error) {
+func (p *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error) {
 	if flag != "" {
 		return grimoires.Choice{Grimoire: flag, Why: "--grimoire"}, nil
 	}
@@ -24,7 +24,7 @@ func (h *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error)
 			return grimoires.Choice{Grimoire: name, Why: "the label " + label}, nil
 		}
 	}
-	matchers, err := h.Library.Matchers()
+	matchers, err := p.Library.Matchers()
 	if err != nil {
 		return grimoires.Choice{}, err
 	}
@@ -32,28 +32,28 @@ func (h *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error)
 		return found, nil
 	}
 	why := "the default"
-	if h.Config.Grimoire != config.Default().Grimoire {
+	if p.Config.Grimoire != config.Default().Grimoire {
 		why = "grimoire of the configuration"
 	}
-	return grimoires.Choice{Grimoire: h.Config.Grimoire, Why: why}, nil
+	return grimoires.Choice{Grimoire: p.Config.Grimoire, Why: why}, nil
 }
 
-// Chooses demands that what chooses grimoires can be read: the one that the
+// CheckChoice demands that what chooses grimoires can be read: the one that the
 // command line gives, and the rules.
-func (h *Project) Chooses(flag string) error {
+func (p *Project) CheckChoice(flag string) error {
 	if flag != "" {
-		_, err := h.Library.Load(flag)
+		_, err := p.Library.Load(flag)
 		return err
 	}
-	_, err := h.Library.Matchers()
+	_, err := p.Library.Matchers()
 	return err
 }
 
 // WouldRun says which grimoire a task would run, and why. A session that can go
 // on keeps its own.
-func (h *Project) WouldRun(j Item, flag string) (Planned, error) {
-	p := Planned{Task: j.Task}
-	v, err := h.Finder.OfTask(j.Task.ID)
+func (proj *Project) WouldRun(item Item, flag string) (Planned, error) {
+	p := Planned{Task: item.Task}
+	v, err := proj.Finder.OfTask(item.Task.ID)
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return p, err
 	}
@@ -61,12 +61,12 @@ func (h *Project) WouldRun(j Item, flag string) (Planned, error) {
 		p.Grimoire, p.Why = v.Info.Grimoire, "its session "+v.ID+" goes on"
 		return p, nil
 	}
-	choice, err := h.GrimoireOf(j.Task, flag)
+	choice, err := proj.GrimoireOf(item.Task, flag)
 	if err != nil {
 		return p, err
 	}
 	p.Grimoire, p.Why = choice.Grimoire, choice.Why
-	if _, err := h.Library.Load(choice.Grimoire); grimoires.IsInvalid(err) {
+	if _, err := proj.Library.Load(choice.Grimoire); grimoires.IsInvalid(err) {
 		p.Problem = err.Error()
 	} else if err != nil {
 		return p, err

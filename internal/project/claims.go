@@ -20,17 +20,17 @@ import (
 
 // Dead says why nobody will work on a task under this claim; empty when somebody
 // may. at says of a session that is gone what may still work for it.
-func (h *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
-	root, id := h.Repo.Root, held.Session
+func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
+	root, id := p.Repo.Root, held.Session
 	switch {
 	case id == "" || !session.Exists(root, id):
-		if at := h.AtLarge(held); at != "" {
+		if at := p.AtLarge(held); at != "" {
 			return "", at
 		}
 		return fmt.Sprintf("its session %q is gone", id), ""
 	case session.NeverBegan(root, id):
 		return fmt.Sprintf("its session %s never began", id), ""
-	case session.IsOver(root, id) && !h.Retryable(ctx, held.Task):
+	case session.IsOver(root, id) && !p.Retryable(ctx, held.Task):
 		return fmt.Sprintf("its session %s is over", id), ""
 	}
 	return "", ""
@@ -38,21 +38,21 @@ func (h *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 
 // Retryable says whether a task's last session has failed and left its worktree
 // for coven retry.
-func (h *Project) Retryable(ctx context.Context, id string) bool {
-	v, err := session.OfTask(h.Repo.Root, id)
+func (p *Project) Retryable(ctx context.Context, id string) bool {
+	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil || v.Status != session.Failed {
 		return false
 	}
-	_, err = h.Repo.Find(ctx, id)
+	_, err = p.Repo.Find(ctx, id)
 	return err == nil
 }
 
 // AtLarge says what may still work under a claim whose session is gone: the
 // coven that made it, or one on another machine.
-func (h *Project) AtLarge(held worktree.Held) string {
+func (p *Project) AtLarge(held worktree.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
 	if host != holder.Machine() {
-		if h.Env.Now().Before(held.Expires) {
+		if p.Env.Now().Before(held.Expires) {
 			return fmt.Sprintf("%s may still work on it until %s", cmp.Or(host, "another machine"), held.Expires.Local().Format(time.DateTime))
 		}
 		return ""
@@ -71,27 +71,27 @@ func (h *Project) AtLarge(held worktree.Held) string {
 
 // Abandoned says whether a task's owner is a session of this repository that
 // will not work on it.
-func (h *Project) Abandoned(owner string) bool {
+func (p *Project) Abandoned(owner string) bool {
 	if !strings.HasPrefix(owner, holder.ActorPrefix) {
 		return false
 	}
 	id := owner[strings.LastIndexByte(owner, '/')+1:]
-	if !session.Exists(h.Repo.Root, id) {
+	if !session.Exists(p.Repo.Root, id) {
 		return false
 	}
-	if session.NeverBegan(h.Repo.Root, id) {
+	if session.NeverBegan(p.Repo.Root, id) {
 		return owner == holder.ActorOf(id)
 	}
-	v, err := session.Load(filepath.Join(h.Repo.Root, session.Dir, id))
-	return err == nil && owner == holder.ActorIn(v) && session.IsOver(h.Repo.Root, id)
+	v, err := session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
+	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
 // HalfDismissed says whether a session was rejected or cancelled, and still has
 // the task: coven was killed in the middle.
-func (h *Project) HalfDismissed(ctx context.Context, v session.View) bool {
+func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false
 	}
-	held, err := h.Repo.ClaimOf(ctx, v.Task)
+	held, err := p.Repo.ClaimOf(ctx, v.Task)
 	return err == nil && held.Session == v.ID
 }

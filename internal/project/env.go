@@ -59,7 +59,7 @@ func (e *Environment) SocketDir() string {
 
 // settings reads coven's settings for a repository.
 func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
-	where, err := territory(repo)
+	where, err := untrustedPaths(repo)
 	if err != nil {
 		return config.Config{}, err
 	}

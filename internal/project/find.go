@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-func (h *Project) Find(id string) (session.View, error) {
-	v, err := session.OfTask(h.Repo.Root, id)
+func (p *Project) Find(id string) (session.View, error) {
+	v, err := session.OfTask(p.Repo.Root, id)
 	if errors.Is(err, session.ErrNone) {
 		return v, exit.Failedf("coven status", "task %s has no session", id)
 	}
@@ -20,32 +20,32 @@ func (h *Project) Find(id string) (session.View, error) {
 }
 
 // SessionOf finds a session by its own id or by that of its task.
-func (h *Project) SessionOf(name string) (session.View, error) {
-	if filepath.Base(name) == name && session.Exists(h.Repo.Root, name) {
-		return session.Load(filepath.Join(h.Repo.Root, session.Dir, name))
+func (p *Project) SessionOf(name string) (session.View, error) {
+	if filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
+		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
 	}
-	return h.Find(name)
+	return p.Find(name)
 }
 
 // Named looks up the tasks that the user named: in the tracker, or among those
 // of the user's own words.
-func (h *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
+func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 	var jobs []Item
 	for _, id := range ids {
-		j, err := h.wordsOf(id)
+		item, err := p.adHocItem(id)
 		if errors.Is(err, session.ErrNone) {
-			j, err = h.Tracked(ctx, id)
+			item, err = p.Tracked(ctx, id)
 		}
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, item)
 	}
 	return jobs, nil
 }
 
-func (h *Project) Tracked(ctx context.Context, id string) (Item, error) {
-	tracker, err := h.Tasks()
+func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
+	tracker, err := p.Tasks()
 	if err != nil {
 		return Item{}, err
 	}
@@ -56,10 +56,10 @@ func (h *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	return Item{Task: t, Tracker: tracker}, err
 }
 
-// wordsOf finds a task of the user's own words by its session: ErrNone when the
+// adHocItem finds a task of the user's own words by its session: ErrNone when the
 // id is not one of those.
-func (h *Project) wordsOf(id string) (Item, error) {
-	v, err := session.OfTask(h.Repo.Root, id)
+func (p *Project) adHocItem(id string) (Item, error) {
+	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil {
 		return Item{}, err
 	}

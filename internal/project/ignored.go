@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// DropFirst says what a person may do about ignored files that are too large to
+// DropIgnoredFirst says what a person may do about ignored files that are too large to
 // store.
-func DropFirst(id string, err error) error {
+func DropIgnoredFirst(id string, err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		return exit.Personf("coven worktree remove --drop-ignored "+shellword.Word(id), "%w", err)
 	}

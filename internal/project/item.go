@@ -14,9 +14,9 @@ type Item struct {
 // user's own words.
 const NoTracker = "none"
 
-func (j Item) TrackerName() string {
-	if j.Tracker == nil {
+func (item Item) TrackerName() string {
+	if item.Tracker == nil {
 		return NoTracker
 	}
-	return j.Tracker.Kind()
+	return item.Tracker.Kind()
 }

@@ -46,12 +46,12 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHouse(e, dir, repo, cfg), nil
+	return newProject(e, dir, repo, cfg), nil
 }
 
 // OpenLenient opens a repository also when its settings cannot be read: the defaults
 // hold then, and the second error tells what is wrong with them.
-func OpenLenient(ctx context.Context, e *Environment) (h *Project, settings, err error) {
+func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
 	dir, err := e.workdir()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the current directory: %w", err)
@@ -67,7 +67,7 @@ func OpenLenient(ctx context.Context, e *Environment) (h *Project, settings, err
 	if settings != nil {
 		cfg = config.Default()
 	}
-	return newHouse(e, dir, repo, cfg), settings, nil
+	return newProject(e, dir, repo, cfg), settings, nil
 }
 
 // Outside is a house without a repository: the grimoires and prompts of the user, and
@@ -76,31 +76,31 @@ func Outside(e *Environment) *Project {
 	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
 }
 
-func newHouse(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
-	h := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
-	h.findTracker(dir)
-	return h
+func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
+	p := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
+	p.findTracker(dir)
+	return p
 }
 
 // Hidden is a text without the secrets that processes were handed.
-func (h *Project) Hidden(text string) string {
-	if h.Hide == nil {
+func (p *Project) Hidden(text string) string {
+	if p.Hide == nil {
 		return text
 	}
-	return h.Hide(text)
+	return p.Hide(text)
 }
 
-func (h *Project) findTracker(dir string) {
-	h.Tracker, h.NoTasks = task.Open(task.Options{
-		Dir: dir, MainCheckout: h.Repo.Root, LockDir: filepath.Join(h.Repo.GitDir, "coven", "locks"),
-		Choice: h.Config.Tracker, Getenv: h.Env.Getenv, Environ: h.Env.Environ(),
+func (p *Project) findTracker(dir string) {
+	p.Tracker, p.NoTasks = task.Open(task.Options{
+		Dir: dir, MainCheckout: p.Repo.Root, LockDir: filepath.Join(p.Repo.GitDir, "coven", "locks"),
+		Choice: p.Config.Tracker, Getenv: p.Env.Getenv, Environ: p.Env.Environ(),
 	})
 }
 
 // Tasks returns the tracker, or says why there is none.
-func (h *Project) Tasks() (task.Tracker, error) {
-	if h.NoTasks != nil {
-		return nil, &exit.Error{Exit: exit.Usage, Err: h.NoTasks}
+func (p *Project) Tasks() (task.Tracker, error) {
+	if p.NoTasks != nil {
+		return nil, &exit.Error{Exit: exit.Usage, Err: p.NoTasks}
 	}
-	return h.Tracker, nil
+	return p.Tracker, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// territory is where the word of those who write the repository is.
-func territory(repo *worktree.Repo) (trust.UntrustedPaths, error) {
+// untrustedPaths is where the word of those who write the repository is.
+func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
 		return trust.UntrustedPaths{}, err
@@ -28,31 +28,31 @@ func territory(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 }
 
 // TrustStore is what the user trusts of this repository.
-func (h *Project) TrustStore() (*trust.Store, error) {
-	where, err := territory(h.Repo)
+func (p *Project) TrustStore() (*trust.Store, error) {
+	where, err := untrustedPaths(p.Repo)
 	if err != nil {
 		return nil, err
 	}
-	return h.storeFor(where), nil
+	return p.storeFor(where), nil
 }
 
-func (h *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
-	return trust.New(trust.Options{UserDir: h.Env.UserDir(), GitDir: h.Repo.GitDir, UntrustedPaths: where, Getenv: h.Env.Getenv, Stop: h.Env.Stopped})
+func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
+	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
 // Registry knows the plugins that this repository can have.
-func (h *Project) Registry() (*registry.Registry, error) {
-	self, err := h.Env.Self()
+func (p *Project) Registry() (*registry.Registry, error) {
+	self, err := p.Env.Self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own program: %w", err)
 	}
-	where, err := territory(h.Repo)
+	where, err := untrustedPaths(p.Repo)
 	if err != nil {
 		return nil, err
 	}
 	o := registry.Options{
-		Root: h.Repo.Root, UntrustedPaths: where, UserDir: h.Env.UserDir(), CacheDir: h.Env.cacheDir(),
-		Path: h.Env.Getenv("PATH"), Store: h.storeFor(where),
+		Root: p.Repo.Root, UntrustedPaths: where, UserDir: p.Env.UserDir(), CacheDir: p.Env.cacheDir(),
+		Path: p.Env.Getenv("PATH"), Store: p.storeFor(where),
 	}
 	for kind, served := range builtin.Builtins() {
 		for _, name := range slices.Sorted(maps.Keys(served)) {
@@ -82,17 +82,17 @@ func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	return slices.Compact(needs)
 }
 
-// NeedsOfJobs are the plugins that jobs can need. What is wrong with a grimoire is
+// NeedsOfItems are the plugins that jobs can need. What is wrong with a grimoire is
 // said when its job begins.
-func (h *Project) NeedsOfJobs(todo []Item, grimoire, provider string) []plugins.Need {
-	provider = cmp.Or(provider, h.Config.Provider)
+func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins.Need {
+	provider = cmp.Or(provider, p.Config.Provider)
 	needs := NeedsOf(&grimoires.Grimoire{}, provider)
-	for _, j := range todo {
-		choice, err := h.GrimoireOf(j.Task, grimoire)
+	for _, item := range todo {
+		choice, err := p.GrimoireOf(item.Task, grimoire)
 		if err != nil {
 			continue
 		}
-		g, err := h.Library.Load(choice.Grimoire)
+		g, err := p.Library.Load(choice.Grimoire)
 		if err != nil {
 			continue
 		}
@@ -114,16 +114,16 @@ func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	return NeedsOf(plan.Grimoire, plan.Provider), nil
 }
 
-// MayRun says whether plugins may run: it resolves each, and starts none.
-func (h *Project) MayRun(needs []plugins.Need) error {
-	_, err := h.Unfit(needs)
+// CheckPlugins says whether plugins may run: it resolves each, and starts none.
+func (p *Project) CheckPlugins(needs []plugins.Need) error {
+	_, err := p.UntrustedPlugins(needs)
 	return err
 }
 
-// Unfit are those of the plugins that a person could trust now, and the reasons
+// UntrustedPlugins are those of the plugins that a person could trust now, and the reasons
 // of all that may not run.
-func (h *Project) Unfit(needs []plugins.Need) ([]registry.Plugin, error) {
-	r, err := h.Registry()
+func (proj *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
+	r, err := proj.Registry()
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +153,9 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// Unfit says whether a plugin may not run, and hides none that may.
-func Unfit(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
+// CannotRun says whether a plugin may not run, and hides none that may.
+func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// Called says whether a person means a plugin by a name: that of its file, or its
+// HasName says whether a person means a plugin by a name: that of its file, or its
 // own.
-func Called(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
+func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

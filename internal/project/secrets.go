@@ -12,12 +12,12 @@ import (
 
 // Secrets reads the project's secrets. A file that git would take into a commit
 // is not read.
-func (h *Project) Secrets() (*secret.Store, error) {
-	if secret.Exists(h.Repo.Root) {
-		if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+func (p *Project) Secrets() (*secret.Store, error) {
+	if secret.Exists(p.Repo.Root) {
+		if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
 			return nil, err
 		}
-		ignored, err := h.Repo.Ignores(context.Background(), secret.File)
+		ignored, err := p.Repo.Ignores(context.Background(), secret.File)
 		if err != nil {
 			return nil, err
 		}
@@ -25,13 +25,13 @@ func (h *Project) Secrets() (*secret.Store, error) {
 			return nil, exit.Usagef("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
 		}
 	}
-	return secret.Open(h.Repo.Root, h.Env.Getenv)
+	return secret.Open(p.Repo.Root, p.Env.Getenv)
 }
 
 // handedNames are the names of variables that processes are handed besides those that
 // every program gets.
-func (h *Project) handedNames() []string {
-	return append(slices.Clone(h.Config.Env.Pass), credentials()...)
+func (p *Project) handedNames() []string {
+	return append(slices.Clone(p.Config.Env.Pass), credentials()...)
 }
 
 // credentials are the variables in which the agent CLIs that coven knows find theirs.
@@ -39,11 +39,11 @@ func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideHanded hides what processes are handed. It returns a warning about what cannot be
+// HideHandedVariables hides what processes are handed. It returns a warning about what cannot be
 // hidden; empty: there is nothing.
-func (h *Project) HideHanded(store *secret.Store) string {
-	short := store.Handed(h.Env.Environ(), func(name string) bool { return agent.Names(h.handedNames(), name) })
-	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(h.Config.Env.Pass, name) })
+func (p *Project) HideHandedVariables(store *secret.Store) string {
+	short := store.Handed(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
+	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// Wish is a variable of the user's environment that the repository asks for.
-type Wish struct {
+// VariableRequest is a variable of the user's environment that the repository asks for.
+type VariableRequest struct {
 	Kind     string // trust.KindVariable or trust.KindSecret
 	Name     string // as it is trusted
 	Variable string
@@ -28,40 +28,40 @@ type Wish struct {
 }
 
 // Item is what is trusted when the wish is.
-func (w Wish) Item(now time.Time) trust.Item {
-	return trust.Item{Kind: w.Kind, Name: w.Name, What: "$" + w.Variable + ": " + w.Why, SHA256: w.hash(), Since: now}
+func (r VariableRequest) Item(now time.Time) trust.Item {
+	return trust.Item{Kind: r.Kind, Name: r.Name, What: "$" + r.Variable + ": " + r.Why, SHA256: r.hash(), Since: now}
 }
 
 // hash is of what the variable is used for.
-func (w Wish) hash() string {
-	sum := sha256.Sum256([]byte(w.Kind + "\n" + w.Variable + "\n" + strings.Join(w.Uses, "\n")))
+func (r VariableRequest) hash() string {
+	sum := sha256.Sum256([]byte(r.Kind + "\n" + r.Variable + "\n" + strings.Join(r.Uses, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
 // called reports whether a person means the wish by a name.
-func (w Wish) called(name string) bool {
-	return name == w.Name || name == w.Variable || strings.HasPrefix(w.Name, name+":")
+func (r VariableRequest) called(name string) bool {
+	return name == r.Name || name == r.Variable || strings.HasPrefix(r.Name, name+":")
 }
 
-// Passed are the variables that the repository's configuration asks for.
-func (h *Project) Passed() []Wish {
-	var all []Wish
-	for _, name := range h.Config.Env.Asked {
-		all = append(all, Wish{Kind: trust.KindVariable, Name: name, Variable: name, Why: "env.pass of .coven/config.yaml, for agents, scripts and plugins"})
+// RequestedVariables are the variables that the repository's configuration asks for.
+func (p *Project) RequestedVariables() []VariableRequest {
+	var all []VariableRequest
+	for _, name := range p.Config.Env.Asked {
+		all = append(all, VariableRequest{Kind: trust.KindVariable, Name: name, Variable: name, Why: "env.pass of .coven/config.yaml, for agents, scripts and plugins"})
 	}
 	return all
 }
 
 // secretsOf are the variables that a grimoire takes secrets from.
-func secretsOf(g *grimoires.Grimoire, store *secret.Store) []Wish {
-	var all []Wish
+func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
+	var all []VariableRequest
 	for _, name := range g.Secrets() {
 		if !store.FromEnvironment(name) {
 			continue
 		}
-		w := Wish{Kind: trust.KindSecret, Variable: secret.Variable(name), Why: "secret " + name + " of grimoire " + g.Name, Uses: usesOf(g, name)}
-		w.Name = fmt.Sprintf("%s:%s:%.8s", g.Name, name, w.hash())
-		all = append(all, w)
+		r := VariableRequest{Kind: trust.KindSecret, Variable: secret.Variable(name), Why: "secret " + name + " of grimoire " + g.Name, Uses: usesOf(g, name)}
+		r.Name = fmt.Sprintf("%s:%s:%.8s", g.Name, name, r.hash())
+		all = append(all, r)
 	}
 	return all
 }
@@ -102,38 +102,38 @@ func textsOf(s grimoires.Step) []string {
 }
 
 // isProject reports whether a grimoire is the repository's.
-func (h *Project) isProject(name string) bool {
-	_, source, err := h.Library.Text(name)
+func (p *Project) isProject(name string) bool {
+	_, source, err := p.Library.Text(name)
 	if err != nil || source == grimoires.BuiltIn {
 		return err != nil
 	}
-	where, err := territory(h.Repo)
+	where, err := untrustedPaths(p.Repo)
 	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
-// SecretWishes are the variables that a plan asks for, unless the user's own grimoire of
+// SecretRequests are the variables that a plan asks for, unless the user's own grimoire of
 // that name, or the one that is built in, asks for the same.
-func (h *Project) SecretWishes(g *grimoires.Grimoire, store *secret.Store) []Wish {
+func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	asked := secretsOf(g, store)
-	if len(asked) == 0 || h.isProject(g.Name) {
+	if len(asked) == 0 || p.isProject(g.Name) {
 		return asked
 	}
-	own, err := h.Library.Load(g.Name)
+	own, err := p.Library.Load(g.Name)
 	if err != nil {
 		return asked
 	}
 	known := secretsOf(own, store)
-	return slices.DeleteFunc(asked, func(w Wish) bool {
-		return slices.ContainsFunc(known, func(k Wish) bool { return k.Name == w.Name && k.hash() == w.hash() })
+	return slices.DeleteFunc(asked, func(r VariableRequest) bool {
+		return slices.ContainsFunc(known, func(k VariableRequest) bool { return k.Name == r.Name && k.hash() == r.hash() })
 	})
 }
 
 // refused are those of the wishes that the user has not trusted.
-func (h *Project) refused(wishes []Wish) ([]Wish, error) {
+func (p *Project) refused(wishes []VariableRequest) ([]VariableRequest, error) {
 	if len(wishes) == 0 {
 		return nil, nil
 	}
-	store, err := h.TrustStore()
+	store, err := p.TrustStore()
 	if err != nil || store.Everything() {
 		return nil, err
 	}
@@ -141,71 +141,73 @@ func (h *Project) refused(wishes []Wish) ([]Wish, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(wishes), func(w Wish) bool {
+	return slices.DeleteFunc(slices.Clone(wishes), func(r VariableRequest) bool {
 		return slices.ContainsFunc(items, func(it trust.Item) bool {
-			return it.Kind == w.Kind && it.Name == w.Name && it.SHA256 == w.hash()
+			return it.Kind == r.Kind && it.Name == r.Name && it.SHA256 == r.hash()
 		})
 	}), nil
 }
 
-// MayHave refuses to hand the user's variables to what a repository wants them for,
+// CheckVariables refuses to hand the user's variables to what a repository wants them for,
 // until the user trusts that.
-func (h *Project) MayHave(wishes []Wish) error {
-	refused, err := h.refused(wishes)
+func (p *Project) CheckVariables(wishes []VariableRequest) error {
+	refused, err := p.refused(wishes)
 	if err != nil || len(refused) == 0 {
 		return err
 	}
 	var names []string
-	for _, w := range refused {
-		names = append(names, fmt.Sprintf("$%s (%s)", w.Variable, w.Why))
+	for _, r := range refused {
+		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
 	}
 	return exit.Usagef("coven trust", "this repository asks for variables of your environment that you have not trusted it with: %s", strings.Join(names, ", "))
 }
 
-// Wishes are all variables that the repository asks for: in its configuration, its
+// VariableRequests are all variables that the repository asks for: in its configuration, its
 // grimoires, and the plans of sessions that can go on.
-func (h *Project) Wishes() ([]Wish, error) {
-	all := h.Passed()
-	store, err := h.Secrets()
+func (p *Project) VariableRequests() ([]VariableRequest, error) {
+	all := p.RequestedVariables()
+	store, err := p.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	names, err := h.Library.Names()
+	names, err := p.Library.Names()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if g, err := h.Library.Load(name); err == nil && h.isProject(name) {
+		if g, err := p.Library.Load(name); err == nil && p.isProject(name) {
 			all = append(all, secretsOf(g, store)...)
 		}
 	}
-	views, _ := session.List(h.Repo.Root) // the plans of damaged sessions are not run
+	views, _ := session.List(p.Repo.Root) // the plans of damaged sessions are not run
 	for _, v := range views {
 		if !v.Live() {
 			continue
 		}
 		if plan, err := PlanOf(v.Dir); err == nil {
-			all = append(all, h.SecretWishes(plan.Grimoire, store)...)
+			all = append(all, p.SecretRequests(plan.Grimoire, store)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Wish) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
-	return slices.CompactFunc(all, func(a, b Wish) bool { return a.Kind == b.Kind && a.Name == b.Name }), nil
+	slices.SortStableFunc(all, func(a, b VariableRequest) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.CompactFunc(all, func(a, b VariableRequest) bool { return a.Kind == b.Kind && a.Name == b.Name }), nil
 }
 
-// Wanted are the wishes that a person could trust, and the names that mean none.
-func (h *Project) Wanted(names []string) (wanted []Wish, rest []string, err error) {
-	all, err := h.Wishes()
+// UntrustedVariables are the wishes that a person could trust, and the names that mean none.
+func (p *Project) UntrustedVariables(names []string) (wanted []VariableRequest, rest []string, err error) {
+	all, err := p.VariableRequests()
 	if err != nil {
 		return nil, nil, err
 	}
-	means := func(w Wish) bool { return slices.ContainsFunc(names, w.called) }
+	means := func(r VariableRequest) bool { return slices.ContainsFunc(names, r.called) }
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(w Wish) bool { return w.called(name) }) {
+		if !slices.ContainsFunc(all, func(r VariableRequest) bool { return r.called(name) }) {
 			rest = append(rest, name)
 		}
 	}
-	if wanted, err = h.refused(all); err != nil || len(names) == 0 {
+	if wanted, err = p.refused(all); err != nil || len(names) == 0 {
 		return wanted, rest, err
 	}
-	return slices.DeleteFunc(wanted, func(w Wish) bool { return !means(w) }), rest, nil
+	return slices.DeleteFunc(wanted, func(r VariableRequest) bool { return !means(r) }), rest, nil
 }

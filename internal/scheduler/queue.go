@@ -24,11 +24,11 @@ type NamedQueue struct {
 
 func NewNamedQueue(jobs []project.Item) *NamedQueue {
 	p := &NamedQueue{open: map[string]bool{}}
-	for _, j := range jobs {
-		if !p.open[j.Task.ID] {
-			p.todo = append(p.todo, j)
+	for _, item := range jobs {
+		if !p.open[item.Task.ID] {
+			p.todo = append(p.todo, item)
 		}
-		p.open[j.Task.ID] = true
+		p.open[item.Task.ID] = true
 	}
 	return p
 }
@@ -38,9 +38,9 @@ func (p *NamedQueue) Next(_ context.Context, _ map[string]bool) ([]project.Item,
 }
 
 // waits says whether a task depends on one of the others.
-func (p *NamedQueue) waits(j project.Item) bool {
-	return slices.ContainsFunc(j.Task.DependsOn, func(d task.Dependency) bool {
-		return d.ID != j.Task.ID && p.open[d.ID] && holdsBack(d.Type)
+func (p *NamedQueue) waits(item project.Item) bool {
+	return slices.ContainsFunc(item.Task.DependsOn, func(d task.Dependency) bool {
+		return d.ID != item.Task.ID && p.open[d.ID] && holdsBack(d.Type)
 	})
 }
 
@@ -50,11 +50,11 @@ func holdsBack(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
 }
 
-func (p *NamedQueue) Started(j project.Item) {
-	p.todo = slices.DeleteFunc(p.todo, func(other project.Item) bool { return other.Task.ID == j.Task.ID })
+func (p *NamedQueue) Started(item project.Item) {
+	p.todo = slices.DeleteFunc(p.todo, func(other project.Item) bool { return other.Task.ID == item.Task.ID })
 }
 
-func (p *NamedQueue) Done(j project.Item) { delete(p.open, j.Task.ID) }
+func (p *NamedQueue) Done(item project.Item) { delete(p.open, item.Task.ID) }
 
 func (p *NamedQueue) Left() int { return len(p.todo) }
 
@@ -62,29 +62,29 @@ func (p *NamedQueue) Left() int { return len(p.todo) }
 // whose coven was killed. Each is run once; a watching coven runs those again
 // whose change a person rejected: the next attempt is told why.
 type readyQueue struct {
-	house *project.Project
-	desk  *control.Controller
-	watch bool                 // go on with sessions that wait, too
-	tried map[string]time.Time // when the run of a task ended
+	project    *project.Project
+	controller *control.Controller
+	watch      bool                 // go on with sessions that wait, too
+	tried      map[string]time.Time // when the run of a task ended
 }
 
-func NewReadyQueue(h *project.Project, watch bool) *readyQueue {
-	return &readyQueue{house: h, desk: &control.Controller{Project: h}, watch: watch, tried: map[string]time.Time{}}
+func NewReadyQueue(p *project.Project, watch bool) *readyQueue {
+	return &readyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
 }
 
 func (p *readyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
-	jobs, err := p.parked(ctx, busy)
-	tracker, trackerErr := p.house.Tasks()
+	jobs, err := p.resumable(ctx, busy)
+	tracker, trackerErr := p.project.Tasks()
 	if trackerErr != nil {
 		return jobs, errors.Join(err, trackerErr)
 	}
 	ready, readyErr := tracker.Ready(ctx)
 	known := map[string]bool{}
-	for _, j := range jobs {
-		known[j.Task.ID] = true
+	for _, item := range jobs {
+		known[item.Task.ID] = true
 	}
 	for _, t := range ready {
-		if busy[t.ID] || known[t.ID] || !p.again(t.ID) {
+		if busy[t.ID] || known[t.ID] || !p.mayRun(t.ID) {
 			continue
 		}
 		jobs = append(jobs, project.Item{Task: t, Tracker: tracker})
@@ -92,42 +92,42 @@ func (p *readyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.
 	return jobs, errors.Join(err, readyErr)
 }
 
-// again says whether a task may be run: for the first time, or anew.
-func (p *readyQueue) again(id string) bool {
+// mayRun says whether a task may be run: for the first time, or anew.
+func (p *readyQueue) mayRun(id string) bool {
 	at, tried := p.tried[id]
 	if !tried || !p.watch {
 		return !tried
 	}
-	v, err := p.house.Finder.OfTask(id)
+	v, err := p.project.Finder.OfTask(id)
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
-// parked are the tasks whose session could go on without a person. Claims that
+// resumable are the tasks whose session could go on without a person. Claims that
 // nobody will use are given back on the way.
-func (p *readyQueue) parked(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
-	claims, err := p.house.Repo.Claims(ctx)
+func (p *readyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
+	claims, err := p.project.Repo.Claims(ctx)
 	var jobs []project.Item
 	for _, held := range claims {
 		if busy[held.Task] {
 			continue
 		}
-		if session.NeverBegan(p.house.Repo.Root, held.Session) {
-			jobs = append(jobs, p.forgotten(ctx, held)...)
+		if session.NeverBegan(p.project.Repo.Root, held.Session) {
+			jobs = append(jobs, p.neverStarted(ctx, held)...)
 			continue
 		}
-		v, err := session.Load(filepath.Join(p.house.Repo.Root, session.Dir, held.Session))
+		v, err := session.Load(filepath.Join(p.project.Repo.Root, session.Dir, held.Session))
 		if err != nil || v.Task != held.Task {
 			continue
 		}
-		if p.house.HalfDismissed(ctx, v) {
-			p.desk.FinishDismissal(ctx, v)
+		if p.project.HalfDismissed(ctx, v) {
+			p.controller.FinishDismissal(ctx, v)
 			continue
 		}
-		if !p.goesOn(v) {
+		if !p.canResume(v) {
 			continue
 		}
-		if j, err := p.desk.JobOf(v); err == nil {
-			jobs = append(jobs, j)
+		if item, err := p.controller.ItemOf(v); err == nil {
+			jobs = append(jobs, item)
 		}
 	}
 	if len(p.tried) == 0 && len(busy) == 0 {
@@ -141,31 +141,31 @@ func (p *readyQueue) parked(ctx context.Context, busy map[string]bool) ([]projec
 // done once, before anything runs.
 func (p *readyQueue) unclaimed(claims []worktree.Held) []project.Item {
 	var jobs []project.Item
-	views, _ := session.List(p.house.Repo.Root) // who cannot be read is named by coven resume and coven doctor
+	views, _ := session.List(p.project.Repo.Root) // who cannot be read is named by coven resume and coven doctor
 	for _, v := range project.Newest(views) {
 		claimed := func(held worktree.Held) bool { return held.Task == v.Task }
 		if !v.Crashed || slices.ContainsFunc(claims, claimed) {
 			continue
 		}
-		if j, err := p.desk.JobOf(v); err == nil {
-			jobs = append(jobs, j)
+		if item, err := p.controller.ItemOf(v); err == nil {
+			jobs = append(jobs, item)
 		}
 	}
 	return jobs
 }
 
-// forgotten is the task of a claim whose coven was killed before its session
+// neverStarted is the task of a claim whose coven was killed before its session
 // began. One of the user's own words is forgotten indeed.
-func (p *readyQueue) forgotten(ctx context.Context, held worktree.Held) []project.Item {
+func (p *readyQueue) neverStarted(ctx context.Context, held worktree.Held) []project.Item {
 	if _, tried := p.tried[held.Task]; tried {
 		return nil
 	}
-	j, err := p.house.Tracked(ctx, held.Task)
+	item, err := p.project.Tracked(ctx, held.Task)
 	switch {
-	case err == nil && j.Task.Status != task.StatusClosed:
-		return []project.Item{j}
+	case err == nil && item.Task.Status != task.StatusClosed:
+		return []project.Item{item}
 	case err == nil, errors.Is(err, task.ErrNotFound):
-		_ = p.house.Repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
+		_ = p.project.Repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
 	}
 	return nil
 }
@@ -174,9 +174,9 @@ func (p *readyQueue) forgotten(ctx context.Context, held worktree.Held) []projec
 // wait for, also when nobody knows how long it lasts.
 const limitPause = 5 * time.Minute
 
-// goesOn says whether a session needs nobody's word to go on: its coven was
+// canResume says whether a session needs nobody's word to go on: its coven was
 // killed, or what it waits for may have changed.
-func (p *readyQueue) goesOn(v session.View) bool {
+func (p *readyQueue) canResume(v session.View) bool {
 	at, tried := p.tried[v.Task]
 	switch {
 	case v.Crashed:
@@ -186,12 +186,12 @@ func (p *readyQueue) goesOn(v session.View) bool {
 	case v.Reason == event.WaitCheckout:
 		return time.Since(at) >= pollEvery
 	}
-	now := p.house.Env.Now()
+	now := p.project.Env.Now()
 	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
-func (p *readyQueue) Started(j project.Item) { p.tried[j.Task.ID] = time.Now() }
+func (p *readyQueue) Started(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
-func (p *readyQueue) Done(j project.Item) { p.tried[j.Task.ID] = time.Now() }
+func (p *readyQueue) Done(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
 func (p *readyQueue) Left() int { return 0 }

@@ -39,18 +39,18 @@ type Scheduler struct {
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
 	Onto     string
-	Choices  control.Choices
+	Choices  control.Options
 
-	running map[string]bool
-	started int
-	asking  []session.View // changes that wait for the person at this terminal
-	open    bool           // a question is open
-	idle    bool           // it was said that nothing is at work
-	poor    bool           // the budget of all tasks is spent, and there are more of them
-	code    int
-	counts  map[string]int
-	ended   chan ended
-	answers chan answered
+	running     map[string]bool
+	started     int
+	asking      []session.View // changes that wait for the person at this terminal
+	open        bool           // a question is open
+	idle        bool           // it was said that nothing is at work
+	budgetSpent bool           // the budget of all tasks is spent, and there are more of them
+	code        int
+	counts      map[string]int
+	ended       chan ended
+	answers     chan answered
 }
 
 // Observer is told how a shift goes. All funcs are there.
@@ -94,8 +94,8 @@ type Queue interface {
 	// run.
 	Next(ctx context.Context, busy map[string]bool) ([]project.Item, error)
 	// begun and over say that a task is run, and how far it is.
-	Started(j project.Item)
-	Done(j project.Item)
+	Started(item project.Item)
+	Done(item project.Item)
 	// left is how many tasks are known that were not begun.
 	Left() int
 }
@@ -103,7 +103,7 @@ type Queue interface {
 // ended is how the run of one task ended.
 type ended struct {
 	job      project.Item
-	ending   runner.Outcome
+	outcome  runner.Outcome
 	err      error
 	approved bool // it went on because a person approved it
 }
@@ -150,7 +150,9 @@ func (s *Scheduler) Run(ctx context.Context) int {
 }
 
 // complete says whether no task will be started any more, once none could be.
-func (s *Scheduler) complete() bool { return !s.Watch || s.poor || s.Max > 0 && s.started >= s.Max }
+func (s *Scheduler) complete() bool {
+	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
+}
 
 // interrupted is ready once, when a person stops the shift.
 func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
@@ -173,46 +175,46 @@ func (s *Scheduler) fill(ctx context.Context) {
 	if err != nil {
 		s.fail(err)
 	}
-	if text := s.Controller.Purse.Reached(); text != "" && len(jobs) > 0 {
-		s.stopPoor(text)
+	if text := s.Controller.Budget.Reached(); text != "" && len(jobs) > 0 {
+		s.stopSpent(text)
 		return
 	}
-	for _, j := range jobs[:min(room, len(jobs))] {
-		if s.running[j.Task.ID] {
+	for _, item := range jobs[:min(room, len(jobs))] {
+		if s.running[item.Task.ID] {
 			continue // it was there twice
 		}
 		s.started++
-		s.Queue.Started(j)
-		s.start(ctx, j)
+		s.Queue.Started(item)
+		s.start(ctx, item)
 	}
 }
 
-// stopPoor starts no further task: each would be claimed only to wait.
-func (s *Scheduler) stopPoor(text string) {
-	if !s.poor {
+// stopSpent starts no further task: each would be claimed only to wait.
+func (s *Scheduler) stopSpent(text string) {
+	if !s.budgetSpent {
 		s.Observer.Spent(text)
 	}
-	s.poor, s.code = true, exit.Worse(s.code, exit.Budget)
+	s.budgetSpent, s.code = true, exit.Worse(s.code, exit.Budget)
 }
 
-func (s *Scheduler) start(ctx context.Context, j project.Item) {
-	s.running[j.Task.ID] = true
+func (s *Scheduler) start(ctx context.Context, item project.Item) {
+	s.running[item.Task.ID] = true
 	go func() {
-		ending, err := s.one(ctx, j)
-		s.ended <- ended{job: j, ending: ending, err: err}
+		ending, err := s.one(ctx, item)
+		s.ended <- ended{job: item, outcome: ending, err: err}
 	}()
 }
 
 // one goes on with the task's session, or begins a new one.
-func (s *Scheduler) one(ctx context.Context, j project.Item) (runner.Outcome, error) {
+func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome, error) {
 	d := s.Controller
-	prior, err := d.Project.Finder.OfTask(j.Task.ID)
+	prior, err := d.Project.Finder.OfTask(item.Task.ID)
 	switch {
 	case errors.Is(err, session.ErrNone):
 	case err != nil:
 		return runner.Outcome{}, err
 	case prior.Status == session.Running:
-		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(j.Task.ID), "task %s: %w", j.Task.ID, session.ErrBusy)
+		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(item.Task.ID), "task %s: %w", item.Task.ID, session.ErrBusy)
 	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
 		return d.Resume(ctx, prior, budget.Amount{})
 	}
@@ -222,7 +224,7 @@ func (s *Scheduler) one(ctx context.Context, j project.Item) (runner.Outcome, er
 	}
 	c := s.Choices
 	c.Target = target
-	return d.Begin(ctx, j, prior, c)
+	return d.Begin(ctx, item, prior, c)
 }
 
 // finish takes in how a task ended.
@@ -230,7 +232,7 @@ func (s *Scheduler) finish(e ended) {
 	delete(s.running, e.job.Task.ID)
 	if e.err != nil {
 		s.Queue.Done(e.job)
-		if s.lost(e) {
+		if s.takenByOthers(e) {
 			s.started--
 			return // somebody else was faster: the task is theirs
 		}
@@ -238,25 +240,25 @@ func (s *Scheduler) finish(e ended) {
 		s.counts["stopped by an error"]++
 		return
 	}
-	word := string(e.ending.Status)
+	word := string(e.outcome.Status)
 	switch {
-	case e.ending.Commit != "":
+	case e.outcome.Commit != "":
 		word = "landed"
-	case e.ending.Reason != "":
-		word += " (" + string(e.ending.Reason) + ")"
+	case e.outcome.Reason != "":
+		word += " (" + string(e.outcome.Reason) + ")"
 	}
-	if s.Ask != nil && e.ending.Status == engine.Waiting && e.ending.Reason == event.WaitReview {
+	if s.Ask != nil && e.outcome.Status == engine.Waiting && e.outcome.Reason == event.WaitReview {
 		if v, err := s.Controller.Project.Find(e.job.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
 	}
 	s.Queue.Done(e.job)
-	s.count(word, control.ExitOf(e.ending))
+	s.count(word, control.ExitOf(e.outcome))
 }
 
-// lost says whether a task that nobody named was taken by somebody else.
-func (s *Scheduler) lost(e ended) bool {
+// takenByOthers says whether a task that nobody named was taken by somebody else.
+func (s *Scheduler) takenByOthers(e ended) bool {
 	if _, named := s.Queue.(*NamedQueue); named || e.approved {
 		return false
 	}
@@ -298,8 +300,8 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	case a.decision.Verdict == Approved:
 		s.running[a.view.Task] = true
 		go func() {
-			ending, err := s.Controller.ApproveNow(ctx, a.view, a.view.Review.Patch)
-			s.ended <- ended{job: project.Item{Task: task.Task{ID: a.view.Task}}, ending: ending, err: err, approved: true}
+			ending, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
+			s.ended <- ended{job: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: ending, err: err, approved: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++

@@ -33,38 +33,38 @@ Ctrl-C ends the watching, not the work.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			v, err := h.Find(args[0])
+			v, err := p.Find(args[0])
 			if err != nil {
 				return err
 			}
 			if v.Status != session.Running {
-				return exit.Personf("coven why "+shellword.Word(v.Task), "task %s: no agent is at work: it is %s", v.Task, control.StateText(v))
+				return exit.Personf("coven why "+shellword.Word(v.Task), "task %s: no agent is at work: it is %s", v.Task, control.StateOf(v))
 			}
-			w := &visitor{app: a, house: h, view: v, sent: map[string]string{}}
+			w := &attachment{app: a, project: p, view: v, sent: map[string]string{}}
 			if cmd.Flags().Changed("message") {
-				return w.tell(cmd.Context(), message)
+				return w.sendAndWait(cmd.Context(), message)
 			}
-			return w.stay(cmd.Context())
+			return w.follow(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVarP(&message, "message", "m", "", "tell the agent this `TEXT`, and return when it was told")
 	return cmd
 }
 
-// visitor watches a session that another process runs, and talks to its agent.
-type visitor struct {
-	app   *cli.App
-	house *project.Project
-	view  session.View
-	sent  map[string]string // file of a message that was not taken yet -> its text
+// attachment watches a session that another process runs, and talks to its agent.
+type attachment struct {
+	app     *cli.App
+	project *project.Project
+	view    session.View
+	sent    map[string]string // file of a message that was not taken yet -> its text
 }
 
-// tell sends one message and returns when the agent was told.
-func (w *visitor) tell(ctx context.Context, text string) error {
+// sendAndWait sends one message and returns when the agent was told.
+func (w *attachment) sendAndWait(ctx context.Context, text string) error {
 	if err := w.send(text); err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func (w *visitor) tell(ctx context.Context, text string) error {
 			return err
 		}
 		if w.waiting() == 0 {
-			return w.app.Say("told\n")
+			return w.app.Printf("told\n")
 		}
 		if now.Status != session.Running && w.withdraw() > 0 {
-			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "the agent was not told: task %s is %s", w.view.Task, control.StateText(now))
+			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "the agent was not told: task %s is %s", w.view.Task, control.StateOf(now))
 		}
 		select {
 		case <-ctx.Done():
@@ -91,8 +91,8 @@ func (w *visitor) tell(ctx context.Context, text string) error {
 	}
 }
 
-// stay shows what happens until the session stops, and sends what is typed.
-func (w *visitor) stay(ctx context.Context) error {
+// follow shows what happens until the session stops, and sends what is typed.
+func (w *attachment) follow(ctx context.Context) error {
 	events := cli.NewSpectator(w.app, w.view)
 	typed := w.typed(ctx)
 	ticker := time.NewTicker(cli.FollowEvery)
@@ -120,7 +120,7 @@ func (w *visitor) stay(ctx context.Context) error {
 }
 
 // typed are the lines of the input that are not blank.
-func (w *visitor) typed(ctx context.Context) <-chan string {
+func (w *attachment) typed(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -141,25 +141,25 @@ func (w *visitor) typed(ctx context.Context) <-chan string {
 }
 
 // leave says how the session is, and takes back what no agent was told.
-func (w *visitor) leave(now session.View) error {
+func (w *attachment) leave(now session.View) error {
 	for file, text := range w.sent {
 		if session.Withdraw(file) {
-			if err := w.app.Say("not told: %s\n", terminal.Printable(text)); err != nil {
+			if err := w.app.Printf("not told: %s\n", terminal.Printable(text)); err != nil {
 				return err
 			}
 		}
 	}
-	return w.app.Say("%s  %s\n", terminal.Printable(now.Task), control.StateText(now))
+	return w.app.Printf("%s  %s\n", terminal.Printable(now.Task), control.StateOf(now))
 }
 
-func (w *visitor) send(text string) error {
-	file, err := control.SendMessage(w.house, w.view, text)
+func (w *attachment) send(text string) error {
+	file, err := control.SendMessage(w.project, w.view, text)
 	w.sent[file] = text
 	return err
 }
 
 // waiting is how many messages no agent was told yet.
-func (w *visitor) waiting() int {
+func (w *attachment) waiting() int {
 	for file := range w.sent {
 		if !session.Asked(file) {
 			delete(w.sent, file)
@@ -169,7 +169,7 @@ func (w *visitor) waiting() int {
 }
 
 // withdraw takes back what no agent was told yet, and says how many.
-func (w *visitor) withdraw() int {
+func (w *attachment) withdraw() int {
 	n := 0
 	for file := range w.sent {
 		if session.Withdraw(file) {

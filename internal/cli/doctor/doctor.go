@@ -23,15 +23,15 @@ func NewDoctor(a *cli.App) *cobra.Command {
 		Long:  doctorHelp(),
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := doctor.NewVisit(cmd.Context(), a.Environment, a.Parking)
-			found, err := v.Examine(cmd.Context(), fix)
+			v := doctor.Open(cmd.Context(), a.Environment, a.Park)
+			found, err := v.Run(cmd.Context(), fix)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = a.SayJSON(found)
+				err = a.PrintJSON(found)
 			} else {
-				err = sayFindings(a, found)
+				err = printFindings(a, found)
 			}
 			if err == nil && slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.State == doctor.StateFail }) {
 				err = exit.Status(exit.Failed)
@@ -62,8 +62,8 @@ belongs to a session that can go on is not touched, nor a lock of git's.
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// sayFindings prints a line for each finding, and what to do about it.
-func sayFindings(a *cli.App, found []doctor.Finding) error {
+// printFindings prints a line for each finding, and what to do about it.
+func printFindings(a *cli.App, found []doctor.Finding) error {
 	for _, f := range found {
 		mark := map[string]string{doctor.StateOK: "ok", doctor.StateWarn: "warn", doctor.StateFail: "FAIL"}[f.State]
 		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(oneline.Of(f.Text)))
@@ -73,7 +73,7 @@ func sayFindings(a *cli.App, found []doctor.Finding) error {
 		if f.Next != "" {
 			text += "      next: " + terminal.Printable(f.Next) + "\n"
 		}
-		if err := a.Say("%s", text); err != nil {
+		if err := a.Printf("%s", text); err != nil {
 			return err
 		}
 	}

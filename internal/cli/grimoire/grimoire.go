@@ -44,11 +44,11 @@ func newGrimoiresList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the workflows that a task can have, where they come from, and what they hide", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			entries, err := h.Library.Entries()
+			entries, err := p.Library.Entries()
 			if err != nil {
 				return err
 			}
@@ -57,13 +57,13 @@ func newGrimoiresList(a *cli.App) *cobra.Command {
 				for _, e := range entries {
 					all = append(all, entryJSON{e.Name, e.Source, e.Description, append([]string{}, e.Hides...), errorText(e.Err)})
 				}
-				return a.SayJSON(all)
+				return a.PrintJSON(all)
 			}
 			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 			for _, e := range entries {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e))) //nolint:errcheck // Flush reports it
 			}
-			return cli.Written(w.Flush())
+			return cli.WriteError(w.Flush())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -95,21 +95,21 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			text, from, err := h.Library.Text(args[0])
+			text, from, err := p.Library.Text(args[0])
 			if err != nil {
 				return unknownGrimoire(err)
 			}
 			if source && asJSON {
-				return a.SayJSON(map[string]string{"name": args[0], "source": from, "text": string(text)})
+				return a.PrintJSON(map[string]string{"name": args[0], "source": from, "text": string(text)})
 			}
 			if source {
-				return sayText(a, text)
+				return printText(a, text)
 			}
-			g, err := h.Library.Load(args[0])
+			g, err := p.Library.Load(args[0])
 			if err != nil {
 				return err
 			}
@@ -117,9 +117,9 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return sayYAML(a, text)
+				return printYAML(a, text)
 			}
-			return sayText(a, append([]byte("# "+terminal.Printable(from)+"\n"), text...))
+			return printText(a, append([]byte("# "+terminal.Printable(from)+"\n"), text...))
 		},
 	}
 	cmd.Flags().BoolVar(&source, "source", false, "the file's own text")
@@ -127,21 +127,21 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// sayText prints a file: as it is, unless a terminal shows it.
-func sayText(a *cli.App, text []byte) error {
+// printText prints a file: as it is, unless a terminal shows it.
+func printText(a *cli.App, text []byte) error {
 	if a.Interactive {
 		text = []byte(terminal.PrintableLines(string(text)))
 	}
-	return a.Say("%s", text)
+	return a.Printf("%s", text)
 }
 
-// sayYAML prints what YAML says as JSON.
-func sayYAML(a *cli.App, text []byte) error {
+// printYAML prints what YAML says as JSON.
+func printYAML(a *cli.App, text []byte) error {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
 		return fmt.Errorf("read the grimoire again: %w", err)
 	}
-	return a.SayJSON(value)
+	return a.PrintJSON(value)
 }
 
 // unknownGrimoire says that a named thing does not exist.
@@ -153,11 +153,11 @@ func unknownGrimoire(err error) error {
 }
 
 // oneGrimoire is for the one argument that names a grimoire.
-func oneGrimoire(_ context.Context, h *project.Project, args []string) []string {
+func oneGrimoire(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	names, _ := h.Library.Names()
+	names, _ := p.Library.Names()
 	return names
 }
 
@@ -173,22 +173,22 @@ is a tree; mermaid and dot are for the programs of that name.`,
 			if !slices.Contains(graphFormats, format) {
 				return exit.Usagef("coven grimoires graph --help", "--format %s is none of %s", terminal.Printable(format), strings.Join(graphFormats, ", "))
 			}
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			g, err := h.Library.Load(args[0])
+			g, err := p.Library.Load(args[0])
 			switch {
 			case err != nil:
 				return unknownGrimoire(err)
 			case asJSON:
-				return a.SayJSON(g.Graph())
+				return a.PrintJSON(g.Graph())
 			case format == "mermaid":
-				return a.Say("%s", terminal.PrintableLines(g.Graph().Mermaid()))
+				return a.Printf("%s", terminal.PrintableLines(g.Graph().Mermaid()))
 			case format == "dot":
-				return a.Say("%s", terminal.PrintableLines(g.Graph().Dot()))
+				return a.Printf("%s", terminal.PrintableLines(g.Graph().Dot()))
 			}
-			return a.Say("%s", terminal.PrintableLines(g.Tree()))
+			return a.Printf("%s", terminal.PrintableLines(g.Tree()))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")

@@ -28,23 +28,23 @@ func newPromptsList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the prompts that a step can name", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			names, err := h.Library.PromptNames()
+			names, err := p.Library.PromptNames()
 			if err != nil {
 				return err
 			}
 			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 			for _, name := range names {
-				prompt, err := h.Library.Prompt(name)
+				prompt, err := p.Library.Prompt(name)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintf(w, "%s\t%s\n", name, prompt.Source) //nolint:errcheck // Flush reports it
 			}
-			return cli.Written(w.Flush())
+			return cli.WriteError(w.Flush())
 		},
 	}
 }
@@ -57,15 +57,15 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteWords(promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			text, err := render(cmd.Context(), h, args[0], id)
+			text, err := render(cmd.Context(), p, args[0], id)
 			if err != nil {
 				return err
 			}
-			return a.Say("%s", text)
+			return a.Printf("%s", text)
 		},
 	}
 	cmd.Flags().StringVar(&id, "task", "", "the task that the prompt is about")
@@ -74,8 +74,8 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 }
 
 // render renders a prompt as the first step of a new session of the task would.
-func render(ctx context.Context, h *project.Project, name, id string) (string, error) {
-	tracker, err := h.Tasks()
+func render(ctx context.Context, p *project.Project, name, id string) (string, error) {
+	tracker, err := p.Tasks()
 	if err != nil {
 		return "", err
 	}
@@ -84,22 +84,22 @@ func render(ctx context.Context, h *project.Project, name, id string) (string, e
 		return "", err
 	}
 	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Agent: &grimoires.Agent{Prompt: name}}}}
-	plan, err := h.Library.Freeze(g, nil)
+	plan, err := p.Library.Freeze(g, nil)
 	if err != nil {
 		return "", err
 	}
 	plan.Task = project.PlanTask(t)
-	if prior, err := session.OfTask(h.Repo.Root, t.ID); err == nil && h.Config.PriorAttempt {
+	if prior, err := session.OfTask(p.Repo.Root, t.ID); err == nil && p.Config.PriorAttempt {
 		plan.Attempt = control.AttemptText(prior)
 	}
 	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
 }
 
 // promptNames are for the one argument that names a prompt.
-func promptNames(_ context.Context, h *project.Project, args []string) []string {
+func promptNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	names, _ := h.Library.PromptNames()
+	names, _ := p.Library.PromptNames()
 	return names
 }

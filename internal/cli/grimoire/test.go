@@ -26,20 +26,20 @@ NAME: all that have tests.`,
   coven grimoires test careful --strict`,
 		ValidArgsFunction: a.CompleteWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			reports, err := Rehearse(cmd.Context(), h, args)
+			reports, err := TestAll(cmd.Context(), p, args)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = a.SayJSON(reports)
+				err = a.PrintJSON(reports)
 			} else {
-				err = sayRehearsed(a, reports)
+				err = printTested(a, reports)
 			}
-			if err == nil && rehearsedBad(reports, strict) {
+			if err == nil && hasFailed(reports, strict) {
 				return exit.Status(exit.Failed)
 			}
 			return err
@@ -50,8 +50,8 @@ NAME: all that have tests.`,
 	return cmd
 }
 
-// rehearsed is how the tests of one grimoire went.
-type rehearsed struct {
+// TestReport is how the tests of one grimoire went.
+type TestReport struct {
 	Grimoire string                 `json:"grimoire"`
 	File     string                 `json:"file"`
 	Tests    []workflowtest.Outcome `json:"tests"`
@@ -60,30 +60,30 @@ type rehearsed struct {
 	Ways     int                    `json:"ways"`
 }
 
-// Rehearse plays the tests of the named grimoires, or all that there are.
-func Rehearse(ctx context.Context, h *project.Project, names []string) ([]rehearsed, error) {
+// TestAll plays the tests of the named grimoires, or all that there are.
+func TestAll(ctx context.Context, p *project.Project, names []string) ([]TestReport, error) {
 	named := len(names) > 0
 	if !named {
 		var err error
-		if names, err = h.Library.Names(); err != nil {
+		if names, err = p.Library.Names(); err != nil {
 			return nil, err
 		}
 	}
-	all := []rehearsed{}
+	all := []TestReport{}
 	for _, name := range names {
-		text, label, err := h.Library.Tests(name)
+		text, label, err := p.Library.Tests(name)
 		switch {
 		case err != nil:
 			return nil, err
 		case label == "" && named:
-			if _, err := h.Library.Load(name); err != nil {
+			if _, err := p.Library.Load(name); err != nil {
 				return nil, unknownGrimoire(err)
 			}
 			return nil, exit.Failedf("coven grimoires test --help", "the grimoire %s has no tests: there is no %s.test.yaml beside it", name, name)
 		case label == "":
 			continue
 		}
-		r, err := rehearseOne(ctx, h, name, label, text)
+		r, err := testOne(ctx, p, name, label, text)
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +92,9 @@ func Rehearse(ctx context.Context, h *project.Project, names []string) ([]rehear
 	return all, nil
 }
 
-func rehearseOne(ctx context.Context, h *project.Project, name, label string, text []byte) (rehearsed, error) {
-	r := rehearsed{Grimoire: name, File: label, Tests: []workflowtest.Outcome{}, Missing: []workflowtest.Missing{}}
-	g, err := h.Library.Load(name)
+func testOne(ctx context.Context, p *project.Project, name, label string, text []byte) (TestReport, error) {
+	r := TestReport{Grimoire: name, File: label, Tests: []workflowtest.Outcome{}, Missing: []workflowtest.Missing{}}
+	g, err := p.Library.Load(name)
 	if err != nil {
 		return r, err
 	}
@@ -102,11 +102,11 @@ func rehearseOne(ctx context.Context, h *project.Project, name, label string, te
 	if err != nil {
 		return r, err
 	}
-	plan, err := h.Library.Freeze(g, nil)
+	plan, err := p.Library.Freeze(g, nil)
 	if err != nil {
 		return r, err
 	}
-	plan.Model, plan.Provider, plan.Target = project.ModelOf(h.Config.Provider, h.Config), h.Config.Provider, "refs/heads/main"
+	plan.Model, plan.Provider, plan.Target = project.ModelOf(p.Config.Provider, p.Config), p.Config.Provider, "refs/heads/main"
 	covered := workflowtest.NewCoverage()
 	for _, t := range suite.Tests {
 		r.Tests = append(r.Tests, t.Run(ctx, plan, covered))
@@ -116,7 +116,7 @@ func rehearseOne(ctx context.Context, h *project.Project, name, label string, te
 	return r, nil
 }
 
-func rehearsedBad(reports []rehearsed, strict bool) bool {
+func hasFailed(reports []TestReport, strict bool) bool {
 	for _, r := range reports {
 		if strict && len(r.Missing) > 0 {
 			return true
@@ -130,10 +130,10 @@ func rehearsedBad(reports []rehearsed, strict bool) bool {
 	return false
 }
 
-// sayRehearsed prints how tests went.
-func sayRehearsed(a *cli.App, reports []rehearsed) error {
+// printTested prints how tests went.
+func printTested(a *cli.App, reports []TestReport) error {
 	if len(reports) == 0 {
-		return a.Say("no workflow has tests: write NAME.test.yaml beside NAME.yaml\n  next: coven grimoires test --help\n")
+		return a.Printf("no workflow has tests: write NAME.test.yaml beside NAME.yaml\n  next: coven grimoires test --help\n")
 	}
 	var b strings.Builder
 	for _, r := range reports {
@@ -153,5 +153,5 @@ func sayRehearsed(a *cli.App, reports []rehearsed) error {
 		}
 		fmt.Fprintf(&b, "%s: %d tests, %d failed; %d of %d branches reached\n", r.Grimoire, len(r.Tests), failed, r.Reached, r.Ways)
 	}
-	return a.Say("%s", terminal.PrintableLines(b.String()))
+	return a.Printf("%s", terminal.PrintableLines(b.String()))
 }

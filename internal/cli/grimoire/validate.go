@@ -36,21 +36,21 @@ there where the workflow runs.`,
   coven grimoires validate drafts/careful.yaml`,
 		ValidArgsFunction: completeNamesOrFiles(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := openFor(cmd.Context(), a, args)
+			p, err := openFor(cmd.Context(), a, args)
 			if err != nil {
 				return err
 			}
-			all, err := validate(h, args)
-			if err == nil && h.Repo != nil {
-				err = lookForPlugins(h, all)
+			all, err := validate(p, args)
+			if err == nil && p.Repo != nil {
+				err = warnOfPlugins(p, all)
 			}
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = a.SayJSON(checkedJSON(all))
+				err = a.PrintJSON(checkedJSON(all))
 			} else {
-				err = sayChecked(a, all)
+				err = printChecked(a, all)
 			}
 			if err == nil && slices.ContainsFunc(all, grimoires.Checked.Bad) {
 				return exit.Status(exit.Failed)
@@ -65,11 +65,11 @@ there where the workflow runs.`,
 // openFor opens the repository. Outside of one, files can be validated all the same:
 // against the prompts of the user and those that coven ships.
 func openFor(ctx context.Context, a *cli.App, args []string) (*project.Project, error) {
-	h, err := a.Open(ctx)
+	p, err := a.Open(ctx)
 	if errors.Is(err, worktree.ErrNotRepository) && len(args) > 0 && !slices.ContainsFunc(args, isName) {
 		return project.Outside(a.Environment), nil
 	}
-	return h, err
+	return p, err
 }
 
 // isName reports whether an argument of validate names a grimoire or a prompt, and
@@ -79,13 +79,13 @@ func isName(arg string) bool {
 }
 
 // validate looks at grimoires, prompts and files, or at all that there is.
-func validate(h *project.Project, args []string) ([]grimoires.Checked, error) {
+func validate(p *project.Project, args []string) ([]grimoires.Checked, error) {
 	if len(args) == 0 {
-		return h.Library.Validate()
+		return p.Library.Validate()
 	}
 	var all []grimoires.Checked
 	for _, arg := range args {
-		found, err := validateOne(h, arg)
+		found, err := validateOne(p, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -98,12 +98,12 @@ func validate(h *project.Project, args []string) ([]grimoires.Checked, error) {
 	return all, nil
 }
 
-func validateOne(h *project.Project, arg string) ([]grimoires.Checked, error) {
+func validateOne(p *project.Project, arg string) ([]grimoires.Checked, error) {
 	if isName(arg) {
-		found, err := h.Library.ValidateName(arg)
+		found, err := p.Library.ValidateName(arg)
 		return found, unknownGrimoire(err)
 	}
-	file, err := h.Env.Absolute(arg)
+	file, err := p.Env.Absolute(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +111,12 @@ func validateOne(h *project.Project, arg string) ([]grimoires.Checked, error) {
 	if err != nil {
 		return nil, exit.Failedf("coven grimoires list", "%w", err)
 	}
-	return h.Library.ValidateFile(arg, data)
+	return p.Library.ValidateFile(arg, data)
 }
 
-// lookForPlugins warns of plugins that nobody has, here and now. None is started.
-func lookForPlugins(h *project.Project, all []grimoires.Checked) error {
-	r, err := h.Registry()
+// warnOfPlugins warns of plugins that nobody has, here and now. None is started.
+func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
+	r, err := proj.Registry()
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func completeNamesOrFiles(a *cli.App) cobra.CompletionFunc {
 	}
 }
 
-// sayChecked prints a line for each problem, and for each file that has none.
-func sayChecked(a *cli.App, all []grimoires.Checked) error {
+// printChecked prints a line for each problem, and for each file that has none.
+func printChecked(a *cli.App, all []grimoires.Checked) error {
 	errs, warnings := 0, 0
 	for _, c := range all {
 		if len(c.Problems) == 0 {
-			if err := a.Say("%s: fine\n", terminal.Printable(c.File)); err != nil {
+			if err := a.Printf("%s: fine\n", terminal.Printable(c.File)); err != nil {
 				return err
 			}
 		}
@@ -167,12 +167,12 @@ func sayChecked(a *cli.App, all []grimoires.Checked) error {
 			} else {
 				errs++
 			}
-			if err := a.Say("%s\n", terminal.Printable(problemText(p))); err != nil {
+			if err := a.Printf("%s\n", terminal.Printable(problemText(p))); err != nil {
 				return err
 			}
 		}
 	}
-	return a.Say("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
+	return a.Printf("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
 }
 
 // problemText is path:line:column: error: message (hint).

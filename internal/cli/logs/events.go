@@ -30,13 +30,13 @@ until the session stops, or without an argument until you stop it.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			w := &watcher{app: a, root: h.Repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
+			w := &watcher{app: a, root: p.Repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
 			if len(args) == 1 {
-				v, err := h.SessionOf(args[0])
+				v, err := p.SessionOf(args[0])
 				if err != nil {
 					return err
 				}
@@ -66,7 +66,7 @@ func (w *watcher) run(ctx context.Context, follow bool) error {
 	defer ticker.Stop()
 	for {
 		over := w.over() // before the events: what ends the session is shown
-		if err := w.print(); err != nil {
+		if err := w.printNew(); err != nil {
 			return err
 		}
 		if !follow || over {
@@ -89,8 +89,8 @@ func (w *watcher) over() bool {
 	return err != nil || v.Status != session.Running
 }
 
-// print prints what is new, ordered by time across sessions.
-func (w *watcher) print() error {
+// printNew prints what is new, ordered by time across sessions.
+func (w *watcher) printNew() error {
 	dirs, err := w.dirs()
 	if err != nil {
 		return err
@@ -108,24 +108,24 @@ func (w *watcher) print() error {
 		events, err := tail.Next()
 		fresh = append(fresh, events...)
 		if err != nil && w.only != "" {
-			return errors.Join(w.say(fresh), err)
+			return errors.Join(w.print(fresh), err)
 		}
 		if err != nil { // one damaged record: said once
 			w.broken[dir] = true
-			w.app.Explain(err)
+			w.app.PrintError(err)
 		}
 	}
-	return w.say(fresh)
+	return w.print(fresh)
 }
 
-// say prints events, ordered by time.
-func (w *watcher) say(fresh []event.Event) error {
+// print prints events, ordered by time.
+func (w *watcher) print(fresh []event.Event) error {
 	slices.SortStableFunc(fresh, func(a, b event.Event) int { return a.Time.Compare(b.Time) })
 	for _, e := range fresh {
 		if e.Seq <= w.since {
 			continue
 		}
-		if err := w.app.Say("%s", terminal.JSONLine(e)); err != nil {
+		if err := w.app.Printf("%s", terminal.JSONLine(e)); err != nil {
 			return err
 		}
 	}

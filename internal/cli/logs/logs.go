@@ -31,11 +31,11 @@ func NewLogs(a *cli.App) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			v, err := h.Find(args[0])
+			v, err := p.Find(args[0])
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 			return err
 		}
 		if !o.follow || now.Status != session.Running {
-			return o.app.Say("%s  %s\n", terminal.Printable(v.Task), control.StateText(now))
+			return o.app.Printf("%s  %s\n", terminal.Printable(v.Task), control.StateOf(now))
 		}
 		select {
 		case <-ctx.Done():
@@ -99,7 +99,7 @@ func (o *logsOptions) copyLog(ctx context.Context, dir, step string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return cli.Written(err)
+	return cli.WriteError(err)
 }
 
 // reader ends when its context does.

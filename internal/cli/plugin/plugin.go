@@ -59,14 +59,14 @@ func newPluginsList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all plugins: where they come from, and whether they may run", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).List)
+			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).List)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.SayJSON(pluginsJSON(all))
+				return a.PrintJSON(pluginsJSON(all))
 			}
-			return sayPlugins(a, h, all)
+			return printPlugins(a, p, all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -75,42 +75,42 @@ func newPluginsList(a *cli.App) *cobra.Command {
 
 // allPlugins opens the repository and lists its plugins.
 func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) ([]registry.Plugin, error)) (*project.Project, []registry.Plugin, error) {
-	h, err := a.Open(ctx)
+	p, err := a.Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := h.Registry()
+	r, err := p.Registry()
 	if err != nil {
 		return nil, nil, err
 	}
 	all, err := list(r)
-	return h, all, err
+	return p, all, err
 }
 
-func sayPlugins(a *cli.App, h *project.Project, all []registry.Plugin) error {
+func printPlugins(a *cli.App, proj *project.Project, all []registry.Plugin) error {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, p := range all {
 		kind, name := p.Kind, p.Name
 		if kind == "" {
 			kind, name = "-", p.ID()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, terminal.Printable(name), terminal.Printable(whence(h, p)), terminal.Printable(stateOf(h, p))) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, terminal.Printable(name), terminal.Printable(whence(proj, p)), terminal.Printable(stateOf(proj, p))) //nolint:errcheck // Flush reports it
 	}
-	return cli.Written(w.Flush())
+	return cli.WriteError(w.Flush())
 }
 
 // whence is where a plugin comes from.
-func whence(h *project.Project, p registry.Plugin) string {
+func whence(proj *project.Project, p registry.Plugin) string {
 	if p.File == "" {
 		return p.From
 	}
-	return p.From + ": " + h.Near(p.File)
+	return p.From + ": " + proj.Near(p.File)
 }
 
 // stateOf is what a plugin is fit for, in words.
-func stateOf(h *project.Project, p registry.Plugin) string {
+func stateOf(proj *project.Project, p registry.Plugin) string {
 	if p.State == registry.Hidden {
-		return "hidden by " + h.Near(p.HiddenBy)
+		return "hidden by " + proj.Near(p.HiddenBy)
 	}
 	if p.Detail == "" {
 		return string(p.State)
@@ -124,7 +124,7 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, all, err := allPlugins(cmd.Context(), a, onlyCalled(args[0]))
+			proj, all, err := allPlugins(cmd.Context(), a, onlyCalled(args[0]))
 			if err != nil {
 				return err
 			}
@@ -132,10 +132,10 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 				return exit.Failedf("coven plugins list", "there is no plugin %q", args[0])
 			}
 			if asJSON {
-				return a.SayJSON(pluginsJSON(all))
+				return a.PrintJSON(pluginsJSON(all))
 			}
 			for _, p := range all {
-				if err := a.Say("%s", pluginInfo(h, p)); err != nil {
+				if err := a.Printf("%s", pluginInfo(proj, p)); err != nil {
 					return err
 				}
 			}
@@ -150,7 +150,7 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
 	return func(r *registry.Registry) ([]registry.Plugin, error) {
 		all, err := r.List()
-		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !project.Called(p, name) })
+		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !project.HasName(p, name) })
 		for i := range all {
 			all[i] = r.Verified(all[i])
 		}
@@ -159,7 +159,7 @@ func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error)
 }
 
 // pluginInfo is all about a plugin.
-func pluginInfo(h *project.Project, p registry.Plugin) string {
+func pluginInfo(proj *project.Project, p registry.Plugin) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
@@ -169,7 +169,7 @@ func pluginInfo(h *project.Project, p registry.Plugin) string {
 	fmt.Fprintf(&b, "%s  %s\n", p.Kind, p.Name)
 	line("from", p.From)
 	line("file", p.File)
-	line("state", stateOf(h, p))
+	line("state", stateOf(proj, p))
 	if p.SHA256 != "" {
 		line("size", fmt.Sprintf("%s, %s", terminal.Size(p.Size), cli.Nature(p)))
 	}
@@ -190,16 +190,16 @@ func newPluginsVerify(a *cli.App) *cobra.Command {
 .coven/plugins.lock. The exit code is 1 when one may not run.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).Verify)
+			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).Verify)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = a.SayJSON(pluginsJSON(all))
+				err = a.PrintJSON(pluginsJSON(all))
 			} else {
-				err = sayVerified(a, h, all)
+				err = printVerified(a, p, all)
 			}
-			if err == nil && slices.ContainsFunc(all, project.Unfit) {
+			if err == nil && slices.ContainsFunc(all, project.CannotRun) {
 				err = exit.Status(exit.Failed)
 			}
 			return err
@@ -209,34 +209,34 @@ func newPluginsVerify(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// sayVerified prints a line for each plugin that is not hidden.
-func sayVerified(a *cli.App, h *project.Project, all []registry.Plugin) error {
+// printVerified prints a line for each plugin that is not hidden.
+func printVerified(a *cli.App, proj *project.Project, all []registry.Plugin) error {
 	count, wrong := 0, 0
 	for _, p := range all {
 		if p.State == registry.Hidden {
 			continue
 		}
 		mark := "ok  "
-		if count++; project.Unfit(p) {
+		if count++; project.CannotRun(p) {
 			mark, wrong = "FAIL", wrong+1
 		}
-		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, terminal.Printable(p.ID()), p.SHA256+strings.Repeat("-", 12), terminal.Printable(stateOf(h, p)))
+		text := fmt.Sprintf("%s  %s  %.12s  %s\n", mark, terminal.Printable(p.ID()), p.SHA256+strings.Repeat("-", 12), terminal.Printable(stateOf(proj, p)))
 		if next := p.NextCommand(); next != "" {
 			text += "      next: " + terminal.Printable(next) + "\n"
 		}
-		if err := a.Say("%s", text); err != nil {
+		if err := a.Printf("%s", text); err != nil {
 			return err
 		}
 	}
-	return a.Say("%d plugins, %d may not run\n", count, wrong)
+	return a.Printf("%d plugins, %d may not run\n", count, wrong)
 }
 
 // pluginNames are for the one argument that names a plugin.
-func pluginNames(_ context.Context, h *project.Project, args []string) []string {
+func pluginNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	r, err := h.Registry()
+	r, err := p.Registry()
 	if err != nil {
 		return nil
 	}

@@ -120,16 +120,16 @@ func testPlugin(ctx context.Context, a *cli.App, which string, kind plugins.Kind
 	o.Start = launcher.Command
 	var unsaid error
 	if !asJSON {
-		o.Report = func(r plugintest.Result) { unsaid = errors.Join(unsaid, sayCase(a, r)) }
+		o.Report = func(r plugintest.Result) { unsaid = errors.Join(unsaid, printCase(a, r)) }
 	}
 	results, err := plugintest.Run(ctx, binary, kind, o)
 	if err != nil || unsaid != nil {
 		return errors.Join(err, unsaid)
 	}
 	if asJSON {
-		err = a.SayJSON(testedJSON{which, kind, plugintest.OK(results), results})
+		err = a.PrintJSON(testedJSON{which, kind, plugintest.OK(results), results})
 	} else {
-		err = saySum(a, results)
+		err = printSummary(a, results)
 	}
 	if err == nil && !plugintest.OK(results) {
 		err = exit.Status(exit.Failed)
@@ -142,12 +142,12 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	if strings.ContainsRune(which, filepath.Separator) {
 		return fileToTest(a, which, kind)
 	}
-	h, all, err := allPlugins(ctx, a, (*registry.Registry).List)
+	proj, all, err := allPlugins(ctx, a, (*registry.Registry).List)
 	if err != nil {
 		return "", "", err
 	}
 	all = slices.DeleteFunc(all, func(p registry.Plugin) bool {
-		return p.State == registry.Hidden || !project.Called(p, which) || kind != "" && p.Kind != kind
+		return p.State == registry.Hidden || !project.HasName(p, which) || kind != "" && p.Kind != kind
 	})
 	switch {
 	case len(all) == 0:
@@ -155,7 +155,7 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	case len(all) > 1:
 		return "", "", exit.Usagef("coven plugins test "+shellword.Word(all[0].ID()), "there are several plugins %q: %s", which, ids(all))
 	}
-	r, err := h.Registry()
+	r, err := proj.Registry()
 	if err != nil {
 		return "", "", err
 	}
@@ -198,23 +198,23 @@ func fileToTest(a *cli.App, which string, kind plugins.Kind) (string, plugins.Ki
 	return file, kind, nil
 }
 
-// sayCase prints a case. What is wrong is said with what the contract demands.
-func sayCase(a *cli.App, r plugintest.Result) error {
+// printCase prints a case. What is wrong is said with what the contract demands.
+func printCase(a *cli.App, r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:
-		return a.Say("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(oneline.Of(r.Detail)))
+		return a.Printf("FAIL  %s: %s\n      %s\n", r.Name, r.Demand, terminal.Printable(oneline.Of(r.Detail)))
 	case plugintest.Skipped:
-		return a.Say("skip  %s: %s\n", r.Name, terminal.Printable(oneline.Of(r.Detail)))
+		return a.Printf("skip  %s: %s\n", r.Name, terminal.Printable(oneline.Of(r.Detail)))
 	}
-	return a.Say("ok    %s\n", r.Name)
+	return a.Printf("ok    %s\n", r.Name)
 }
 
-func saySum(a *cli.App, results []plugintest.Result) error {
+func printSummary(a *cli.App, results []plugintest.Result) error {
 	counts := map[plugintest.Status]int{}
 	for _, r := range results {
 		counts[r.Status]++
 	}
-	return a.Say("%d cases: %d passed, %d failed, %d skipped\n",
+	return a.Printf("%d cases: %d passed, %d failed, %d skipped\n",
 		len(results), counts[plugintest.Passed], counts[plugintest.Failed], counts[plugintest.Skipped])
 }
 

@@ -23,24 +23,24 @@ refs/coven/rescue before it is removed, and the task is open again.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return cancel(cmd.Context(), a, d, args[0], req) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error { return cancel(cmd.Context(), a, c, args[0], req) })
 		},
 	}
 	cli.RemoveFlags(cmd, &req)
 	return cmd
 }
 
-func cancel(ctx context.Context, a *cli.App, d *control.Controller, id string, req worktree.RemoveRequest) error {
-	v, err := d.Project.Find(id)
+func cancel(ctx context.Context, a *cli.App, c *control.Controller, id string, req worktree.RemoveRequest) error {
+	v, err := c.Project.Find(id)
 	if err != nil {
 		return err
 	}
-	ended, err := d.Cancel(ctx, v, req)
+	ended, err := c.Cancel(ctx, v, req)
 	if err != nil {
 		return err
 	}
 	if ended.Commit != "" {
-		return a.Tell("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(id), ended.Commit)
+		return a.Showf("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(id), ended.Commit)
 	}
-	return a.Tell("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(id), cli.KeptAs(ended.Rescue), terminal.Printable(shellword.Word(id)))
+	return a.Showf("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(id), cli.StoredAs(ended.Rescue), terminal.Printable(shellword.Word(id)))
 }

@@ -35,15 +35,15 @@ and wall (a duration), several with commas between them.`,
 			if err != nil {
 				return err
 			}
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error {
+			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				if len(args) == 0 {
-					return resumeAll(cmd.Context(), a, d, amount)
+					return resumeAll(cmd.Context(), a, c, amount)
 				}
-				v, err := d.Project.Find(args[0])
+				v, err := c.Project.Find(args[0])
 				if err != nil {
 					return err
 				}
-				return cli.Outcome(d.GoOn(cmd.Context(), v, amount))
+				return cli.ExitStatus(c.ResumeByHand(cmd.Context(), v, amount))
 			})
 		},
 	}
@@ -64,30 +64,30 @@ func moreBudget(text string) (budget.Amount, error) {
 }
 
 // resumeAll goes on with every session that only needs somebody to start it.
-func resumeAll(ctx context.Context, a *cli.App, d *control.Controller, more budget.Amount) error {
-	views, broken := session.List(d.Project.Repo.Root)
-	a.Explain(broken)
+func resumeAll(ctx context.Context, a *cli.App, c *control.Controller, more budget.Amount) error {
+	views, broken := session.List(c.Project.Repo.Root)
+	a.PrintError(broken)
 	code, count, poor := exit.OK, 0, 0
 	for _, v := range views {
 		if !control.Resumable(v, more) {
-			if v.Status == session.Waiting && control.IsPoor(v) {
+			if v.Status == session.Waiting && control.IsBudgetSpent(v) {
 				poor, code = poor+1, exit.Worse(code, exit.Budget)
 			}
 			continue
 		}
-		err := cli.Outcome(d.GoOn(ctx, v, more))
-		a.ExplainBetween(err)
+		err := cli.ExitStatus(c.ResumeByHand(ctx, v, more))
+		a.ShowError(err)
 		code, count = exit.Worse(code, exit.Code(err)), count+1
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if poor > 0 {
-		err := a.Say("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		err := a.Printf("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
 		return errors.Join(err, exit.Status(code))
 	}
 	if count == 0 {
-		return a.Say("nothing to resume\n  next: coven status\n")
+		return a.Printf("nothing to resume\n  next: coven status\n")
 	}
 	return exit.Status(code)
 }

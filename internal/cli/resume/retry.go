@@ -22,7 +22,7 @@ more. Nothing in the worktree is undone: the agent is told to look.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return cli.Outcome(d.Retry(cmd.Context(), args[0], from)) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error { return cli.ExitStatus(c.Retry(cmd.Context(), args[0], from)) })
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP` on: its name, or its path as coven status shows it")
@@ -31,11 +31,11 @@ more. Nothing in the worktree is undone: the agent is told to look.`,
 }
 
 // stepNames are the steps that the task's session has run.
-func stepNames(_ context.Context, h *project.Project, args []string) []string {
+func stepNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	v, err := session.OfTask(h.Repo.Root, args[0])
+	v, err := session.OfTask(p.Repo.Root, args[0])
 	if err != nil {
 		return nil
 	}

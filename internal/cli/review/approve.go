@@ -23,23 +23,23 @@ coven review TASK shows them.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return approve(cmd.Context(), d, args[0], accept) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error { return approve(cmd.Context(), c, args[0], accept) })
 		},
 	}
 	cmd.Flags().BoolVar(&accept, "accept-findings", false, "accept the open error findings of the change")
 	return cmd
 }
 
-func approve(ctx context.Context, d *control.Controller, id string, accept bool) error {
-	v, err := d.Project.Find(id)
+func approve(ctx context.Context, c *control.Controller, id string, accept bool) error {
+	v, err := c.Project.Find(id)
 	if err != nil {
 		return err
 	}
 	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
-		return exit.Failedf("coven why "+shellword.Word(id), "task %s does not wait for a review: it is %s", id, control.StateText(v))
+		return exit.Failedf("coven why "+shellword.Word(id), "task %s does not wait for a review: it is %s", id, control.StateOf(v))
 	}
 	if len(v.Open) > 0 && !accept {
 		return exit.Failedf(control.AcceptCommand(v), "%s", control.Unaccepted(v))
 	}
-	return cli.Outcome(d.ApproveNow(ctx, v, v.Review.Patch))
+	return cli.ExitStatus(c.Approve(ctx, v, v.Review.Patch))
 }

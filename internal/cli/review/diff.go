@@ -15,11 +15,11 @@ func NewDiff(a *cli.App) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.PrintDiff(cmd.Context(), &control.Controller{Project: h}, args[0], stat)
+			return a.PrintDiff(cmd.Context(), &control.Controller{Project: p}, args[0], stat)
 		},
 	}
 	cmd.Flags().BoolVar(&stat, "stat", false, "show the files and the size of their changes only")

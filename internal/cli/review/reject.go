@@ -28,12 +28,12 @@ run of the task is told what was tried and why it was rejected.`,
 			if strings.TrimSpace(reason) == "" {
 				return exit.Usagef("", "--reason is needed: the next attempt is told")
 			}
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error {
-				v, err := d.Project.Find(args[0])
+			return a.WithController(cmd.Context(), func(c *control.Controller) error {
+				v, err := c.Project.Find(args[0])
 				if err != nil {
 					return err
 				}
-				return reject(cmd.Context(), a, d, v, reason, req)
+				return reject(cmd.Context(), a, c, v, reason, req)
 			})
 		},
 	}
@@ -43,10 +43,10 @@ run of the task is told what was tried and why it was rejected.`,
 }
 
 // reject rejects a change and tells what became of it.
-func reject(ctx context.Context, a *cli.App, d *control.Controller, v session.View, reason string, req worktree.RemoveRequest) error {
-	ended, err := d.Reject(ctx, v, reason, req)
+func reject(ctx context.Context, a *cli.App, c *control.Controller, v session.View, reason string, req worktree.RemoveRequest) error {
+	ended, err := c.Reject(ctx, v, reason, req)
 	if err != nil {
 		return err
 	}
-	return a.Tell("%s", cli.RejectedText(v, ended))
+	return a.Showf("%s", cli.RejectedText(v, ended))
 }

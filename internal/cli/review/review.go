@@ -42,7 +42,7 @@ changes that wait for a review.`,
 			if len(args) == 0 {
 				return listReviews(cmd.Context(), a, asJSON)
 			}
-			return a.AtDesk(cmd.Context(), func(d *control.Controller) error { return reviewTask(cmd.Context(), a, d, args[0], asJSON) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error { return reviewTask(cmd.Context(), a, c, args[0], asJSON) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -50,12 +50,12 @@ changes that wait for a review.`,
 }
 
 func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
-	h, err := a.Open(ctx)
+	p, err := a.Open(ctx)
 	if err != nil {
 		return err
 	}
-	views, broken := session.List(h.Repo.Root)
-	a.Explain(broken)
+	views, broken := session.List(p.Repo.Root)
+	a.PrintError(broken)
 	asked := []session.View{}
 	for _, v := range views {
 		if v.Status == session.Waiting && v.Reason == event.WaitReview {
@@ -64,35 +64,35 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 	}
 	switch {
 	case asJSON:
-		return a.SayJSON(asked)
+		return a.PrintJSON(asked)
 	case len(asked) == 0:
-		return a.Say("nothing waits for a review\n  next: coven status\n")
+		return a.Printf("nothing waits for a review\n  next: coven status\n")
 	}
 	return a.StatusTable(asked)
 }
 
-func reviewTask(ctx context.Context, a *cli.App, d *control.Controller, id string, asJSON bool) error {
-	p, err := d.Page(ctx, id)
+func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id string, asJSON bool) error {
+	p, err := c.Page(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.SayJSON(p)
+		return a.PrintJSON(p)
 	}
 	color := a.Interactive && a.Getenv("NO_COLOR") == ""
 	if err := page(ctx, a, text(p, color)); err != nil {
 		return err
 	}
 	if !a.Interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
-		return a.Say("  next: %s\n", afterPage(p.View))
+		return a.Printf("  next: %s\n", afterPage(p.View))
 	}
-	return askAndDo(ctx, a, d, p.View, p.Diff.PatchID)
+	return askAndDo(ctx, a, c, p.View, p.Diff.PatchID)
 }
 
 // afterPage is the next command for a person who has read the page of v.
 func afterPage(v session.View) string {
 	switch {
-	case control.HeldByFindings(v):
+	case control.HasOpenErrors(v):
 		return control.AcceptCommand(v)
 	case v.Status == session.Waiting && v.Reason == event.WaitReview:
 		return "coven approve " + shellword.Word(v.Task)
@@ -102,15 +102,15 @@ func afterPage(v session.View) string {
 
 // askAndDo asks about a change that waits, and does as it is told. patch is what
 // the person has seen.
-func askAndDo(ctx context.Context, a *cli.App, d *control.Controller, v session.View, patch string) error {
-	answer, err := a.Question(ctx, d, v)
+func askAndDo(ctx context.Context, a *cli.App, c *control.Controller, v session.View, patch string) error {
+	answer, err := a.Question(ctx, c, v)
 	switch {
 	case err != nil:
 		return err
 	case answer.Verdict == scheduler.Approved:
-		return cli.Outcome(d.ApproveNow(ctx, v, patch))
+		return cli.ExitStatus(c.Approve(ctx, v, patch))
 	case answer.Verdict == scheduler.Rejected:
-		return reject(ctx, a, d, v, answer.Reason, worktree.RemoveRequest{})
+		return reject(ctx, a, c, v, answer.Reason, worktree.RemoveRequest{})
 	}
 	return exit.Status(exit.Person)
 }
@@ -118,7 +118,7 @@ func askAndDo(ctx context.Context, a *cli.App, d *control.Controller, v session.
 func text(p control.Page, color bool) string {
 	v := p.View
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateText(v))
+	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateOf(v))
 	if v.Detail != "" {
 		fmt.Fprintf(&b, ": %s", terminal.Printable(control.DetailOf(v)))
 	}
@@ -260,7 +260,7 @@ func paint(patch string, color bool) string {
 func page(ctx context.Context, a *cli.App, text string) error {
 	pager := a.Getenv("PAGER")
 	if !a.Interactive || pager == "cat" {
-		return a.Say("%s", text)
+		return a.Printf("%s", text)
 	}
 	if pager == "" {
 		pager = "less"
@@ -274,7 +274,7 @@ func page(ctx context.Context, a *cli.App, text string) error {
 		return cause
 	}
 	if err != nil {
-		return a.Say("%s", text) // no pager is no reason to show nothing
+		return a.Printf("%s", text) // no pager is no reason to show nothing
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func Run(a *cli.App, args []string) int {
 	if err != nil && errors.Is(context.Cause(ctx), control.ErrInterrupted) {
 		err = cli.InterruptedBy(err)
 	}
-	a.Explain(err)
+	a.PrintError(err)
 	return exit.Code(err)
 }
 

@@ -14,33 +14,33 @@ import (
 
 // consent says whether the run may begin: its plugins may run, and nobody who is
 // asked is against it.
-func (o *runOptions) consent(ctx context.Context, h *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
-	admit := func(ctx context.Context, needs []plugins.Need) error { return o.app.AdmitPlugins(ctx, h, needs) }
+func (o *runOptions) consent(ctx context.Context, p *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
+	admit := func(ctx context.Context, needs []plugins.Need) error { return o.app.AdmitPlugins(ctx, p, needs) }
 	if o.json {
-		admit = func(_ context.Context, needs []plugins.Need) error { return h.MayRun(needs) }
+		admit = func(_ context.Context, needs []plugins.Need) error { return p.CheckPlugins(needs) }
 	}
-	if err := admit(ctx, h.NeedsOfJobs(todo, o.grimoire, o.provider)); err != nil {
+	if err := admit(ctx, p.NeedsOfItems(todo, o.grimoire, o.provider)); err != nil {
 		return false, err
 	}
-	return o.confirm(ctx, h, todo, limit)
+	return o.confirm(ctx, p, todo, limit)
 }
 
 // confirm asks once before many tasks are run, and before one that nothing
 // limits.
-func (o *runOptions) confirm(ctx context.Context, h *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
+func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
 	if o.yes || !o.app.Interactive || o.json || len(todo) == 0 {
 		return true, nil
 	}
-	most, limited := o.most(h, todo, limit)
+	most, limited := o.most(p, todo, limit)
 	if len(todo) <= manyTasks && limited {
 		return true, nil
 	}
 	what := "1 task"
 	if len(todo) > 1 {
-		width := cmp.Or(o.width, h.Config.Run.MaxTasks)
+		width := cmp.Or(o.width, p.Config.Run.MaxTasks)
 		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
 	}
-	cost := "Nothing limits what that costs." + before(h, len(todo))
+	cost := "Nothing limits what that costs." + before(p, len(todo))
 	if limited {
 		cost = "That costs at most " + most.String() + "."
 	}
@@ -50,24 +50,24 @@ func (o *runOptions) confirm(ctx context.Context, h *project.Project, todo []pro
 
 // most is what tasks can cost at most, as far as each of them says: limited is
 // false when one says nothing.
-func (o *runOptions) most(h *project.Project, todo []project.Item, limit budget.Amount) (most budget.Amount, limited bool) {
+func (o *runOptions) most(p *project.Project, todo []project.Item, limit budget.Amount) (most budget.Amount, limited bool) {
 	if limit != (budget.Amount{}) {
 		return limit, true
 	}
 	limited = true
 	var all []budget.Amount
-	for _, j := range todo {
-		choice, err := h.GrimoireOf(j.Task, o.grimoire)
+	for _, item := range todo {
+		choice, err := p.GrimoireOf(item.Task, o.grimoire)
 		if err != nil {
 			continue // it will not run
 		}
-		g, err := h.Library.Load(choice.Grimoire)
+		g, err := p.Library.Load(choice.Grimoire)
 		if err != nil || !g.HasAgents() {
 			continue // nor does it cost anything
 		}
 		of := g.Budget
 		if of == (budget.Amount{}) {
-			of = h.Config.Budget
+			of = p.Config.Budget
 		}
 		limited = limited && of != (budget.Amount{})
 		all = append(all, of)
@@ -76,8 +76,8 @@ func (o *runOptions) most(h *project.Project, todo []project.Item, limit budget.
 }
 
 // before says what earlier tasks cost.
-func before(h *project.Project, count int) string {
-	views, _ := session.List(h.Repo.Root) // what cannot be read tells nothing
+func before(p *project.Project, count int) string {
+	views, _ := session.List(p.Repo.Root) // what cannot be read tells nothing
 	sum, most, n := 0.0, 0.0, 0
 	for _, v := range views {
 		if cost := v.Used.USD; cost > 0 {

@@ -11,10 +11,10 @@ import (
 )
 
 // list says what would be run.
-func (o *runOptions) list(h *project.Project, todo []project.Item, target worktree.Target) error {
+func (o *runOptions) list(proj *project.Project, todo []project.Item, target worktree.Target) error {
 	code, tasks := exit.OK, []project.Planned{}
-	for _, j := range todo {
-		p, err := h.WouldRun(j, o.grimoire)
+	for _, item := range todo {
+		p, err := proj.WouldRun(item, o.grimoire)
 		if err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (o *runOptions) list(h *project.Project, todo []project.Item, target worktr
 		tasks = append(tasks, p)
 	}
 	if o.json {
-		if err := o.app.SayJSON(tasks); err != nil {
+		if err := o.app.PrintJSON(tasks); err != nil {
 			return err
 		}
 		return exit.Status(code)
@@ -34,11 +34,11 @@ func (o *runOptions) list(h *project.Project, todo []project.Item, target worktr
 		if p.Problem != "" {
 			text += "    CANNOT RUN: " + strings.ReplaceAll(terminal.PrintableLines(p.Problem), "\n", "\n    ") + "\n"
 		}
-		if err := o.app.Say("%s", text); err != nil {
+		if err := o.app.Printf("%s", text); err != nil {
 			return err
 		}
 	}
-	if err := o.app.Say("%d tasks would be run, landing on %s\n", len(todo), terminal.Printable(target.Branch)); err != nil {
+	if err := o.app.Printf("%d tasks would be run, landing on %s\n", len(todo), terminal.Printable(target.Branch)); err != nil {
 		return err
 	}
 	return exit.Status(code)

@@ -98,50 +98,50 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	h, err := o.app.Open(ctx)
+	p, err := o.app.Open(ctx)
 	if err != nil {
 		return err
 	}
-	target, err := h.Repo.Target(ctx, o.onto)
+	target, err := p.Repo.Target(ctx, o.onto)
 	if err != nil {
 		return err
 	}
-	if err := h.Chooses(o.grimoire); err != nil {
+	if err := p.CheckChoice(o.grimoire); err != nil {
 		return err // once, and not for each task
 	}
-	from, todo, err := o.choose(ctx, h)
+	from, todo, err := o.choose(ctx, p)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return o.list(h, todo, target)
+		return o.list(p, todo, target)
 	}
 	if len(todo) == 0 && !o.watch && o.json {
 		return nil
 	}
 	if len(todo) == 0 && !o.watch {
-		return o.app.Say("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
+		return o.app.Printf("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
-	limit, err := o.limit(h)
+	limit, err := o.limit(p)
 	if err != nil {
 		return err
 	}
-	if ok, err := o.consent(ctx, h, todo, limit); err != nil || !ok {
+	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
 	}
-	d, err := control.StartDesk(h)
+	c, err := control.New(p)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	d.Approve, d.Purse = o.approver(), budget.New(limit)
-	return o.work(ctx, d, from, len(todo), target)
+	defer c.Close()
+	c.Approver, c.Budget = o.approver(), budget.New(limit)
+	return o.work(ctx, c, from, len(todo), target)
 }
 
 // limit is the budget of all tasks of this run together.
-func (o *runOptions) limit(h *project.Project) (budget.Amount, error) {
+func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 	if o.budget == "" {
-		return h.Config.Run.Budget, nil
+		return p.Config.Run.Budget, nil
 	}
 	limit, err := budget.Parse(o.budget)
 	if err != nil {
@@ -151,26 +151,26 @@ func (o *runOptions) limit(h *project.Project) (budget.Amount, error) {
 }
 
 // work runs the tasks and shows them.
-func (o *runOptions) work(ctx context.Context, d *control.Controller, from scheduler.Queue, count int, target worktree.Target) error {
-	if err := d.Allows(ctx, cmp.Or(o.provider, d.Project.Config.Provider)); err != nil {
+func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, count int, target worktree.Target) error {
+	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
 		return err // once, and not for each task
 	}
 	draw := terminal.TaskLines
 	if _, named := from.(*scheduler.NamedQueue); count == 1 && (named || o.max == 1) {
 		draw = terminal.Lines // there will not be another task
 	}
-	defer o.app.Watch(d, o.json, draw)()
-	if err := preface(ctx, o.app, d, target); err != nil {
+	defer o.app.Watch(c, o.json, draw)()
+	if err := preface(ctx, o.app, c, target); err != nil {
 		return err
 	}
 	s := &scheduler.Scheduler{
-		Controller: d, Queue: from, Width: cmp.Or(o.width, d.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
+		Controller: c, Queue: from, Width: cmp.Or(o.width, c.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
 		Onto: target.Branch, Observer: shiftObserver(o.app),
-		Choices: control.Choices{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Base: o.base},
+		Choices: control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Base: o.base},
 	}
 	if o.app.Interactive && !o.json {
 		s.Ask = func(ctx context.Context, v session.View) (scheduler.Decision, error) {
-			return o.app.Question(ctx, d, v)
+			return o.app.Question(ctx, c, v)
 		}
 	}
 	return exit.Status(s.Run(ctx))
@@ -199,15 +199,15 @@ func (o *runOptions) approver() string {
 }
 
 // choose returns where the tasks come from, and those that could be run now.
-func (o *runOptions) choose(ctx context.Context, h *project.Project) (scheduler.Queue, []project.Item, error) {
+func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.Queue, []project.Item, error) {
 	if o.prompt != "" || len(o.tasks) > 0 {
-		jobs, err := o.given(ctx, h)
+		jobs, err := o.given(ctx, p)
 		return scheduler.NewNamedQueue(jobs), jobs, err
 	}
-	if _, err := h.Tasks(); err != nil {
+	if _, err := p.Tasks(); err != nil {
 		return nil, nil, err
 	}
-	ready := scheduler.NewReadyQueue(h, o.watch)
+	ready := scheduler.NewReadyQueue(p, o.watch)
 	jobs, err := ready.Next(ctx, nil)
 	if o.max > 0 {
 		jobs = jobs[:min(o.max, len(jobs))]
@@ -216,20 +216,20 @@ func (o *runOptions) choose(ctx context.Context, h *project.Project) (scheduler.
 }
 
 // given are the tasks that the command line gives.
-func (o *runOptions) given(ctx context.Context, h *project.Project) ([]project.Item, error) {
+func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.Item, error) {
 	if o.prompt != "" {
-		j, err := h.AdHoc(ctx, o.prompt)
+		item, err := p.AdHoc(ctx, o.prompt)
 		if err != nil {
 			return nil, err
 		}
-		return []project.Item{j}, nil
+		return []project.Item{item}, nil
 	}
-	return h.Named(ctx, o.tasks)
+	return p.Named(ctx, o.tasks)
 }
 
 // shiftObserver tells how a shift goes.
 func shiftObserver(a *cli.App) scheduler.Observer {
-	tell := func(format string, args ...any) { _ = a.Tell(format, args...) } // there is nobody else to tell
+	tell := func(format string, args ...any) { _ = a.Showf(format, args...) } // there is nobody else to tell
 	return scheduler.Observer{
 		Idle: func() { tell("waiting for tasks (Ctrl-C ends it)\n") },
 		Stopping: func() {
@@ -238,7 +238,7 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 		Spent: func(text string) {
 			tell("the budget of this coven run is spent: %s: no task is started any more\n", text)
 		},
-		Failed:   a.ExplainBetween,
+		Failed:   a.ShowError,
 		Rejected: func(v session.View, ended event.Ended) { tell("%s", cli.RejectedText(v, ended)) },
 		Over: func(s scheduler.Summary) {
 			switch {
@@ -255,19 +255,19 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 }
 
 // preface says what the user should know before agents work.
-func preface(ctx context.Context, a *cli.App, d *control.Controller, target worktree.Target) error {
+func preface(ctx context.Context, a *cli.App, c *control.Controller, target worktree.Target) error {
 	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
-	uncommitted, err := d.Project.Repo.Uncommitted(ctx)
+	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
 	if err != nil {
 		return err
 	}
 	if len(uncommitted) > 0 {
 		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
 	}
-	if d.Runtime.Warning != "" {
-		lines = append(lines, d.Runtime.Warning)
+	if c.Runtime.Warning != "" {
+		lines = append(lines, c.Runtime.Warning)
 	}
-	checks, found := d.Project.Checks()
+	checks, found := c.Project.Checks()
 	switch {
 	case len(checks) == 0:
 		lines = append(lines, "NO CHECKS: nothing says how to test this repository, so nothing is tested before it lands (set checks in .coven/config.yaml)")
@@ -276,7 +276,7 @@ func preface(ctx context.Context, a *cli.App, d *control.Controller, target work
 	}
 	lines = append(lines, "landing on "+target.Branch)
 	for _, line := range lines {
-		if err := a.Tell("%s\n", terminal.Printable(line)); err != nil {
+		if err := a.Showf("%s\n", terminal.Printable(line)); err != nil {
 			return err
 		}
 	}

@@ -27,28 +27,28 @@ func NewInit(a *cli.App) *cobra.Command {
 a change lands is written down and not detected anew each time.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return writeConfig(a, h)
+			return writeConfig(a, p)
 		},
 	}
 }
 
-func writeConfig(a *cli.App, h *project.Project) error {
-	file := filepath.Join(h.Repo.Root, ".coven", "config.yaml")
+func writeConfig(a *cli.App, p *project.Project) error {
+	file := filepath.Join(p.Repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {
-		return a.Say("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
+		return a.Printf("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("init: %w", err)
 	}
-	if err := worktree.EnsureCovenDir(h.Repo.Root); err != nil {
+	if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
 		return err
 	}
-	checks, found := config.DetectChecks(h.Repo.Root)
+	checks, found := config.DetectChecks(p.Repo.Root)
 	text, err := configText(checks)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func writeConfig(a *cli.App, h *project.Project) error {
 	if len(found) > 0 {
 		said = "checks found: " + strings.Join(found, ", ")
 	}
-	return a.Say("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
+	return a.Printf("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
 }
 
 func configText(checks []string) (string, error) {

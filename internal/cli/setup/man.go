@@ -34,7 +34,7 @@ func NewMan(a *cli.App) *cobra.Command {
 					return fmt.Errorf("write the man pages: %w", err)
 				}
 			}
-			return a.Say("wrote %d man pages to %s\n", len(pages), args[0])
+			return a.Printf("wrote %d man pages to %s\n", len(pages), args[0])
 		},
 	}
 }

@@ -57,7 +57,7 @@ Without KIND: the kinds.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				for _, k := range SchemaKinds() {
-					if err := a.Say("%-18s %s\n", k.Name, k.file); err != nil {
+					if err := a.Printf("%-18s %s\n", k.Name, k.file); err != nil {
 						return err
 					}
 				}
@@ -69,7 +69,7 @@ Without KIND: the kinds.`,
 					if err != nil {
 						return err
 					}
-					return keep(a, file, text)
+					return writeSchema(a, file, text)
 				}
 			}
 			return exit.Failedf("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
@@ -79,10 +79,10 @@ Without KIND: the kinds.`,
 	return cmd
 }
 
-// keep writes a text to a file, or prints it.
-func keep(a *cli.App, file string, text []byte) error {
+// writeSchema writes a text to a file, or prints it.
+func writeSchema(a *cli.App, file string, text []byte) error {
 	if file == "" {
-		return a.Say("%s", text)
+		return a.Printf("%s", text)
 	}
 	file, err := a.Absolute(file)
 	if err != nil {

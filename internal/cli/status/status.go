@@ -17,11 +17,11 @@ func NewStatus(a *cli.App) *cobra.Command {
 		Long:  "Show every session that is not over, and the last ten that are (--all: every session). It reads the disk: coven need not run.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			views, broken := session.List(h.Repo.Root)
+			views, broken := session.List(p.Repo.Root)
 			damaged, broken := session.DamagedIn(broken)
 			if broken != nil {
 				return broken
@@ -39,7 +39,7 @@ func NewStatus(a *cli.App) *cobra.Command {
 						views[i].Next = next
 					}
 				}
-				return a.SayJSON(views)
+				return a.PrintJSON(views)
 			}
 			return a.StatusTable(views)
 		},

@@ -20,18 +20,18 @@ reads the disk and the tracker: coven need not run.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.All),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			r, err := control.Why(cmd.Context(), h, args[0])
+			r, err := control.Why(cmd.Context(), p, args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.SayJSON(r)
+				return a.PrintJSON(r)
 			}
-			return a.Say("%s\n", terminal.PrintableLines(text(r)))
+			return a.Printf("%s\n", terminal.PrintableLines(text(r)))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

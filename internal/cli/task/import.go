@@ -63,11 +63,11 @@ of the list.`,
 }
 
 func importTasks(ctx context.Context, a *cli.App, id string, dry bool) error {
-	h, err := a.Open(ctx)
+	proj, err := a.Open(ctx)
 	if err != nil {
 		return err
 	}
-	v, err := h.Find(id)
+	v, err := proj.Find(id)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func importTasks(ctx context.Context, a *cli.App, id string, dry bool) error {
 		return err
 	}
 	if dry {
-		return sayProposals(a, all)
+		return printProposals(a, all)
 	}
-	tracker, err := h.Tasks()
+	tracker, err := proj.Tasks()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func importTasks(ctx context.Context, a *cli.App, id string, dry bool) error {
 			}
 			ids[i] = t.ID
 		}
-		if err := a.Say("%s\n", ids[i]); err != nil {
+		if err := a.Printf("%s\n", ids[i]); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func reserved(label string) bool {
 	return strings.HasPrefix(label, project.GrimoireLabel) || strings.HasPrefix(label, proposedBy)
 }
 
-func sayProposals(a *cli.App, all []proposal) error {
+func printProposals(a *cli.App, all []proposal) error {
 	var b strings.Builder
 	for i, p := range all {
 		fmt.Fprintf(&b, "%d. %s", i+1, terminal.Printable(oneline.Of(p.Title)))
@@ -237,5 +237,5 @@ func sayProposals(a *cli.App, all []proposal) error {
 			fmt.Fprintf(&b, "   - %s\n", terminal.Printable(oneline.Of(criterion)))
 		}
 	}
-	return a.Say("%s", b.String())
+	return a.Printf("%s", b.String())
 }

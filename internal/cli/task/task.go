@@ -42,7 +42,7 @@ func newTaskAdd(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Say("%s\n", t.ID)
+			return a.Printf("%s\n", t.ID)
 		},
 	}
 	f := cmd.Flags()
@@ -124,9 +124,9 @@ func newTaskShow(a *cli.App) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return a.SayJSON(t)
+				return a.PrintJSON(t)
 			}
-			return a.Say("%s", taskText(t))
+			return a.Printf("%s", taskText(t))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -145,7 +145,7 @@ func newTaskClose(a *cli.App) *cobra.Command {
 			if _, err := tracker.Close(cmd.Context(), args[0], "", reason); err != nil {
 				return err
 			}
-			return a.Say("%s closed\n", args[0])
+			return a.Printf("%s closed\n", args[0])
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "closed by hand", "why")
@@ -154,11 +154,11 @@ func newTaskClose(a *cli.App) *cobra.Command {
 
 // tracker opens the tracker of the repository that the user stands in.
 func tracker(a *cli.App, cmd *cobra.Command) (task.Tracker, error) {
-	h, err := a.Open(cmd.Context())
+	p, err := a.Open(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
-	return h.Tasks()
+	return p.Tasks()
 }
 
 func printTasks(a *cli.App, tasks []task.Task, asJSON bool) error {
@@ -166,13 +166,13 @@ func printTasks(a *cli.App, tasks []task.Task, asJSON bool) error {
 		if tasks == nil {
 			tasks = []task.Task{}
 		}
-		return a.SayJSON(tasks)
+		return a.PrintJSON(tasks)
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, t := range tasks {
 		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80)) //nolint:errcheck // Flush reports it
 	}
-	return cli.Written(w.Flush())
+	return cli.WriteError(w.Flush())
 }
 
 func taskText(t task.Task) string {

@@ -55,17 +55,17 @@ everything is trusted that matches the lock, for that one command.`,
 			case revoke && yes:
 				return exit.Usagef("coven trust --revoke", "give --revoke or --yes, not both")
 			}
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			switch {
 			case list:
-				return listTrusted(a, h, asJSON)
+				return listTrusted(a, p, asJSON)
 			case revoke:
-				return revokeTrust(a, h, args)
+				return revokeTrust(a, p, args)
 			}
-			return offerTrust(cmd.Context(), a, h, args, yes)
+			return offerTrust(cmd.Context(), a, p, args, yes)
 		},
 	}
 	f := cmd.Flags()
@@ -77,39 +77,39 @@ everything is trusted that matches the lock, for that one command.`,
 }
 
 // offerTrust shows the plugins that a person could trust, and asks.
-func offerTrust(ctx context.Context, a *cli.App, h *project.Project, names []string, yes bool) error {
-	wanted, rest, err := h.Wanted(names)
+func offerTrust(ctx context.Context, a *cli.App, proj *project.Project, names []string, yes bool) error {
+	wanted, rest, err := proj.UntrustedVariables(names)
 	if err != nil {
 		return err
 	}
-	all, err := meantPlugins(h, names, rest)
+	all, err := namedPlugins(proj, names, rest)
 	if err != nil {
 		return err
 	}
-	open, lost := toTrust(all, yes && len(names) == 0)
+	open, lost := trustable(all, yes && len(names) == 0)
 	if len(open) == 0 && len(lost) == 0 && len(wanted) == 0 {
-		return a.Say("nothing to trust: coven plugins list shows all plugins\n")
+		return a.Printf("nothing to trust: coven plugins list shows all plugins\n")
 	}
 	for _, p := range lost {
-		a.Explain(lostError(p))
+		a.PrintError(mismatchError(p))
 	}
 	if len(open) == 0 && len(wanted) == 0 {
 		return exit.Status(exit.Usage)
 	}
-	trusted, err := a.AskTrust(ctx, h, open, wanted, yes)
+	trusted, err := a.AskTrust(ctx, proj, open, wanted, yes)
 	if err == nil && (!trusted || len(lost) > 0) {
 		err = exit.Status(exit.Usage)
 	}
 	return err
 }
 
-// meantPlugins are the plugins that a person means: all, or those of the names that
+// namedPlugins are the plugins that a person means: all, or those of the names that
 // mean no variable.
-func meantPlugins(h *project.Project, names, rest []string) ([]registry.Plugin, error) {
+func namedPlugins(p *project.Project, names, rest []string) ([]registry.Plugin, error) {
 	if len(names) > 0 && len(rest) == 0 {
 		return nil, nil
 	}
-	r, err := h.Registry()
+	r, err := p.Registry()
 	if err != nil {
 		return nil, err
 	}
@@ -117,17 +117,17 @@ func meantPlugins(h *project.Project, names, rest []string) ([]registry.Plugin, 
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
-	return meant(all, rest)
+	return named(all, rest)
 }
 
-// meant are the plugins of these names, those left out that are hidden. A name that
+// named are the plugins of these names, those left out that are hidden. A name that
 // several plugins have means none of them; one that is built in needs no trust.
-func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
+func named(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
 	var found []registry.Plugin
 	for _, name := range names {
 		before, ids := len(found), []string(nil)
 		for _, p := range all {
-			if p.State != registry.Hidden && project.Called(p, name) {
+			if p.State != registry.Hidden && project.HasName(p, name) {
 				found = append(found, p)
 				if p.State != registry.BuiltIn {
 					ids = append(ids, p.ID())
@@ -144,9 +144,9 @@ func meant(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
 	return found, nil
 }
 
-// toTrust are the plugins that a person's word helps, and those that do not match
+// trustable are the plugins that a person's word helps, and those that do not match
 // the lock, which it does not: they are not the project's, or nobody has looked.
-func toTrust(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) {
+func trustable(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) {
 	for _, p := range all {
 		switch {
 		case p.State == registry.Mismatch && (unseen || !p.Project):
@@ -158,9 +158,9 @@ func toTrust(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) 
 	return open, lost
 }
 
-// lostError says that a plugin does not match the lock. Nobody puts that right in
+// mismatchError says that a plugin does not match the lock. Nobody puts that right in
 // passing: a yes to everything is none to this.
-func lostError(p registry.Plugin) error {
+func mismatchError(p registry.Plugin) error {
 	next := p.NextCommand()
 	if p.Project {
 		next = "coven trust --yes " + shellword.Word(p.ID())
@@ -177,8 +177,8 @@ type trustedJSON struct {
 	Since  time.Time `json:"since"`
 }
 
-func listTrusted(a *cli.App, h *project.Project, asJSON bool) error {
-	store, err := h.TrustStore()
+func listTrusted(a *cli.App, p *project.Project, asJSON bool) error {
+	store, err := p.TrustStore()
 	if err != nil {
 		return err
 	}
@@ -191,21 +191,21 @@ func listTrusted(a *cli.App, h *project.Project, asJSON bool) error {
 		for _, it := range items {
 			all = append(all, trustedJSON(it))
 		}
-		return a.SayJSON(all)
+		return a.PrintJSON(all)
 	}
 	if len(items) == 0 {
-		return a.Say("nothing of this repository is trusted\n")
+		return a.Printf("nothing of this repository is trusted\n")
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, it := range items {
 		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, terminal.Printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), terminal.Printable(it.What)) //nolint:errcheck // Flush reports it
 	}
-	return cli.Written(w.Flush())
+	return cli.WriteError(w.Flush())
 }
 
 // revokeTrust ends the trust in plugins, or in all of this repository.
-func revokeTrust(a *cli.App, h *project.Project, names []string) error {
-	store, err := h.TrustStore()
+func revokeTrust(a *cli.App, p *project.Project, names []string) error {
+	store, err := p.TrustStore()
 	if err != nil {
 		return err
 	}
@@ -227,10 +227,10 @@ func revokeTrust(a *cli.App, h *project.Project, names []string) error {
 		}
 	}
 	if len(removed) == 0 && len(unknown) == 0 {
-		return a.Say("nothing of this repository is trusted\n")
+		return a.Printf("nothing of this repository is trusted\n")
 	}
 	for _, it := range removed {
-		if err := a.Say("trusted no more: %s\n", terminal.Printable(it.Name)); err != nil {
+		if err := a.Printf("trusted no more: %s\n", terminal.Printable(it.Name)); err != nil {
 			return err
 		}
 	}
@@ -238,14 +238,14 @@ func revokeTrust(a *cli.App, h *project.Project, names []string) error {
 }
 
 // trustNames are what coven trust can name.
-func trustNames(_ context.Context, h *project.Project, _ []string) []string {
+func trustNames(_ context.Context, proj *project.Project, _ []string) []string {
 	var names []string
-	if all, err := h.Wishes(); err == nil {
-		for _, w := range all {
-			names = append(names, w.Name)
+	if all, err := proj.VariableRequests(); err == nil {
+		for _, request := range all {
+			names = append(names, request.Name)
 		}
 	}
-	if r, err := h.Registry(); err == nil {
+	if r, err := proj.Registry(); err == nil {
 		all, _ := r.List()
 		for _, p := range all {
 			if p.Project && p.State != registry.Hidden && p.Kind != "" {

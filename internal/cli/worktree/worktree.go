@@ -33,22 +33,22 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the worktrees of tasks", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			trees, err := h.Repo.Worktrees(cmd.Context())
+			trees, err := p.Repo.Worktrees(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.SayJSON(trees)
+				return a.PrintJSON(trees)
 			}
 			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 			for _, t := range trees {
 				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
-			return cli.Written(w.Flush())
+			return cli.WriteError(w.Flush())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -63,14 +63,14 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Treed),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.Open(cmd.Context())
+			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := idle(h, args[0]); err != nil {
+			if err := idle(p, args[0]); err != nil {
 				return err
 			}
-			tree, err := h.Repo.Leftover(cmd.Context(), args[0])
+			tree, err := p.Repo.Leftover(cmd.Context(), args[0])
 			if errors.Is(err, worktree.ErrNoWorktree) {
 				return exit.Failedf("coven worktree list", "task %s has no worktree", args[0])
 			}
@@ -81,7 +81,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 			if err != nil {
 				return tooBig(err)
 			}
-			return a.Say("removed%s\n", stored(ref))
+			return a.Printf("removed%s\n", stored(ref))
 		},
 	}
 	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
@@ -90,15 +90,15 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 }
 
 // idle says no when a session still needs the task's worktree.
-func idle(h *project.Project, id string) error {
-	v, err := session.OfTask(h.Repo.Root, id)
+func idle(p *project.Project, id string) error {
+	v, err := session.OfTask(p.Repo.Root, id)
 	switch {
 	case errors.Is(err, session.ErrNone):
 		return nil
 	case err != nil:
 		return err
 	case v.Live():
-		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, control.StateText(v))
+		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, control.StateOf(v))
 	}
 	return nil
 }

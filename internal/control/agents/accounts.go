@@ -26,14 +26,14 @@ import (
 
 // accounts are the accounts that agents use, for all tasks of a process.
 type accounts struct {
-	book *limits.Store
+	limits *limits.Store
 
 	mu    sync.Mutex
-	known map[string]drives // by provider
+	known map[string]Traits // by provider
 }
 
-// drives is what a provider's agents are like, whatever they are asked.
-type drives struct {
+// Traits is what a provider's agents are like, whatever they are asked.
+type Traits struct {
 	account  string
 	Gated    bool     // their tool calls pass the gate
 	Harmless bool     // agents that review can change nothing
@@ -59,12 +59,12 @@ func (p *Providers) driver(ctx context.Context, name string) (provider.Provider,
 }
 
 func NewAccounts(root string) *accounts {
-	return &accounts{book: limits.Open(root), known: map[string]drives{}}
+	return &accounts{limits: limits.Open(root), known: map[string]Traits{}}
 }
 
 // of is what a provider's agents are like: what it would start says so. Nobody waits
 // for the answer of another's provider.
-func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (drives, error) {
+func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
 	a.mu.Lock()
 	known, ok := a.known[name]
 	a.mu.Unlock()
@@ -77,9 +77,9 @@ func (a *accounts) of(ctx context.Context, name string, driver provider.Provider
 	}
 	command, err := driver.Command(ctx, request)
 	if err != nil {
-		return drives{}, err
+		return Traits{}, err
 	}
-	known = drives{account: command.Account, Gated: command.Gated, Harmless: command.Gated, pass: command.Pass, env: command.Env}
+	known = Traits{account: command.Account, Gated: command.Gated, Harmless: command.Gated, pass: command.Pass, env: command.Env}
 	if !command.Gated {
 		request.Tools = []string{provider.ToolRead}
 		reading, err := driver.Command(ctx, request)
@@ -131,26 +131,26 @@ func (c *Agents) Await(ctx context.Context, path, provider string) error {
 	if err != nil {
 		return err
 	}
-	limit, limited, err := c.Providers.Accounts.book.Limited(name)
+	limit, limited, err := c.Providers.Accounts.limits.Limited(name)
 	if err != nil || !limited {
 		return err
 	}
 	resume := runner.Pause(ctx)
 	defer resume()
 	for limited {
-		if err := c.sitOut(ctx, path, name, limit); err != nil {
+		if err := c.waitOut(ctx, path, name, limit); err != nil {
 			return err
 		}
-		if limit, limited, err = c.Providers.Accounts.book.Limited(name); err != nil {
+		if limit, limited, err = c.Providers.Accounts.limits.Limited(name); err != nil {
 			return err
 		}
 	}
 	return c.Session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
 }
 
-// sitOut waits until a limit ends, and a little longer, or says that nobody waits
+// waitOut waits until a limit ends, and a little longer, or says that nobody waits
 // for it.
-func (c *Agents) sitOut(ctx context.Context, path, name string, limit limits.Limit) error {
+func (c *Agents) waitOut(ctx context.Context, path, name string, limit limits.Limit) error {
 	now := clock.Now().Round(0)
 	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
 	if limit.Told {
@@ -177,9 +177,9 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
-// glance is how often one who waits looks at the time: a machine that slept
+// maxSleep is how often one who waits looks at the time: a machine that slept
 // meanwhile has other timers than clocks.
-const glance = 10 * time.Second
+const maxSleep = 10 * time.Second
 
 // sleepUntil waits until an instant of the clock.
 func sleepUntil(ctx context.Context, at time.Time) error {
@@ -188,7 +188,7 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 		if left <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(min(clock.World(left), glance))
+		timer := time.NewTimer(min(clock.World(left), maxSleep))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -200,18 +200,18 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 
 // account is the account of a provider's agents; empty: the plan's provider.
 func (c *Agents) account(ctx context.Context, provider string) (string, error) {
-	drives, err := c.Providers.Drives(ctx, cmp.Or(provider, c.Provider))
+	drives, err := c.Providers.Traits(ctx, cmp.Or(provider, c.Provider))
 	return drives.account, err
 }
 
-// Drives is what a provider's agents are like. For one that is built in, no plugin
+// Traits is what a provider's agents are like. For one that is built in, no plugin
 // is started.
-func (p *Providers) Drives(ctx context.Context, name string) (drives, error) {
+func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	driver, ok := builtin.Drivers()[name]
 	if !ok {
 		var err error
 		if driver, err = p.driver(ctx, name); err != nil {
-			return drives{}, err
+			return Traits{}, err
 		}
 	}
 	known, err := p.Accounts.of(ctx, name, driver)
@@ -231,7 +231,7 @@ type limitTracker struct {
 
 // limited takes a refusal of the API, and says whether the agent is to be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
-	stop, err := t.agents.Providers.Accounts.book.Met(t.account, l)
+	stop, err := t.agents.Providers.Accounts.limits.Met(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }
@@ -240,6 +240,6 @@ func (t *limitTracker) limited(l provider.Limit) bool {
 func (t *limitTracker) heard(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
 		t.agents.Waits.renew()
-		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.book.Answered(t.account))
+		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.limits.Answered(t.account))
 	}
 }

@@ -24,7 +24,7 @@ func (l late) Command(context.Context, provider.Request) (provider.Command, erro
 func TestAccountsOfOthers(t *testing.T) {
 	a := NewAccounts(t.TempDir())
 	slow := late{asked: make(chan struct{}), let: make(chan struct{})}
-	first := make(chan drives, 1)
+	first := make(chan Traits, 1)
 	go func() {
 		known, _ := a.of(t.Context(), "slow", slow)
 		first <- known

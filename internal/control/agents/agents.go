@@ -43,7 +43,7 @@ type Agents struct {
 	Limits    config.Limits
 	Ungated   bool // the user allows agents whose calls do not pass the gate
 	Waits     *LimitWait
-	Inbox     *mailbox
+	Inbox     *Inbox
 }
 
 // Run implements runner's agents.
@@ -52,7 +52,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	if err != nil {
 		return agent.Report{}, err
 	}
-	kind, err := c.Providers.Drives(ctx, cmp.Or(run.Provider, c.Provider))
+	kind, err := c.Providers.Traits(ctx, cmp.Or(run.Provider, c.Provider))
 	if err != nil {
 		return agent.Report{}, err
 	}

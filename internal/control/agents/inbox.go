@@ -11,10 +11,10 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// mailbox is where people reach a session that runs in this process: coven
+// Inbox is where people reach a session that runs in this process: coven
 // attach and coven cancel put requests into its directory, here they are taken.
 // A message stays there until it is in the journal.
-type mailbox struct {
+type Inbox struct {
 	session  *session.Session
 	since    time.Time
 	messages chan agent.Message // to the agent at work
@@ -24,8 +24,8 @@ type mailbox struct {
 	taken   map[string]bool // messages that are in the journal
 }
 
-func NewInbox(s *session.Session) *mailbox {
-	m := &mailbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+func NewInbox(s *session.Session) *Inbox {
+	m := &Inbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
@@ -34,7 +34,7 @@ func NewInbox(s *session.Session) *mailbox {
 }
 
 // see notes the messages that the journal has.
-func (m *mailbox) see(e event.Event) {
+func (m *Inbox) see(e event.Event) {
 	if e.Type == event.AgentMessage {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -44,7 +44,7 @@ func (m *mailbox) see(e event.Event) {
 
 // anew says that another agent begins: it is handed what the one before did not
 // take.
-func (m *mailbox) anew() {
+func (m *Inbox) anew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.offered)
@@ -55,7 +55,7 @@ const LookEvery = 200 * time.Millisecond
 
 // Open takes requests until stop is called. The context that it returns ends
 // with runner.ErrCancelled when a person cancels the session.
-func (m *mailbox) Open(ctx context.Context) (running context.Context, stop func()) {
+func (m *Inbox) Open(ctx context.Context) (running context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var side sync.WaitGroup
@@ -68,7 +68,7 @@ func (m *mailbox) Open(ctx context.Context) (running context.Context, stop func(
 	}
 }
 
-func (m *mailbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
+func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 	ticker := time.NewTicker(LookEvery)
 	defer ticker.Stop()
 	for {
@@ -90,7 +90,7 @@ func (m *mailbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 
 // look does what requests ask for, and returns a message that the agent at work
 // was not handed yet.
-func (m *mailbox) look(cancel context.CancelCauseFunc) *agent.Message {
+func (m *Inbox) look(cancel context.CancelCauseFunc) *agent.Message {
 	requests, err := m.session.Requests()
 	if err != nil {
 		return nil // the next look may succeed

@@ -8,7 +8,7 @@ import (
 
 // keeper returns what stores the worktree while an agent works whose calls do not
 // pass the gate, when it has changed; nil when there is to be no such agent.
-func (c *Agents) keeper(ctx context.Context, kind drives, emit func(event.Type, any) error) (func(context.Context) error, error) {
+func (c *Agents) keeper(ctx context.Context, kind Traits, emit func(event.Type, any) error) (func(context.Context) error, error) {
 	if kind.Gated || !c.Ungated {
 		return nil, nil
 	}

@@ -31,9 +31,9 @@ type Reviewers struct {
 	Task      grimoires.Task
 }
 
-// mostDiff is how much of a change reviewers are shown, in bytes; the rest they can
+// maxDiff is how much of a change reviewers are shown, in bytes; the rest they can
 // ask for.
-const mostDiff = 400 << 10
+const maxDiff = 400 << 10
 
 // Change implements runner's judges.
 func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) {
@@ -47,7 +47,7 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 			Path: f.Path, From: f.OldPath, Status: f.Status, Binary: f.Binary, Added: f.Added, Deleted: f.Deleted,
 		})
 	}
-	change.Diff, change.Truncated = shortened(diff, mostDiff)
+	change.Diff, change.Truncated = shortened(diff, maxDiff)
 	return change, diff.PatchID, nil
 }
 
@@ -97,14 +97,14 @@ func bySize(texts []string) []int {
 	return order
 }
 
-// fewNamed is how many files a sentence names.
-const fewNamed = 10
+// maxNamed is how many files a sentence names.
+const maxNamed = 10
 
 // sentence is a list for a sentence.
 func sentence(texts []string) string {
 	more := ""
-	if n := len(texts) - fewNamed; n > 0 {
-		texts, more = texts[:fewNamed], fmt.Sprintf(" and %d more", n)
+	if n := len(texts) - maxNamed; n > 0 {
+		texts, more = texts[:maxNamed], fmt.Sprintf(" and %d more", n)
 	}
 	return strings.Join(texts, ", ") + more
 }

@@ -32,7 +32,7 @@ func TestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer record.Close() //nolint:errcheck // a test
-	s := &Workspace{Repo: repo, Session: record, Task: "t", Holder: holder.HolderName()}
+	s := &Workspace{Repo: repo, Session: record, Task: "t", Holder: holder.Name()}
 	first, err := s.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)

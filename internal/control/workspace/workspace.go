@@ -116,8 +116,8 @@ func (s *Workspace) Release(ctx context.Context) error {
 func (s *Workspace) Enter(ctx context.Context) error {
 	tree, err := s.Repo.Find(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		if s.begun() {
-			return s.again(ctx)
+		if s.started() {
+			return s.recreate(ctx)
 		}
 		tree, err = s.Repo.Add(ctx, worktree.AddRequest{TaskID: s.Task, Base: s.Base})
 	}
@@ -125,9 +125,9 @@ func (s *Workspace) Enter(ctx context.Context) error {
 	return err
 }
 
-// again makes the worktree anew that somebody deleted while the session was
+// recreate makes the worktree anew that somebody deleted while the session was
 // parked, or under its agent.
-func (s *Workspace) again(ctx context.Context) error {
+func (s *Workspace) recreate(ctx context.Context) error {
 	tree, from, err := s.Repo.Recreate(ctx, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return fmt.Errorf("%w any more, nor a branch or a snapshot: reject it: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
@@ -143,9 +143,9 @@ func (s *Workspace) again(ctx context.Context) error {
 	return s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 }
 
-// begun says whether a step of the session has begun: then its worktree exists,
+// started says whether a step of the session has begun: then its worktree exists,
 // or somebody removed it.
-func (s *Workspace) begun() bool {
+func (s *Workspace) started() bool {
 	return s.Session.Journal.Has(event.StepStarted)
 }
 
@@ -256,7 +256,7 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	}
 	c, err := s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
-		if _, err = s.Commit(ctx, byHand, ""); err == nil {
+		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
 			c, err = s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
 		}
 	}
@@ -269,8 +269,8 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	return c.TargetTip, c.Files, nil
 }
 
-// byHand is what a commit of a person's changes in a worktree is called.
-const byHand = "Changes by hand"
+// manualChanges is what a commit of a person's changes in a worktree is called.
+const manualChanges = "Changes by hand"
 
 // shortPath is the worktree as a person in the main checkout names it.
 func (s *Workspace) shortPath() string {
@@ -293,7 +293,7 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree: that is part of what lands, and is
 		// checked and reviewed like the rest.
-		if _, err = s.Commit(ctx, byHand, ""); err == nil {
+		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
 			c, err = s.Worktree.Integrate(ctx, target)
 		}
 	}
