@@ -18,8 +18,26 @@ var oldNames = map[string][]string{
 		"claimContract", "parseClaim", "withoutClaim", "desk", "openDesk", "judging", "panel", "sit", "hear", "settle", "skip",
 		"rehearsal", "cast", "play", "word", "begunAnew", "litter", "mostResolves", "mostLogged", "mostFindings",
 	},
-	"internal/usage":  {"ledger"},
-	"internal/budget": {"purse"},
+	"internal/usage":     {"ledger"},
+	"internal/budget":    {"purse"},
+	"internal/cli":       appNames,
+	"internal/control":   appNames,
+	"internal/project":   appNames,
+	"internal/scheduler": appNames,
+	"internal/doctor":    append([]string{"mend", "mended"}, appNames...),
+	"plugins":            {"hire", "pulse", "feel", "doom", "obituary", "farewell", "member", "greeting", "desk"},
+	"grimoires":          {"shelf", "written", "foreign", "mostX"},
+	"internal/session":   {"litter", "mailbox", "findLitter"},
+	"internal/limits":    {"book"},
+	"internal/trust":     {"territory"},
+	"internal/terminal":  {"decoded"},
+}
+
+// appNames were names in package main of cmd/coven.
+var appNames = []string{
+	"house", "desk", "shift", "pool", "readyPool", "namedPool", "job", "told", "site", "crew", "judges", "errands", "mailbox", "news", "tab", "book",
+	"waits", "purse", "ending", "territory", "litter", "tell", "anew", "goOn", "goesOn", "toTrust", "heard", "rehearse", "rehearsal", "rehearsed",
+	"classify", "remedy", "oneLine", "shellWord",
 }
 
 func TestOldNames(t *testing.T) {

@@ -61,9 +61,9 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":   {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/agent":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
-	"internal/budget":  {"internal/yamldoc"},
+	"internal/budget": {"internal/yamldoc"},
 	"internal/cli": {
 		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",

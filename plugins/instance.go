@@ -160,8 +160,8 @@ func (i *instance) watch(ended context.Context, t timing) {
 
 // shutdown asks the process to exit and kills it after the grace period. A plugin that
 // does not implement Shutdown is killed immediately.
-func (i *instance) shutdown(farewell time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+func (i *instance) shutdown(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	i.process.markStopping(ErrClosed)
 	err := i.conn.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})

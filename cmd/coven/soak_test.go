@@ -87,7 +87,7 @@ func TestLateLanding(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, code := late.end()
-			if code == exit.OK || !strings.Contains(out, "claim was lost") {
+			if code == exit.OK || !strings.Contains(out, "claim of the task was lost") {
 				t.Fatalf("exit code %d:\n%s", code, out)
 			}
 			if after := g.checkout(); after != before {

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// PrintDiff prints what a task's worktree changes, or with stat only which files.
 func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
 	v, err := c.Project.Find(id)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 // TaskKind is which tasks a command takes.
 type TaskKind int
 
+// The kinds of tasks.
 const (
 	ForRun   TaskKind = iota // ready, or with a session that can go on
 	UnderWay                 // with a session that is not over
@@ -36,6 +37,7 @@ const (
 // completeTime bounds how long somebody waits who has pressed the tab key.
 const completeTime = 2 * time.Second
 
+// NoFiles tells the shell not to offer files.
 const NoFiles = cobra.ShellCompDirectiveNoFileComp
 
 // CompleteTasks offers the ids of tasks with their titles. What cannot be read
@@ -86,7 +88,7 @@ func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typ
 	return o.found
 }
 
-// takes says whether a kind has the task of this session.
+// takes reports whether a kind has the task of this session.
 func (kind TaskKind) takes(v session.View) bool {
 	switch kind {
 	case UnderWay:
@@ -184,11 +186,13 @@ func offered(words []string, typed string) ([]cobra.Completion, cobra.ShellCompD
 	return o.found, NoFiles | cobra.ShellCompDirectiveKeepOrder
 }
 
+// GrimoireNames returns the grimoires of a project.
 func GrimoireNames(_ context.Context, p *project.Project, _ []string) []string {
 	names, _ := p.Library.Names()
 	return names
 }
 
+// Branches returns the branches of a project.
 func Branches(ctx context.Context, p *project.Project, _ []string) []string {
 	names, _ := p.Repo.Branches(ctx)
 	return names

@@ -19,4 +19,5 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], near)
 }
 
+// ShowHelp prints the help of a command that only has subcommands.
 func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -25,10 +25,10 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := control.NewTaskTracker(project.Item{Task: added, Tracker: tracker}, "", hide)
+	claimed := control.NewTaskTracker(project.Item{Task: added, Tracker: tracker}, "", hide)
 	for what, err := range map[string]error{
-		"note": told.Note(t.Context(), "n "+value), "block": told.Block(t.Context(), "b "+value),
-		"release": told.Release(t.Context(), "r "+value), "close": told.Close(t.Context(), "c "+value, "0123"),
+		"note": claimed.Note(t.Context(), "n "+value), "block": claimed.Block(t.Context(), "b "+value),
+		"release": claimed.Release(t.Context(), "r "+value), "close": claimed.Close(t.Context(), "c "+value, "0123"),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)

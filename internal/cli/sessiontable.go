@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// StatusTable prints sessions, the newest first.
 func (a *App) StatusTable(views []session.View) error {
 	if len(views) == 0 {
 		return a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")

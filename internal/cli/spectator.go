@@ -19,6 +19,7 @@ type Spectator struct {
 	tail *event.Tail
 }
 
+// NewSpectator returns one that has shown nothing yet.
 func NewSpectator(a *App, v session.View) *Spectator {
 	return &Spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
 }

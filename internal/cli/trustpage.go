@@ -88,8 +88,8 @@ func Nature(p registry.Plugin) string {
 	return fmt.Sprintf("a script of %d lines", p.Lines)
 }
 
-// AskTrust shows plugins and asks whether they are trusted. Where nobody can be
-// asked the answer is no, unless it was given before.
+// AskTrust shows plugins and asks whether to trust them. Without a terminal the answer
+// is no, unless yes is set.
 func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.VariableRequest, yes bool) (bool, error) {
 	if err := a.Printf("%s", TrustPage(p, open)+variablesPage(wanted)); err != nil {
 		return false, err
@@ -163,7 +163,7 @@ func (a *App) trustPlugins(proj *project.Project, shown []registry.Plugin) error
 	return a.Printf("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
 }
 
-// AdmitPlugins says whether plugins may run. On a terminal it asks about those
+// AdmitPlugins reports whether plugins may run. On a terminal it asks about those
 // that only need a person's trust.
 func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plugins.Need) error {
 	wanting, err := p.UntrustedPlugins(needs)

@@ -117,6 +117,7 @@ func RejectedText(v session.View, ended event.Ended) string {
 	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), StoredAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
 }
 
+// StoredAs tells where the work of a session is stored.
 func StoredAs(ref string) string {
 	if ref == "" {
 		return "nothing had to be stored"

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// admits says whether the agents of a plan may run here.
+// admits reports whether the agents of a plan may run here.
 func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	for _, need := range project.NeedsOf(plan.Grimoire, plan.Provider) {
 		if need.Kind != plugins.KindProvider {
@@ -48,7 +48,7 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(plan.Provider))
 }
 
-// AllowsProvider says whether a provider's agents may run here. Those whose tool calls do
+// AllowsProvider reports whether a provider's agents may run here. Those whose tool calls do
 // not pass the gate can do whatever the user can: only the user's own settings
 // allow that, and the question comes before anything is claimed.
 func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
@@ -73,7 +73,7 @@ func (c *Controller) mayUse(g *grimoires.Grimoire) error {
 	return c.Project.CheckVariables(c.Project.SecretRequests(g, c.Runtime.secrets))
 }
 
-// has says whether all secrets of these names are there. From then on no record
+// has reports whether all secrets of these names are there. From then on no record
 // shows them.
 func (r *Runtime) has(names []string) error {
 	for _, name := range names {

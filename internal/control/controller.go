@@ -34,6 +34,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// ErrInterrupted ends the context of work that a person interrupts.
 var ErrInterrupted = runner.ErrInterrupted
 
 // Controller begins, resumes, approves, rejects and cancels sessions. Several tasks may use
@@ -98,58 +99,57 @@ type Options struct {
 	Base                      string
 }
 
-// Begin starts a new session of a task. prior is the session before, which is
-// over, or none.
-func (d *Controller) Begin(ctx context.Context, item project.Item, prior session.View, c Options) (runner.Outcome, error) {
-	plan, err := d.plan(ctx, item, prior, c)
+// Begin starts a new session of a task. prior is the previous session, if any.
+func (c *Controller) Begin(ctx context.Context, item project.Item, prior session.View, o Options) (runner.Outcome, error) {
+	plan, err := c.plan(ctx, item, prior, o)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
-	base := c.Target.Tip
-	if c.Base != "" {
-		info, err := d.Project.Repo.Show(ctx, c.Base)
+	base := o.Target.Tip
+	if o.Base != "" {
+		info, err := c.Project.Repo.Show(ctx, o.Base)
 		if err != nil {
-			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", c.Base, err)
+			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", o.Base, err)
 		}
 		base = info.Oid
 	}
-	defer d.park()()
-	s, err := session.Create(d.Project.Repo.Root, item.Task.ID, item.Task.Title, d.Project.Env.Now)
+	defer c.park()()
+	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
 	if err != nil {
 		return runner.Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	s.Hide(d.Runtime.secrets)
+	s.Hide(c.Runtime.secrets)
 	started := event.Session{
-		Project: d.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: c.Target.Ref, Base: base, Tracker: item.TrackerName(), Version: d.Project.Env.Version,
-		Attempt: prior.Info.Attempt + 1, Approve: d.Approver, Holder: holder.Name(),
+		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Model: plan.Model, Target: o.Target.Ref, Base: base, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
+		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID),
 	}
-	if err := d.admit(ctx, item, s, prior, plan, started); err != nil {
+	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
 		return runner.Outcome{}, err
 	}
-	return d.work(ctx, s, item, plan, started)
+	return c.work(ctx, s, item, plan, started)
 }
 
-// admit claims the task for the new session, clears away what an earlier one
-// left, and puts the beginning on record.
+// admit claims the task for the new session, removes what an earlier one left, and
+// records the start.
 func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
 	frozen, err := plan.Marshal()
 	if err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	site := c.workspace(s, item.Task.ID, started)
-	if _, err := site.Claim(ctx); err != nil {
+	ws := c.workspace(s, item.Task.ID, started)
+	if _, err := ws.Claim(ctx); err != nil {
 		return errors.Join(err, s.Discard())
 	}
-	// Only who holds the claim may clear: nobody else works there now.
+	// The claim excludes other writers: now the leftovers can be removed.
 	err = c.clear(ctx, item, prior)
 	if err == nil {
 		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
 	}
 	if err != nil {
-		return errors.Join(err, site.Release(ctx), s.Discard())
+		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
 	if err := s.Freeze(frozen); err != nil {
 		return err
@@ -166,8 +166,8 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
-// clear puts away what a failed session of the task left: everything in its
-// worktree is stored first.
+// clear removes what a failed session of the task left. The content of its worktree is
+// stored first.
 func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
 	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
 	switch {
@@ -186,8 +186,8 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	return nil
 }
 
-// Resume goes on with a session that is not over. The step that blocked it runs
-// again. more is added to the budgets that hold where it waits.
+// Resume continues a session. A step that blocked it runs again. more is added to the
+// budgets in effect where it waits.
 func (c *Controller) Resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	retry := event.Resumed{Budget: more}
 	if more != (budget.Amount{}) {
@@ -199,7 +199,7 @@ func (c *Controller) Resume(ctx context.Context, v session.View, more budget.Amo
 	return c.resumeAt(ctx, v, retry)
 }
 
-// resumeAt goes on with a session; the results that retry names count no more.
+// resumeAt continues a session. The recorded results that retry names are discarded.
 func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
 	item, err := c.ItemOf(v)
 	if err != nil {
@@ -225,8 +225,7 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 		return runner.Outcome{}, err
 	}
 	s.Hide(c.Runtime.secrets)
-	// Taking the claim anew makes it a new one: whoever wants to take it over from
-	// a session that is over finds that it is not.
+	// A new claim stops others from taking over a claim that they believe is over.
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return runner.Outcome{}, err
 	}
@@ -251,8 +250,8 @@ func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.V
 	return err
 }
 
-// take opens a session that a person saw as v, to write it. What has changed
-// meanwhile is not what the person decided about.
+// take opens a session for writing. It fails if the session is no longer as v shows it:
+// the person decided about v.
 func (c *Controller) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
@@ -281,20 +280,20 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 	}
 }
 
-// work runs a session to its next end and shows it.
+// work runs a session until it stops.
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
 	c.warm(ctx, plan.Provider)
-	site := c.workspace(s, item.Task.ID, info)
+	ws := c.workspace(s, item.Task.ID, info)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
-		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: site, Session: s, Provider: plan.Provider, Idle: idle,
-		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, Waits: &agents.LimitWait{}, Inbox: mail,
+		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,
+		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, LimitWait: &agents.LimitWait{}, Inbox: mail,
 	}
 	r := &runner.Runner{
-		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: site, Workspace: site,
+		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: site, Landing: site,
-			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: site, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: site, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
+			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: ws, Landing: ws,
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget,
 		},
 	}
@@ -304,10 +303,10 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		}
 		s.Journal.Watch(see)
 	}
-	ctx, drop := site.Keep(ctx, workspace.RenewTime)
+	ctx, drop := ws.Keep(ctx, workspace.RenewTime)
 	defer drop()
 	ctx, stop := mail.Open(ctx)
-	ending, err := r.Run(ctx)
+	outcome, err := r.Run(ctx)
 	stop()
 	drop()
 	// The session is given up before anybody is told: they may act on it at once.
@@ -316,17 +315,17 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		if errors.Is(err, process.ErrNotFound) {
 			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume"}
 		}
-		return ending, err
+		return outcome, err
 	}
 	if c.Observer.Ended != nil {
-		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: ending})
+		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: outcome})
 	}
-	c.notifyEnded(ctx, item, s, ending)
-	return ending, nil
+	c.notifyEnded(ctx, item, s, outcome)
+	return outcome, nil
 }
 
-// warm lets a provider start while the worktree is made. What is wrong with it is
-// said when an agent needs it.
+// warm starts a provider while the worktree is created. Its errors are reported when an
+// agent needs it.
 func (c *Controller) warm(ctx context.Context, name string) {
 	go func() { _ = c.Runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
 }

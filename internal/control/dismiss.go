@@ -34,7 +34,7 @@ func (c *Controller) Cancel(ctx context.Context, v session.View, req worktree.Re
 }
 
 // dismiss ends a session without landing what it made: that is stored, and the
-// task is free. It goes on with a dismissal that was cut off. A landing that was
+// task is free. It continues an interrupted dismissal. A landing that was
 // cut off is finished or undone first: what has landed cannot be dismissed.
 func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
 	if !dismissible(v) && !c.Project.HalfDismissed(ctx, v) {
@@ -66,7 +66,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if err := s.Append(event.Event{Type: end}, ended); err != nil {
 		return ended, err
 	}
-	// From here on a Ctrl-C would leave the task to nobody.
+	// An interrupt from here on would leave the task claimed.
 	ctx = context.WithoutCancel(ctx)
 	v.Landed, v.Detail = landing, why
 	if ended.Rescue, err = c.free(ctx, item, v, req); err != nil {
@@ -89,7 +89,7 @@ func verbOf(end event.Type) string {
 	return "cancelled"
 }
 
-// dismissible says whether a session is not over, and nobody works on it.
+// dismissible reports whether a session is neither over nor running.
 func dismissible(v session.View) bool {
 	switch v.Status {
 	case session.Waiting, session.Blocked, session.Interrupted:
@@ -132,7 +132,7 @@ func (c *Controller) landing(ctx context.Context, s *session.Session, v session.
 func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if err != nil {
-		return // somebody is at it
+		return // another coven has it
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	item, err := c.ItemOf(v)
@@ -176,10 +176,10 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 
 // returnTask tells the tracker that a session is over: a task that has landed is
 // done, whatever else was to come; any other is free.
-func returnTask(ctx context.Context, told taskTracker, v session.View) error {
-	give := func() error { return told.Release(ctx, "coven: "+v.Detail) }
+func returnTask(ctx context.Context, tracker TaskTracker, v session.View) error {
+	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
-		give = func() error { return told.Close(ctx, v.Summary, v.Landed.New) }
+		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }
 	}
 	if err := give(); !errors.Is(err, task.ErrNotFound) { // a task that is gone needs nothing
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// claimTask claims a task in its tracker. A claim of a session that never began,
-// or is over, belongs to nobody: coven was killed before it could give it back.
+// claimTask claims a task in its tracker. It takes over the claim of a session that never
+// started or is over: that coven was killed before it could release the claim.
 func (c *Controller) claimTask(ctx context.Context, item project.Item, actor string) error {
 	if item.Tracker == nil {
 		return nil

@@ -52,6 +52,7 @@ func (c *Controller) notifyEnded(ctx context.Context, item project.Item, s *sess
 	c.RunHooks(ctx, n)
 }
 
+// RunHooks runs the user's notify commands for a notification.
 func (c *Controller) RunHooks(ctx context.Context, n Notification) {
 	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)
 	for _, hook := range c.Project.Config.Notify {

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Resumable says whether a session goes on when a person starts it again. One
-// whose own budget is spent goes on with more only.
+// Resumable reports whether coven resume without a task resumes a session. A session whose
+// own budget is spent needs more of it.
 func Resumable(v session.View, more budget.Amount) bool {
 	switch {
 	case v.Status == session.Interrupted:
@@ -24,11 +24,11 @@ func Resumable(v session.View, more budget.Amount) bool {
 	return !IsBudgetSpent(v) || more != (budget.Amount{})
 }
 
-// IsBudgetSpent says whether a session waits for a budget of its own: not that of a coven
-// run with several tasks, which is over.
+// IsBudgetSpent reports whether a session waits for its own budget, not for that of a
+// coven run.
 func IsBudgetSpent(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
-// ResumeByHand resumes one session, where that is what its state asks for.
+// ResumeByHand resumes a session that a person named, or explains why it cannot.
 func (c *Controller) ResumeByHand(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
 	task := shellword.Word(v.Task)
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// Retry runs the step that failed again, or everything from a step on.
 func (c *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome, error) {
 	v, err := c.Project.Find(id)
 	if err != nil {
@@ -79,6 +80,7 @@ func stepAt(v session.View, name string) string {
 	return ""
 }
 
+// StepPaths returns the steps that a session has run.
 func StepPaths(v session.View) []string {
 	var paths []string
 	for _, s := range v.Steps {

@@ -23,6 +23,7 @@ type Proof struct {
 	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
 }
 
+// Page returns what a person decides on.
 func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	v, err := c.Project.Find(id)
 	if err != nil {

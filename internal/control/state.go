@@ -59,8 +59,8 @@ func StateOf(v session.View) string {
 	return string(v.Status)
 }
 
-// NextOf is the one command that goes on with a session; empty when it is over
-// or at work.
+// NextOf returns the command that continues a session; empty for a session that is over
+// or running.
 func NextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:

@@ -25,6 +25,7 @@ type Reason struct {
 	Next   string `json:"next,omitempty"`
 }
 
+// Why explains the state of a task.
 func Why(ctx context.Context, p *project.Project, id string) (Reason, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	damaged := (*session.DamagedError)(nil)

@@ -74,7 +74,7 @@ func warn(next, format string, args ...any) []Finding {
 	return []Finding{{State: StateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-// Run goes through all checkups, and mends what it may.
+// Run makes all checkups. With fix it repairs what it can.
 func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 	defer v.close()
 	all := []Finding{}
@@ -94,10 +94,10 @@ func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 	return all, nil
 }
 
-// checked makes one checkup. When something was mended it looks again: what was
+// checked makes one checkup. When something was fixed it looks again: what was
 // cleared away may have hidden more.
 func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Finding {
-	var mended []Finding
+	var fixed []Finding
 	tried := map[string]bool{}
 	for {
 		found, again := c.look(v, ctx), false
@@ -108,7 +108,7 @@ func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Findin
 			tried[f.Text] = true
 			done := v.parking()
 			if found[i] = f.fixNow(ctx); found[i].Fixed != "" {
-				mended, again = append(mended, found[i]), true
+				fixed, again = append(fixed, found[i]), true
 			}
 			done()
 		}
@@ -116,10 +116,10 @@ func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Findin
 			v.forget()
 			continue
 		}
-		if len(mended) > 0 { // then nobody needs to hear that the rest is fine
+		if len(fixed) > 0 { // then nobody needs to hear that the rest is fine
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.State == StateOK })
 		}
-		return append(mended, found...)
+		return append(fixed, found...)
 	}
 }
 

@@ -56,7 +56,7 @@ func versionOf(ctx context.Context, program string) (string, error) {
 
 var versionRE = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// olderThan says whether the version in what a program said is older than
+// olderThan reports whether the version in what a program said is older than
 // least. It is not known when there is none.
 func olderThan(said, least string) (older, known bool) {
 	found := versionRE.FindString(said)

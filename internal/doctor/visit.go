@@ -55,7 +55,7 @@ func (v *Examination) close() {
 	}
 }
 
-// forget drops what was read: something was mended.
+// forget drops what was read, because a fix changed it.
 func (v *Examination) forget() { v.viewed, v.listed = false, false }
 
 // sessionViews are the sessions that can be read; the error names the others.

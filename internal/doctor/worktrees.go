@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// worktrees finds what is left of tasks that nobody works on.
+// worktrees finds worktrees, branches and records of tasks that are over.
 func (v *Examination) worktrees(ctx context.Context) []Finding {
 	owned, broken := v.owned(ctx)
 	orphans, err := v.orphans(ctx, owned)
@@ -32,7 +32,7 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 		f.fix = func(ctx context.Context) (string, error) { return v.clear(ctx, s) }
 		found = append(found, f)
 	}
-	if broken != nil { // nobody knows what belongs to a session that cannot be read
+	if broken != nil { // an unreadable session may own them
 		for i := range found {
 			found[i].fix, found[i].Next = nil, "ls -l "+session.Dir
 		}
@@ -141,7 +141,7 @@ func removedAs(ref string) string {
 	return "removed; what it held is stored as " + ref
 }
 
-// leftovers finds files of covens that were killed. They are in nobody's way.
+// leftovers finds files that killed covens left. They are harmless.
 func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()

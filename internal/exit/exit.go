@@ -1,14 +1,16 @@
 // Package exit holds the exit codes of coven, and the errors that carry one.
 //
-// An error tells the exit code of the command that it ends by a method ExitCode, and
+// An error tells the exit code of the command that it ends by a method CommandExit, and
 // the command that helps by a method NextCommand. Errors of other packages implement
 // these methods themselves; an error without them is a plain failure (Failed) with no
-// advice. The outermost error that has a method decides.
+// advice. The outermost error that has a method decides. The method is not called
+// ExitCode because *exec.ExitError has one, which is about another program.
 package exit
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The exit codes of every command.
@@ -50,8 +52,8 @@ func (e *Error) Error() string {
 // Unwrap returns the error that carries the message.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode returns the exit code.
-func (e *Error) ExitCode() int { return e.Exit }
+// CommandExit returns the exit code.
+func (e *Error) CommandExit() int { return e.Exit }
 
 // NextCommand returns the command that helps. An error that knows none leaves that to
 // the error that it wraps.
@@ -101,9 +103,9 @@ func Code(err error) int {
 	if err == nil {
 		return OK
 	}
-	var coded interface{ ExitCode() int }
+	var coded interface{ CommandExit() int }
 	if errors.As(err, &coded) {
-		return coded.ExitCode()
+		return coded.CommandExit()
 	}
 	return Failed
 }
@@ -117,12 +119,15 @@ func Next(err error) string {
 	return ""
 }
 
-// Worse returns the code of two tasks together: 130 > 2 > 1 > 4 > 5 > 3 > 0.
+// Worse returns the code of two tasks together: 130 > 2 > 1 > 4 > 5 > 3 > 0. A code that
+// is none of these counts as Failed.
 func Worse(a, b int) int {
-	for _, code := range []int{Interrupted, Usage, Failed, Budget, Limit, Person} {
-		if a == code || b == code {
-			return code
+	order := []int{OK, Person, Limit, Budget, Failed, Usage, Interrupted}
+	rank := func(code int) int {
+		if i := slices.Index(order, code); i >= 0 {
+			return i
 		}
+		return slices.Index(order, Failed)
 	}
-	return OK
+	return order[max(rank(a), rank(b))]
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// actorPrefix, the machine and a session's id are the name under which coven
-// claims a task in a tracker. It is unique: bd lets one actor claim twice.
+// ActorPrefix begins the name under which coven claims a task in a tracker; the machine
+// and the session's id follow. The name is unique: bd lets one actor claim twice.
 const ActorPrefix = "coven/"
 
+// ActorOf returns the name under which a session of this machine claims its task.
 func ActorOf(session string) string { return ActorPrefix + Machine() + "/" + session }
 
 // Machine is the name of this machine.

@@ -51,27 +51,27 @@ func (p *Project) CheckChoice(flag string) error {
 
 // WouldRun says which grimoire a task would run, and why. A session that can go
 // on keeps its own.
-func (proj *Project) WouldRun(item Item, flag string) (Planned, error) {
-	p := Planned{Task: item.Task}
-	v, err := proj.Finder.OfTask(item.Task.ID)
+func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
+	planned := Planned{Task: item.Task}
+	v, err := p.Finder.OfTask(item.Task.ID)
 	if err != nil && !errors.Is(err, session.ErrNone) {
-		return p, err
+		return planned, err
 	}
 	if err == nil && v.Live() {
-		p.Grimoire, p.Why = v.Info.Grimoire, "its session "+v.ID+" goes on"
-		return p, nil
+		planned.Grimoire, planned.Why = v.Info.Grimoire, "session "+v.ID+" continues"
+		return planned, nil
 	}
-	choice, err := proj.GrimoireOf(item.Task, flag)
+	choice, err := p.GrimoireOf(item.Task, flag)
 	if err != nil {
-		return p, err
+		return planned, err
 	}
-	p.Grimoire, p.Why = choice.Grimoire, choice.Why
-	if _, err := proj.Library.Load(choice.Grimoire); grimoires.IsInvalid(err) {
-		p.Problem = err.Error()
+	planned.Grimoire, planned.Why = choice.Grimoire, choice.Why
+	if _, err := p.Library.Load(choice.Grimoire); grimoires.IsInvalid(err) {
+		planned.Problem = err.Error()
 	} else if err != nil {
-		return p, err
+		return planned, err
 	}
-	return p, nil
+	return planned, nil
 }
 
 // Planned is a task as run --dry-run --json has it.
@@ -82,6 +82,7 @@ type Planned struct {
 	Problem  string `json:"problem,omitempty"` // why it cannot be run
 }
 
+// PlanTask returns a task as a plan records it.
 func PlanTask(t task.Task) grimoires.Task {
 	return grimoires.Task{
 		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Dead says why nobody will work on a task under this claim; empty when somebody
-// may. at says of a session that is gone what may still work for it.
+// Dead returns why a claim has no worker any more; empty if it may have one. at names a
+// process that may still work for a session that is gone.
 func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
@@ -36,7 +36,7 @@ func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 	return "", ""
 }
 
-// Retryable says whether a task's last session has failed and left its worktree
+// Retryable reports whether a task's last session has failed and left its worktree
 // for coven retry.
 func (p *Project) Retryable(ctx context.Context, id string) bool {
 	v, err := session.OfTask(p.Repo.Root, id)
@@ -69,7 +69,7 @@ func (p *Project) AtLarge(held worktree.Held) string {
 	return "its coven (pid " + pid + ") still runs"
 }
 
-// Abandoned says whether a task's owner is a session of this repository that
+// Abandoned reports whether a task's owner is a session of this repository that
 // will not work on it.
 func (p *Project) Abandoned(owner string) bool {
 	if !strings.HasPrefix(owner, holder.ActorPrefix) {
@@ -86,7 +86,7 @@ func (p *Project) Abandoned(owner string) bool {
 	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
-// HalfDismissed says whether a session was rejected or cancelled, and still has
+// HalfDismissed reports whether a session was rejected or cancelled, and still has
 // the task: coven was killed in the middle.
 func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
+// Find returns the newest session of a task.
 func (p *Project) Find(id string) (session.View, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if errors.Is(err, session.ErrNone) {
@@ -44,6 +45,7 @@ func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 	return jobs, nil
 }
 
+// Tracked returns a task of the tracker.
 func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	tracker, err := p.Tasks()
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 // Item is a task to run.
 type Item struct {
 	Task    task.Task
-	Tracker task.Tracker // nil: a task of the user's own words, nobody is told
+	Tracker task.Tracker // nil for an ad-hoc prompt
 }
 
 // NoTracker is what a session records as the tracker of a task of the
 // user's own words.
 const NoTracker = "none"
 
+// TrackerName returns what a session records as its tracker.
 func (item Item) TrackerName() string {
 	if item.Tracker == nil {
 		return NoTracker

@@ -11,7 +11,7 @@ import (
 // BuiltinProviders are the names of the providers that are built in.
 func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Drivers())) }
 
-// ModelOf is the model of a provider's agents where nobody chose one: coven's own
+// ModelOf returns the default model of a provider's agents: coven's own
 // default is a model of claude's, and each other CLI has a default of its own.
 func ModelOf(provider string, cfg config.Config) string {
 	standard := config.Default()

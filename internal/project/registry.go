@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
@@ -114,7 +115,7 @@ func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	return NeedsOf(plan.Grimoire, plan.Provider), nil
 }
 
-// CheckPlugins says whether plugins may run: it resolves each, and starts none.
+// CheckPlugins reports whether plugins may run: it resolves each, and starts none.
 func (p *Project) CheckPlugins(needs []plugins.Need) error {
 	_, err := p.UntrustedPlugins(needs)
 	return err
@@ -122,24 +123,30 @@ func (p *Project) CheckPlugins(needs []plugins.Need) error {
 
 // UntrustedPlugins are those of the plugins that a person could trust now, and the reasons
 // of all that may not run.
-func (proj *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
-	r, err := proj.Registry()
+func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
+	r, err := p.Registry()
 	if err != nil {
 		return nil, err
 	}
-	var wanting []registry.Plugin
+	var untrusted []registry.Plugin
 	var reasons []error
+	lockIsWrong := false
 	for _, n := range needs {
 		_, err := r.Resolve(n.Kind, n.Name)
-		if p, ok := trustable(err); ok {
-			wanting = append(wanting, p)
+		if plugin, ok := trustable(err); ok {
+			untrusted = append(untrusted, plugin)
 		}
-		known := func(reason error) bool { return reason.Error() == err.Error() } // a lock is wrong for all of them
-		if err != nil && !slices.ContainsFunc(reasons, known) {
+		if errors.As(err, new(config.Errors)) {
+			if lockIsWrong {
+				continue // reported already
+			}
+			lockIsWrong = true
+		}
+		if err != nil {
 			reasons = append(reasons, err)
 		}
 	}
-	return wanting, errors.Join(reasons...)
+	return untrusted, errors.Join(reasons...)
 }
 
 // trustable is the plugin that an error is about, when a person's word would help.
@@ -153,9 +160,9 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// CannotRun says whether a plugin may not run, and hides none that may.
+// CannotRun reports whether a plugin may not run, and hides none that may.
 func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// HasName says whether a person means a plugin by a name: that of its file, or its
+// HasName reports whether a person means a plugin by a name: that of its file, or its
 // own.
 func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

@@ -7,14 +7,14 @@ import (
 
 // What errors of this package mean for the command that they end: see internal/exit.
 
-// ExitCode returns exit.Usage.
-func (e *UntrustedError) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *UntrustedError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that shows what to trust.
 func (e *UntrustedError) NextCommand() string { return "coven trust" }
 
-// ExitCode returns exit.Usage.
-func (e *MismatchError) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *MismatchError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that shows what to trust, or where the lock is wrong.
 func (e *MismatchError) NextCommand() string {
@@ -24,14 +24,14 @@ func (e *MismatchError) NextCommand() string {
 	return e.Plugin.NextCommand()
 }
 
-// ExitCode returns exit.Usage.
-func (e *BrokenError) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *BrokenError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that shows the file.
 func (e *BrokenError) NextCommand() string { return e.Plugin.NextCommand() }
 
-// ExitCode returns exit.Usage.
-func (e *CacheError) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *CacheError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the setting that moves the copies elsewhere.
 func (e *CacheError) NextCommand() string {

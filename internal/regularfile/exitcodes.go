@@ -5,8 +5,8 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// ExitCode returns exit.Usage.
-func (e *LinkError) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *LinkError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that makes room for a directory.
 func (e *LinkError) NextCommand() string {

@@ -13,5 +13,5 @@ const (
 	later verdict = iota
 	Approved
 	Rejected
-	Elsewhere // somebody has answered, or the session goes on
+	Elsewhere // already answered, or the session is running
 )

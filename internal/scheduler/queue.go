@@ -22,6 +22,7 @@ type NamedQueue struct {
 	open map[string]bool // named, and not over yet
 }
 
+// NewNamedQueue returns a queue of the tasks that a person named.
 func NewNamedQueue(jobs []project.Item) *NamedQueue {
 	p := &NamedQueue{open: map[string]bool{}}
 	for _, item := range jobs {
@@ -33,46 +34,52 @@ func NewNamedQueue(jobs []project.Item) *NamedQueue {
 	return p
 }
 
+// Next implements Queue.
 func (p *NamedQueue) Next(_ context.Context, _ map[string]bool) ([]project.Item, error) {
-	return slices.DeleteFunc(slices.Clone(p.todo), p.waits), nil
+	return slices.DeleteFunc(slices.Clone(p.todo), p.isBlocked), nil
 }
 
-// waits says whether a task depends on one of the others.
-func (p *NamedQueue) waits(item project.Item) bool {
+// isBlocked reports whether a task depends on one of the others.
+func (p *NamedQueue) isBlocked(item project.Item) bool {
 	return slices.ContainsFunc(item.Task.DependsOn, func(d task.Dependency) bool {
 		return d.ID != item.Task.ID && p.open[d.ID] && holdsBack(d.Type)
 	})
 }
 
-// holdsBack says whether a dependency of this type means that the other task
+// holdsBack reports whether a dependency of this type means that the other task
 // comes first.
 func holdsBack(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
 }
 
+// Started implements Queue.
 func (p *NamedQueue) Started(item project.Item) {
 	p.todo = slices.DeleteFunc(p.todo, func(other project.Item) bool { return other.Task.ID == item.Task.ID })
 }
 
+// Done implements Queue.
 func (p *NamedQueue) Done(item project.Item) { delete(p.open, item.Task.ID) }
 
+// Left implements Queue.
 func (p *NamedQueue) Left() int { return len(p.todo) }
 
-// readyQueue are the tasks that the tracker says are ready, and before them those
+// ReadyQueue are the tasks that the tracker says are ready, and before them those
 // whose coven was killed. Each is run once; a watching coven runs those again
 // whose change a person rejected: the next attempt is told why.
-type readyQueue struct {
+type ReadyQueue struct {
 	project    *project.Project
 	controller *control.Controller
-	watch      bool                 // go on with sessions that wait, too
+	watch      bool                 // also resume waiting sessions
 	tried      map[string]time.Time // when the run of a task ended
 }
 
-func NewReadyQueue(p *project.Project, watch bool) *readyQueue {
-	return &readyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
+// NewReadyQueue returns a queue of the tasks that are ready. With watch it also resumes
+// waiting sessions.
+func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
+	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
 }
 
-func (p *readyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
+func (p *ReadyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	jobs, err := p.resumable(ctx, busy)
 	tracker, trackerErr := p.project.Tasks()
 	if trackerErr != nil {
@@ -92,8 +99,8 @@ func (p *readyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.
 	return jobs, errors.Join(err, readyErr)
 }
 
-// mayRun says whether a task may be run: for the first time, or anew.
-func (p *readyQueue) mayRun(id string) bool {
+// mayRun reports whether a task has not run yet, or may run again.
+func (p *ReadyQueue) mayRun(id string) bool {
 	at, tried := p.tried[id]
 	if !tried || !p.watch {
 		return !tried
@@ -104,7 +111,7 @@ func (p *readyQueue) mayRun(id string) bool {
 
 // resumable are the tasks whose session could go on without a person. Claims that
 // nobody will use are given back on the way.
-func (p *readyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
+func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	claims, err := p.project.Repo.Claims(ctx)
 	var jobs []project.Item
 	for _, held := range claims {
@@ -139,7 +146,7 @@ func (p *readyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 // unclaimed are the tasks of sessions whose coven was killed after it gave the
 // claim back and before it recorded its end. All sessions are read for them: it is
 // done once, before anything runs.
-func (p *readyQueue) unclaimed(claims []worktree.Held) []project.Item {
+func (p *ReadyQueue) unclaimed(claims []worktree.Held) []project.Item {
 	var jobs []project.Item
 	views, _ := session.List(p.project.Repo.Root) // who cannot be read is named by coven resume and coven doctor
 	for _, v := range project.Newest(views) {
@@ -154,9 +161,9 @@ func (p *readyQueue) unclaimed(claims []worktree.Held) []project.Item {
 	return jobs
 }
 
-// neverStarted is the task of a claim whose coven was killed before its session
-// began. One of the user's own words is forgotten indeed.
-func (p *readyQueue) neverStarted(ctx context.Context, held worktree.Held) []project.Item {
+// neverStarted returns the task of a claim whose coven was killed before its session
+// started. An ad-hoc prompt cannot be recovered.
+func (p *ReadyQueue) neverStarted(ctx context.Context, held worktree.Held) []project.Item {
 	if _, tried := p.tried[held.Task]; tried {
 		return nil
 	}
@@ -174,9 +181,9 @@ func (p *readyQueue) neverStarted(ctx context.Context, held worktree.Held) []pro
 // wait for, also when nobody knows how long it lasts.
 const limitPause = 5 * time.Minute
 
-// canResume says whether a session needs nobody's word to go on: its coven was
-// killed, or what it waits for may have changed.
-func (p *readyQueue) canResume(v session.View) bool {
+// canResume reports whether a session can resume unattended: its coven was killed, or
+// what it waits for may have changed.
+func (p *ReadyQueue) canResume(v session.View) bool {
 	at, tried := p.tried[v.Task]
 	switch {
 	case v.Crashed:
@@ -190,8 +197,8 @@ func (p *readyQueue) canResume(v session.View) bool {
 	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
-func (p *readyQueue) Started(item project.Item) { p.tried[item.Task.ID] = time.Now() }
+func (p *ReadyQueue) Started(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
-func (p *readyQueue) Done(item project.Item) { p.tried[item.Task.ID] = time.Now() }
+func (p *ReadyQueue) Done(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
-func (p *readyQueue) Left() int { return 0 }
+func (p *ReadyQueue) Left() int { return 0 }

@@ -34,8 +34,8 @@ type Scheduler struct {
 	Queue      Queue
 	Width      int  // tasks at once
 	Max        int  // tasks in all; 0: no limit
-	Watch      bool // wait for more tasks instead of ending
-	// ask asks a person about a change that is ready; nil: nobody is asked.
+	Watch      bool // wait for more tasks instead of returning
+	// Ask asks a person about a change that is ready; nil: no one is asked.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
 	Onto     string
@@ -70,6 +70,7 @@ type Summary struct {
 	Interrupted bool
 }
 
+// Total returns how many tasks ended.
 func (s Summary) Total() int {
 	total := 0
 	for _, n := range s.counts {
@@ -102,7 +103,7 @@ type Queue interface {
 
 // ended is how the run of one task ended.
 type ended struct {
-	job      project.Item
+	item     project.Item
 	outcome  runner.Outcome
 	err      error
 	approved bool // it went on because a person approved it
@@ -149,7 +150,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 	}
 }
 
-// complete says whether no task will be started any more, once none could be.
+// complete reports whether no more tasks will start.
 func (s *Scheduler) complete() bool {
 	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
 }
@@ -200,12 +201,12 @@ func (s *Scheduler) stopSpent(text string) {
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	s.running[item.Task.ID] = true
 	go func() {
-		ending, err := s.one(ctx, item)
-		s.ended <- ended{job: item, outcome: ending, err: err}
+		outcome, err := s.one(ctx, item)
+		s.ended <- ended{item: item, outcome: outcome, err: err}
 	}()
 }
 
-// one goes on with the task's session, or begins a new one.
+// one resumes the task's session or starts a new one.
 func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome, error) {
 	d := s.Controller
 	prior, err := d.Project.Finder.OfTask(item.Task.ID)
@@ -229,12 +230,12 @@ func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome,
 
 // finish takes in how a task ended.
 func (s *Scheduler) finish(e ended) {
-	delete(s.running, e.job.Task.ID)
+	delete(s.running, e.item.Task.ID)
 	if e.err != nil {
-		s.Queue.Done(e.job)
+		s.Queue.Done(e.item)
 		if s.takenByOthers(e) {
 			s.started--
-			return // somebody else was faster: the task is theirs
+			return // another coven claimed the task first
 		}
 		s.fail(e.err)
 		s.counts["stopped by an error"]++
@@ -248,16 +249,16 @@ func (s *Scheduler) finish(e ended) {
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
 	if s.Ask != nil && e.outcome.Status == engine.Waiting && e.outcome.Reason == event.WaitReview {
-		if v, err := s.Controller.Project.Find(e.job.Task.ID); err == nil {
+		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
 	}
-	s.Queue.Done(e.job)
+	s.Queue.Done(e.item)
 	s.count(word, control.ExitOf(e.outcome))
 }
 
-// takenByOthers says whether a task that nobody named was taken by somebody else.
+// takenByOthers reports whether another coven took a task that the user did not name.
 func (s *Scheduler) takenByOthers(e ended) bool {
 	if _, named := s.Queue.(*NamedQueue); named || e.approved {
 		return false
@@ -300,8 +301,8 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	case a.decision.Verdict == Approved:
 		s.running[a.view.Task] = true
 		go func() {
-			ending, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
-			s.ended <- ended{job: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: ending, err: err, approved: true}
+			outcome, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
+			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, approved: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// ExitCode returns exit.Person.
-func (e *DamagedError) ExitCode() int { return exit.Person }
+// CommandExit returns exit.Person.
+func (e *DamagedError) CommandExit() int { return exit.Person }
 
 // NextCommand returns the command that helps with the record.
 func (e *DamagedError) NextCommand() string {

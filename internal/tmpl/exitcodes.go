@@ -2,5 +2,5 @@ package tmpl
 
 import "github.com/coven-run/coven/internal/exit"
 
-// ExitCode returns exit.Usage.
-func (e *Error) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e *Error) CommandExit() int { return exit.Usage }

@@ -5,14 +5,14 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// ExitCode returns exit.Usage.
-func (e Error) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e Error) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that opens the file at the error.
 func (e Error) NextCommand() string { return shellword.Edit(e.File, e.Line) }
 
-// ExitCode returns exit.Usage.
-func (e Errors) ExitCode() int { return exit.Usage }
+// CommandExit returns exit.Usage.
+func (e Errors) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that opens the file at the first error.
 func (e Errors) NextCommand() string {

@@ -2,5 +2,5 @@ package checkout
 
 import "github.com/coven-run/coven/internal/exit"
 
-// ExitCode returns exit.Person: the checkout is the person's.
-func (e *Error) ExitCode() int { return exit.Person }
+// CommandExit returns exit.Person: the checkout is the person's.
+func (e *Error) CommandExit() int { return exit.Person }

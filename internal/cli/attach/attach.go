@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewAttach returns the command coven attach.
 func NewAttach(a *cli.App) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewDoctor returns the command coven doctor.
 func NewDoctor(a *cli.App) *cobra.Command {
 	var fix, asJSON bool
 	cmd := &cobra.Command{

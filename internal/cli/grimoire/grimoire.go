@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewGrimoires returns the command coven grimoires.
 func NewGrimoires(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "grimoires", Short: "List, show, validate, draw and test workflows",

@@ -15,6 +15,7 @@ import (
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
+// NewPrompts returns the command coven prompts.
 func NewPrompts(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prompts", Short: "List prompts, and show what an agent would be told",

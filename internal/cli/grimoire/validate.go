@@ -114,7 +114,7 @@ func validateOne(p *project.Project, arg string) ([]grimoires.Checked, error) {
 	return p.Library.ValidateFile(arg, data)
 }
 
-// warnOfPlugins warns of plugins that nobody has, here and now. None is started.
+// warnOfPlugins warns of plugins that are not installed. It starts none.
 func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
 	r, err := proj.Registry()
 	if err != nil {

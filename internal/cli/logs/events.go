@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewEvents returns the command coven events.
 func NewEvents(a *cli.App) *cobra.Command {
 	var follow bool
 	var since int64
@@ -80,7 +81,7 @@ func (w *watcher) run(ctx context.Context, follow bool) error {
 	}
 }
 
-// over says whether no more events will come.
+// over reports whether no more events will come.
 func (w *watcher) over() bool {
 	if w.only == "" {
 		return false

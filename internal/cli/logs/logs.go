@@ -23,6 +23,7 @@ type logsOptions struct {
 	raw    bool
 }
 
+// NewLogs returns the command coven logs.
 func NewLogs(a *cli.App) *cobra.Command {
 	o := &logsOptions{app: a}
 	cmd := &cobra.Command{

@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
+// NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plugins", Short: "List plugins, say which may run, and test one; only test starts any",

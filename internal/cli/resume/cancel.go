@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// NewCancel returns the command coven cancel.
 func NewCancel(a *cli.App) *cobra.Command {
 	var req worktree.RemoveRequest
 	cmd := &cobra.Command{

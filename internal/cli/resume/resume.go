@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
+// NewResume returns the command coven resume.
 func NewResume(a *cli.App) *cobra.Command {
 	var more string
 	cmd := &cobra.Command{
@@ -63,7 +64,7 @@ func moreBudget(text string) (budget.Amount, error) {
 	return more, nil
 }
 
-// resumeAll goes on with every session that only needs somebody to start it.
+// resumeAll resumes every session that needs no decision of a person.
 func resumeAll(ctx context.Context, a *cli.App, c *control.Controller, more budget.Amount) error {
 	views, broken := session.List(c.Project.Repo.Root)
 	a.PrintError(broken)

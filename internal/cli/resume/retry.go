@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
+// NewRetry returns the command coven retry.
 func NewRetry(a *cli.App) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
+// NewApprove returns the command coven approve.
 func NewApprove(a *cli.App) *cobra.Command {
 	var accept bool
 	cmd := &cobra.Command{

@@ -7,6 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 )
 
+// NewDiff returns the command coven diff.
 func NewDiff(a *cli.App) *cobra.Command {
 	var stat bool
 	cmd := &cobra.Command{

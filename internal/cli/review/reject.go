@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// NewReject returns the command coven reject.
 func NewReject(a *cli.App) *cobra.Command {
 	var reason string
 	var req worktree.RemoveRequest

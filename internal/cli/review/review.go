@@ -27,6 +27,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// NewReview returns the command coven review.
 func NewReview(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -31,6 +31,7 @@ func Run(a *cli.App, args []string) int {
 	return exit.Code(err)
 }
 
+// NewApp returns the app of this process. version is coven's.
 func NewApp(version string) *cli.App {
 	return &cli.App{
 		Environment: project.NewEnv(version),

@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
+// NewRoot returns the command coven with all its subcommands.
 func NewRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		SuggestionsMinimumDistance: 2,

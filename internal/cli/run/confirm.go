@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// consent says whether the run may begin: its plugins may run, and nobody who is
-// asked is against it.
+// consent reports whether the run may start: its plugins are trusted, and the person
+// at the terminal agrees.
 func (o *runOptions) consent(ctx context.Context, p *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
 	admit := func(ctx context.Context, needs []plugins.Need) error { return o.app.AdmitPlugins(ctx, p, needs) }
 	if o.json {

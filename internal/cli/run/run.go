@@ -42,6 +42,7 @@ type runOptions struct {
 	json        bool
 }
 
+// NewRun returns the command coven run.
 func NewRun(a *cli.App) *cobra.Command {
 	o := &runOptions{app: a}
 	cmd := &cobra.Command{
@@ -229,26 +230,26 @@ func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.I
 
 // shiftObserver tells how a shift goes.
 func shiftObserver(a *cli.App) scheduler.Observer {
-	tell := func(format string, args ...any) { _ = a.Showf(format, args...) } // there is nobody else to tell
+	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // there is nobody else to tell
 	return scheduler.Observer{
-		Idle: func() { tell("waiting for tasks (Ctrl-C ends it)\n") },
+		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
 		Stopping: func() {
-			tell("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+			show("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
 		},
 		Spent: func(text string) {
-			tell("the budget of this coven run is spent: %s: no task is started any more\n", text)
+			show("the budget of this coven run is spent: %s: no task is started any more\n", text)
 		},
 		Failed:   a.ShowError,
-		Rejected: func(v session.View, ended event.Ended) { tell("%s", cli.RejectedText(v, ended)) },
+		Rejected: func(v session.View, ended event.Ended) { show("%s", cli.RejectedText(v, ended)) },
 		Over: func(s scheduler.Summary) {
 			switch {
 			case s.Total() > 1:
-				tell("%d tasks: %s\n", s.Total(), s.Text())
+				show("%d tasks: %s\n", s.Total(), s.Text())
 			case s.Total() == 0 && !s.Interrupted:
-				tell("nothing was left to do: other covens have the tasks\n  next: coven status\n")
+				show("nothing was left to do: other covens have the tasks\n  next: coven status\n")
 			}
 			if s.Left > 0 {
-				tell("%d more not started\n", s.Left)
+				show("%d more not started\n", s.Left)
 			}
 		},
 	}

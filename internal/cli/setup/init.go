@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// NewInit returns the command coven init.
 func NewInit(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",

@@ -18,8 +18,8 @@ import (
 )
 
 // SchemaKinds are the files that have a schema.
-func SchemaKinds() []schemaKind {
-	return []schemaKind{
+func SchemaKinds() []SchemaKind {
+	return []SchemaKind{
 		{"config", ".coven/config.yaml", config.Schema},
 		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
 		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
@@ -29,11 +29,12 @@ func SchemaKinds() []schemaKind {
 	}
 }
 
-type schemaKind struct {
+type SchemaKind struct {
 	Name, file string
 	Schema     func() *schema.Schema
 }
 
+// NewSchema returns the command coven schema.
 func NewSchema(a *cli.App) *cobra.Command {
 	var names []string
 	for _, k := range SchemaKinds() {

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 )
 
+// NewVersion returns the command coven version.
 func NewVersion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of coven", Args: cobra.NoArgs,

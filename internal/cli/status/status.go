@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
+// NewStatus returns the command coven status.
 func NewStatus(a *cli.App) *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewWhy returns the command coven why.
 func NewWhy(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

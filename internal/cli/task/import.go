@@ -212,7 +212,7 @@ func (p proposal) check(earlier int) string {
 	return ""
 }
 
-// reserved says whether a label is one that coven acts upon.
+// reserved reports whether a label is one that coven acts upon.
 func reserved(label string) bool {
 	label = strings.ToLower(label)
 	return strings.HasPrefix(label, project.GrimoireLabel) || strings.HasPrefix(label, proposedBy)

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
+// NewTask returns the command coven task.
 func NewTask(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",

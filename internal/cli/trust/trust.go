@@ -23,6 +23,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
+// NewTrust returns the command coven trust.
 func NewTrust(a *cli.App) *cobra.Command {
 	var list, revoke, yes, asJSON bool
 	cmd := &cobra.Command{

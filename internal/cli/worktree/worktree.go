@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
+// NewWorktree returns the command coven worktree.
 func NewWorktree(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "worktree", Short: "List and remove the worktrees of tasks",
@@ -89,7 +90,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// idle says no when a session still needs the task's worktree.
+// idle returns an error if a session still needs the task's worktree.
 func idle(p *project.Project, id string) error {
 	v, err := session.OfTask(p.Repo.Root, id)
 	switch {

@@ -24,8 +24,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// accounts are the accounts that agents use, for all tasks of a process.
-type accounts struct {
+// Accounts are the accounts that agents use, for all tasks of a process.
+type Accounts struct {
 	limits *limits.Store
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ type Traits struct {
 // Providers drives agents: it knows each provider's account, and what its agents may do.
 type Providers struct {
 	Host     *plugins.Host
-	Accounts *accounts
+	Accounts *Accounts
 	Secrets  *secret.Store
 	Environ  func() []string
 }
@@ -58,13 +58,14 @@ func (p *Providers) driver(ctx context.Context, name string) (provider.Provider,
 	return driver, err
 }
 
-func NewAccounts(root string) *accounts {
-	return &accounts{limits: limits.Open(root), known: map[string]Traits{}}
+// NewAccounts returns the accounts of a repository.
+func NewAccounts(root string) *Accounts {
+	return &Accounts{limits: limits.Open(root), known: map[string]Traits{}}
 }
 
 // of is what a provider's agents are like: what it would start says so. Nobody waits
 // for the answer of another's provider.
-func (a *accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
+func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
 	a.mu.Lock()
 	known, ok := a.known[name]
 	a.mu.Unlock()
@@ -156,7 +157,7 @@ func (c *Agents) waitOut(ctx context.Context, path, name string, limit limits.Li
 	if limit.Told {
 		met.Until = limit.Until
 	}
-	if !c.Waits.add(now, met.At, c.Limits.MaxWait) {
+	if !c.LimitWait.add(now, met.At, c.Limits.MaxWait) {
 		return tooLong(met, now, c.Limits.MaxWait)
 	}
 	if err := c.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
@@ -229,17 +230,17 @@ type limitTracker struct {
 	broken  error // the account's limits could not be kept: nobody may try again
 }
 
-// limited takes a refusal of the API, and says whether the agent is to be stopped.
+// limited takes a refusal of the API, and reports whether the agent is to be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
 	stop, err := t.agents.Providers.Accounts.limits.Met(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }
 
-// heard takes what the agent said: an answer of the API, perhaps.
-func (t *limitTracker) heard(part provider.Event) {
+// observe takes what the agent said: an answer of the API, perhaps.
+func (t *limitTracker) observe(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
-		t.agents.Waits.renew()
+		t.agents.LimitWait.renew()
 		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.limits.Answered(t.account))
 	}
 }

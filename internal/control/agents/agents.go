@@ -42,7 +42,7 @@ type Agents struct {
 	Idle      time.Duration
 	Limits    config.Limits
 	Ungated   bool // the user allows agents whose calls do not pass the gate
-	Waits     *LimitWait
+	LimitWait *LimitWait
 	Inbox     *Inbox
 }
 
@@ -80,12 +80,12 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 		// Whoever speaks, speaks to the agent whose work is judged.
 		tools, held, messages = []string{provider.ToolRead}, permission.OfReader(), nil
 	} else {
-		c.Inbox.anew()
+		c.Inbox.restart()
 	}
 	emit := func(t event.Type, data any) error {
 		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	tab := &limitTracker{agents: c, account: kind.account}
+	tracker := &limitTracker{agents: c, account: kind.account}
 	keep, err := c.keeper(ctx, kind, emit)
 	if err != nil {
 		return agent.Report{}, err
@@ -95,10 +95,10 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gate.New(root, held, c.Workspace, emit), Ungated: keep, Transcript: run.Transcript, Messages: messages, Emit: emit,
-		Say:   func(part provider.Event) error { tab.heard(part); return c.say(run.Path, part) },
-		Limit: tab.limited, SameCall: c.Limits.SameCall,
+		Say:   func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
+		Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	})
-	return c.hide(report), errors.Join(err, tab.broken)
+	return c.hide(report), errors.Join(err, tracker.broken)
 }
 
 // Recall implements runner's agents.

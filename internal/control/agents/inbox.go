@@ -24,6 +24,7 @@ type Inbox struct {
 	taken   map[string]bool // messages that are in the journal
 }
 
+// NewInbox returns the inbox of a session.
 func NewInbox(s *session.Session) *Inbox {
 	m := &Inbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Journal.Of(event.AgentMessage) {
@@ -42,9 +43,8 @@ func (m *Inbox) see(e event.Event) {
 	}
 }
 
-// anew says that another agent begins: it is handed what the one before did not
-// take.
-func (m *Inbox) anew() {
+// restart makes the next agent get the messages that the previous one did not take.
+func (m *Inbox) restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.offered)

@@ -35,7 +35,7 @@ type Reviewers struct {
 // ask for.
 const maxDiff = 400 << 10
 
-// Change implements runner's judges.
+// Change implements runner's reviewers.
 func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) {
 	diff, err := j.Workspace.Diff(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 	return change, diff.PatchID, nil
 }
 
-// asked is the task, as judges see it.
+// asked is the task, as reviewers see it.
 func (j Reviewers) asked() reviewer.Task {
 	data := grimoires.TaskData(j.Task)
 	criteria, _ := data["acceptance_criteria"].([]string)
@@ -109,39 +109,39 @@ func sentence(texts []string) string {
 	return strings.Join(texts, ", ") + more
 }
 
-// Review implements runner's judges.
-func (j Reviewers) Review(ctx context.Context, plugin string, change reviewer.Change, desk *runner.HostServices) (reviewer.Review, error) {
+// Review implements runner's reviewers.
+func (j Reviewers) Review(ctx context.Context, plugin string, change reviewer.Change, services *runner.HostServices) (reviewer.Review, error) {
 	r, err := j.Host.Reviewer(ctx, plugin)
 	if err != nil {
 		return reviewer.Review{}, err
 	}
-	return r.Review(ctx, change, &hostServices{judges: j, desk: desk})
+	return r.Review(ctx, change, &hostServices{reviewers: j, services: services})
 }
 
-// Decide implements runner's judges.
-func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Question, desk *runner.HostServices) (arbiter.Decision, error) {
+// Decide implements runner's reviewers.
+func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Question, services *runner.HostServices) (arbiter.Decision, error) {
 	a, err := j.Host.Arbiter(ctx, plugin)
 	if err != nil {
 		return arbiter.Decision{}, err
 	}
 	question.Task = j.asked()
-	return a.Decide(ctx, question, &hostServices{judges: j, desk: desk})
+	return a.Decide(ctx, question, &hostServices{reviewers: j, services: services})
 }
 
 // hostServices are the services for one call of a plugin.
 type hostServices struct {
-	judges Reviewers
-	desk   *runner.HostServices
+	reviewers Reviewers
+	services  *runner.HostServices
 }
 
 // RunAgent implements hostservice.Services.
 func (e *hostServices) RunAgent(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
-	return e.desk.Ask(ctx, ask)
+	return e.services.Ask(ctx, ask)
 }
 
 // Diff implements hostservice.Services.
 func (e *hostServices) Diff(ctx context.Context, paths ...string) (string, error) {
-	diff, err := e.judges.Workspace.Diff(ctx)
+	diff, err := e.reviewers.Workspace.Diff(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -157,7 +157,7 @@ func (e *hostServices) Diff(ctx context.Context, paths ...string) (string, error
 
 // ReadFile implements hostservice.Services. No link leads out of the worktree.
 func (e *hostServices) ReadFile(_ context.Context, path string) ([]byte, error) {
-	file, err := regularfile.OpenIn(e.judges.Workspace.Worktree.Path, path)
+	file, err := regularfile.OpenIn(e.reviewers.Workspace.Worktree.Path, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
@@ -181,4 +181,4 @@ func (e *hostServices) ReadFile(_ context.Context, path string) ([]byte, error) 
 }
 
 // Log implements hostservice.Services.
-func (e *hostServices) Log(_ context.Context, text string) error { return e.desk.Log(text) }
+func (e *hostServices) Log(_ context.Context, text string) error { return e.services.Log(text) }

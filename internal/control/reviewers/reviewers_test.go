@@ -83,7 +83,7 @@ func TestReadFile(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	e := &hostServices{judges: Reviewers{Workspace: &workspace.Workspace{Worktree: &worktree.Worktree{Path: dir}}}}
+	e := &hostServices{reviewers: Reviewers{Workspace: &workspace.Workspace{Worktree: &worktree.Worktree{Path: dir}}}}
 	for path, want := range map[string]string{
 		"dir/file": "in\n", "./dir/../dir/file": "in\n", "inside": "in\n", "empty": "", "a\nb\xff": "odd",
 	} {

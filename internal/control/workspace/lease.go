@@ -19,8 +19,8 @@ const (
 	RenewTime = 5 * time.Minute
 )
 
-// Keep renews the claim until stop is called. When the task is somebody else's
-// the context that it returns ends.
+// Keep renews the claim until stop is called. The context that it returns ends when the
+// claim is lost.
 func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

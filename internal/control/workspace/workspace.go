@@ -77,7 +77,7 @@ func (s *Workspace) claim(ctx context.Context) (worktree.Held, error) {
 	}
 }
 
-// leased says whether a coven on another machine may be at work under a claim: its
+// leased reports whether a coven on another machine may be at work under a claim: its
 // session says that it runs, or is about to, and the session's lock may not be
 // seen from here. Then the claim holds until it has run out.
 func (s *Workspace) leased(held worktree.Held) bool {
@@ -91,7 +91,7 @@ func (s *Workspace) leased(held worktree.Held) bool {
 	return err != nil || v.Status == session.Running
 }
 
-// free says whether a session that has a claim will not use it.
+// free reports whether a session that has a claim will not use it.
 func (s *Workspace) free(id string) bool {
 	return session.NeverBegan(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
 }
@@ -125,8 +125,7 @@ func (s *Workspace) Enter(ctx context.Context) error {
 	return err
 }
 
-// recreate makes the worktree anew that somebody deleted while the session was
-// parked, or under its agent.
+// recreate creates the worktree again after someone deleted it.
 func (s *Workspace) recreate(ctx context.Context) error {
 	tree, from, err := s.Repo.Recreate(ctx, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -143,8 +142,8 @@ func (s *Workspace) recreate(ctx context.Context) error {
 	return s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 }
 
-// started says whether a step of the session has begun: then its worktree exists,
-// or somebody removed it.
+// started reports whether a step of the session has started: then its worktree exists or
+// was deleted.
 func (s *Workspace) started() bool {
 	return s.Session.Journal.Has(event.StepStarted)
 }
@@ -243,7 +242,7 @@ func (s *Workspace) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 	return output, nil
 }
 
-// Turn waits until nobody else lands on the target.
+// Turn waits for the exclusive right to land on the target.
 func (s *Workspace) Turn(ctx context.Context) (func(), error) {
 	return s.Repo.LandingTurn(ctx, s.Target.Ref, "land "+s.Task)
 }

@@ -1,0 +1,169 @@
+package coven_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A command knows what all commands share, and no other command.
+func TestCommandsAreIndependent(t *testing.T) {
+	const commands = "internal/cli/"
+	for dir, files := range packages(t) {
+		if !strings.HasPrefix(dir, commands) || dir == commands+"root" {
+			continue
+		}
+		for file, used := range files {
+			for _, name := range used {
+				if ours := strings.TrimPrefix(name, module); strings.HasPrefix(ours, commands) {
+					t.Errorf("%s imports %s: commands share package cli only", file, ours)
+				}
+			}
+		}
+	}
+}
+
+// What every face calls knows of none: no command line, and nothing printed.
+func TestControlHasNoFace(t *testing.T) {
+	for dir, files := range packages(t) {
+		if dir != "internal/project" && dir != "internal/scheduler" && dir != "internal/control" && !strings.HasPrefix(dir, "internal/control/") {
+			continue
+		}
+		for file, used := range files {
+			for _, name := range used {
+				if strings.HasPrefix(name, "github.com/spf13/") || strings.HasPrefix(name, module+"internal/cli") || name == "golang.org/x/term" || name == "log" {
+					t.Errorf("%s imports %s", file, name)
+				}
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok && prints(sel) {
+					t.Errorf("%s: %s.%s", file, sel.X, sel.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// prints reports whether an identifier of another package writes to the terminal.
+func prints(sel *ast.SelectorExpr) bool {
+	of, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	switch of.Name {
+	case "fmt":
+		return strings.HasPrefix(sel.Sel.Name, "Print")
+	case "os":
+		return sel.Sel.Name == "Stdout" || sel.Sel.Name == "Stderr" || sel.Sel.Name == "Stdin"
+	}
+	return false
+}
+
+// maxLines bounds a package, tests and generated code left out. Package worktree may be
+// larger: it is the only code that touches a person's repository, and a part of it that
+// other packages could call would be a second way to do so.
+const maxLines = 4000
+
+func TestPackageSize(t *testing.T) {
+	lines := map[string]int{}
+	for _, file := range goFiles(t) {
+		dir := path.Dir(file)
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go") || slices.Contains([]string{"worktree"}, dir) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[dir] += strings.Count(string(text), "\n")
+	}
+	for dir, n := range lines {
+		if n > maxLines {
+			t.Errorf("%s has %d lines, more than %d", dir, n, maxLines)
+		}
+	}
+}
+
+// cmd/coven is a main file; all else there are tests.
+func TestMainIsSmall(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if path.Dir(file) == "cmd/coven" && !strings.HasSuffix(file, "_test.go") && path.Base(file) != "main.go" {
+			t.Errorf("%s: cmd/coven has main.go only", file)
+		}
+	}
+}
+
+// The table of the architecture names functions that exist, package by package, and no
+// package twice.
+func TestPathOfATask(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## The path of a task")
+	table, _, _ = strings.Cut(table, "\n## ")
+	seen := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		dir := strings.Trim(cells[1], " `")
+		if seen[dir] {
+			t.Errorf("%s stands twice in the table", dir)
+		}
+		seen[dir] = true
+		have := functions(t, dir)
+		for name := range strings.SplitSeq(cells[2], ",") {
+			if name = strings.Trim(name, " `"); !slices.Contains(have, name) {
+				t.Errorf("%s has no function %s", dir, name)
+			}
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("the table has %d packages", len(seen))
+	}
+}
+
+// functions returns the functions of a package as the table names them: Type.Method.
+func functions(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != dir || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := fn.Name.Name
+			if fn.Recv != nil {
+				of := fn.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				if id, ok := of.(*ast.Ident); ok {
+					name = id.Name + "." + name
+				}
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
