@@ -36,7 +36,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := 0
-	for _, file := range append(append(files, more...), filepath.Join(root, "README.md")) {
+	for _, file := range append(append(files, more...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -22,13 +22,9 @@ func NewStatus(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			views, broken := session.List(p.Repo.Root)
-			damaged, broken := session.DamagedIn(broken)
-			if broken != nil {
-				return broken
-			}
-			for _, d := range damaged {
-				views = append(views, control.DamagedView(d))
+			views, err := control.Sessions(p)
+			if err != nil {
+				return err
 			}
 			if !all {
 				views = current(views)

@@ -1,0 +1,178 @@
+package coven_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The picture in docs/architecture.md is drawn from the table of imports, with
+// UPDATE=1 go test -run TestPicture .
+const (
+	picturePage  = "docs/architecture.md"
+	pictureBegin = "<!-- Drawn by UPDATE=1 go test -run TestPicture . -->\n```mermaid\n"
+	pictureEnd   = "```\n"
+)
+
+// box is a node of the picture: packages that it shows as one.
+type box struct {
+	name     string
+	packages []string // paths, or patterns of path.Match
+}
+
+// boxes lists the nodes from top to bottom: none imports one above it. A package that
+// is named belongs to that box, whatever patterns it matches elsewhere.
+var boxes = []box{
+	{"main", []string{"cmd/coven"}},
+	{"root", []string{"internal/cli/root"}},
+	{"commands", []string{"internal/cli/*"}},
+	{"cli", []string{"internal/cli"}},
+	{"scheduler", []string{"internal/scheduler"}},
+	{"doctor", []string{"internal/doctor"}},
+	{"control", []string{"internal/control"}},
+	{"adapters", []string{"internal/control/*"}},
+	{"project", []string{"internal/project"}},
+	{"workflowtest", []string{"runner/workflowtest"}},
+	{"plugintest", []string{"plugins/plugintest"}},
+	{"terminal", []string{"internal/terminal"}},
+	{"runner", []string{"runner"}},
+	{"engine", []string{"runner/engine"}},
+	{"agent", []string{"internal/agent"}},
+	{"gate", []string{"internal/mcp", "internal/gate", "internal/permission"}},
+	{"process", []string{"internal/process"}},
+	{"holder", []string{"internal/holder"}},
+	{"worktree", []string{"worktree", "worktree/checkout", "worktree/internal/git"}},
+	{"session", []string{"internal/session"}},
+	{"record", []string{"internal/event", "internal/findings", "internal/usage"}},
+	{"limits", []string{"internal/limits"}},
+	{"task", []string{"internal/task"}},
+	{"config", []string{"internal/config"}},
+	{"registry", []string{"internal/registry"}},
+	{"trust", []string{"internal/trust"}},
+	{"secret", []string{"internal/secret"}},
+	{"grimoires", []string{"grimoires"}},
+	{"builtin", []string{"plugins/builtin", "plugins/builtin/*"}},
+	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
+	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
+	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
+	{"leaves", []string{
+		"internal/clock", "internal/didyoumean", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
+		"internal/schema", "internal/shellword", "internal/tempdir",
+	}},
+}
+
+// undrawn are packages that no part of coven imports: fakes, examples and former names.
+var undrawn = []string{"examples/*", "examples/plugins/*", "internal/fake*", "plugins/fault", "plugins/services"}
+
+func TestPicture(t *testing.T) {
+	text, err := os.ReadFile(picturePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), pictureBegin)
+	old, after, closed := strings.Cut(rest, pictureEnd)
+	if !found || !closed {
+		t.Fatalf("%s has no picture: it begins with\n%s", picturePage, pictureBegin)
+	}
+	picture := draw(t)
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(picturePage, []byte(before+pictureBegin+picture+pictureEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != picture {
+		t.Errorf("the picture in %s does not show the table of imports: UPDATE=1 go test -run TestPicture .", picturePage)
+	}
+}
+
+// draw returns the boxes and their arrows in Mermaid. It leaves out an arrow when a
+// longer way of arrows leads to the same box.
+func draw(t *testing.T) string {
+	t.Helper()
+	arrows := arrowsOf(t)
+	var picture strings.Builder
+	picture.WriteString("flowchart TD\n")
+	for _, b := range boxes {
+		fmt.Fprintf(&picture, "  %s[\"%s\"]\n", b.name, strings.Join(b.packages, "<br>"))
+	}
+	for _, b := range boxes {
+		var direct []string
+		for _, to := range arrows[b.name] {
+			if !slices.ContainsFunc(arrows[b.name], func(other string) bool { return other != to && leads(arrows, other, to) }) {
+				direct = append(direct, to)
+			}
+		}
+		if len(direct) > 0 {
+			fmt.Fprintf(&picture, "  %s --> %s\n", b.name, strings.Join(direct, " & "))
+		}
+	}
+	return picture.String()
+}
+
+// leads reports whether arrows lead from one box to another.
+func leads(arrows map[string][]string, from, to string) bool {
+	return slices.ContainsFunc(arrows[from], func(next string) bool { return next == to || leads(arrows, next, to) })
+}
+
+// arrowsOf returns the boxes that each box imports, from top to bottom.
+func arrowsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	members := map[int]int{}
+	imported := map[string]map[int]bool{}
+	for _, from := range slices.Sorted(maps.Keys(imports)) {
+		if matches(undrawn, from) {
+			continue
+		}
+		at := boxOf(t, from)
+		members[at]++
+		for _, to := range imports[from] {
+			below := boxOf(t, to)
+			if below < at {
+				t.Fatalf("%s (box %s) imports %s (box %s), which is above it", from, boxes[at].name, to, boxes[below].name)
+			}
+			if below > at {
+				if imported[boxes[at].name] == nil {
+					imported[boxes[at].name] = map[int]bool{}
+				}
+				imported[boxes[at].name][below] = true
+			}
+		}
+	}
+	arrows := map[string][]string{}
+	for i, b := range boxes {
+		if members[i] == 0 {
+			t.Errorf("no package is in the box %s", b.name)
+		}
+		for _, to := range slices.Sorted(maps.Keys(imported[b.name])) {
+			arrows[b.name] = append(arrows[b.name], boxes[to].name)
+		}
+	}
+	return arrows
+}
+
+// boxOf returns the index of a package's box.
+func boxOf(t *testing.T, pkg string) int {
+	t.Helper()
+	for i, b := range boxes {
+		if slices.Contains(b.packages, pkg) {
+			return i
+		}
+	}
+	for i, b := range boxes {
+		if matches(b.packages, pkg) {
+			return i
+		}
+	}
+	t.Fatalf("%s has no box in the picture: add it to boxes or undrawn", pkg)
+	return 0
+}
+
+func matches(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, pkg)
+		return err == nil && ok
+	})
+}
