@@ -147,15 +147,24 @@ func TestDrawReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `judged (2h, $1.00 at most)
-├─ make  script, ls, 5m at most
-├─ look  review by agent and vet, 3m at most, 5 turns at most; fails: again, once; fails: continue
-├─ quality  agent-loop, review by sharp and style, arbiter agent, fixed with a prompt of its own, at most 5 rounds; when {{.look.failed}}; fails: continue; then fail
-│  └─ check  script, echo {{.seen}}, 5m at most
-├─ short  agent-loop, review by agent, arbiter rules, fixed with prompt apply-review, at most 3 rounds; then block
-└─ land  merge, squash, after a review
+	want := `/:start start: 
+/make script: script, ls, 5m at most
+/look review: review by agent and vet, 3m at most, 5 turns at most
+/quality agent-loop: agent-loop, review by sharp and style, arbiter agent, fixed with a prompt of its own, at most 5 rounds
+quality/check script: script, echo {{.seen}}, 5m at most
+quality/quality/review review: review by sharp and style
+quality/quality/arbiter arbiter: arbiter agent
+quality/quality/fix agent: agent, a prompt of its own
+/short agent-loop: agent-loop, review by agent, arbiter rules, fixed with prompt apply-review, at most 3 rounds
+short/short/review review: review by agent
+short/short/arbiter arbiter: arbiter rules
+short/short/fix agent: agent, prompt apply-review
+/land merge: merge, squash, after a review
+/:completed end: 
+/:blocked end: 
+/:failed end: 
 `
-	if got := g.Tree(); got != want {
+	if got := nodeTexts(g.Graph()); got != want {
 		t.Errorf("got\n%s", got)
 	}
 	var edges []string
