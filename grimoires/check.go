@@ -21,7 +21,7 @@ func (r *reader) check(t template) {
 		uses, err = tmpl.CheckCommand("", t.at.Value)
 	case conditionTemplate:
 		if word := strings.TrimSpace(t.at.Value); !strings.Contains(word, "{{") && word != "true" && word != "false" {
-			r.doc.Fail(t.at, fmt.Sprintf("when must become true or false, not %q", word), `write "{{...}}"`)
+			r.doc.Fail(t.at, fmt.Sprintf("when must evaluate to true or false, not %q", word), `write "{{...}}"`)
 			return
 		}
 		uses, err = tmpl.CheckText("", t.at.Value)
@@ -57,9 +57,9 @@ func (r *reader) outputs() {
 		case !nameRE.MatchString(name):
 			r.doc.Fail(w.at, fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _")
 		case isReserved:
-			r.doc.Fail(w.at, fmt.Sprintf("output cannot be called %q: templates have another meaning for it", name), "")
+			r.doc.Fail(w.at, fmt.Sprintf("output name %q is reserved in templates", name), "")
 		case isStep && name != w.step:
-			r.doc.Fail(w.at, fmt.Sprintf("output cannot be called %q: that is another step", name), "")
+			r.doc.Fail(w.at, fmt.Sprintf("output name %q is the name of a step", name), "")
 		}
 	}
 }
@@ -74,9 +74,9 @@ func unsecretsIn(refs []tmpl.Reference) []fault {
 		switch {
 		case ref.Path[0] != secrets:
 		case len(ref.Path) != 2:
-			all = append(all, fault{ref.Line, ref.Column, "this names no secret", "{{.secrets.NAME}}"})
+			all = append(all, fault{ref.Line, ref.Column, "missing name of a secret", "{{.secrets.NAME}}"})
 		case !envRE.MatchString(ref.Path[1]):
-			all = append(all, fault{ref.Line, columnOf(ref, 1), fmt.Sprintf("%q cannot be the name of a secret", ref.Path[1]), "letters, digits and _, the first no digit"})
+			all = append(all, fault{ref.Line, columnOf(ref, 1), fmt.Sprintf("%q cannot be the name of a secret", ref.Path[1]), "letters, digits and _, not starting with a digit"})
 		}
 	}
 	return all

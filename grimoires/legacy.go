@@ -14,8 +14,8 @@ import (
 // legacyNames are the grimoires that the original ships.
 func legacyNames() map[string]string {
 	return map[string]string{
-		"implement-bead": `coven's own is called "implement"`,
-		"spec-to-beads":  `coven's own is called "spec-to-tasks"`,
+		"implement-bead": `coven calls it "implement"`,
+		"spec-to-beads":  `coven calls it "spec-to-tasks"`,
 	}
 }
 

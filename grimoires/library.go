@@ -143,7 +143,7 @@ func (s source) read(kind, name string) (text []byte, label string, err error) {
 		case err != nil:
 			return nil, "", fmt.Errorf("read the %s %s: %w", kind, s.label(file), err)
 		case label != "":
-			return nil, "", yamldoc.Errors{{File: s.label(file), Line: 1, Column: 1, Msg: "there is " + label + " too", Hint: "keep one"}}
+			return nil, "", yamldoc.Errors{{File: s.label(file), Line: 1, Column: 1, Msg: label + " has the same name", Hint: "keep one"}}
 		default:
 			text, label = data, s.label(file)
 		}

@@ -40,7 +40,7 @@ func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *promp
 	}
 	g.Source = label
 	if g.Name != name && g.Name != "" {
-		r.doc.Fail(r.doc.Text(r.doc.Root(), "name"), fmt.Sprintf("the grimoire is called %q but its file %q", g.Name, name), "make them the same")
+		r.doc.Fail(r.doc.Text(r.doc.Root(), "name"), fmt.Sprintf("grimoire name %q does not match file name %q", g.Name, name), "use the same name")
 	}
 	p, err := l.promptsOf(g)
 	if err != nil {

@@ -162,9 +162,9 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 	k := at.Value
 	switch name := strings.TrimSpace(k.Name.Value); {
 	case name == "":
-		r.doc.Fail(at, "a rule has no name", "coven says by it why a task has its grimoire")
+		r.doc.Fail(at, "a rule has no name", "coven names the rule when it explains the choice of a grimoire")
 	case r.lines[name]:
-		r.doc.Fail(k.Name, fmt.Sprintf("there are two rules %q", name), "")
+		r.doc.Fail(k.Name, fmt.Sprintf("duplicate rule name %q", name), "")
 	default:
 		r.lines[name] = true
 	}
@@ -177,7 +177,7 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 		k.AnyTags.Set(), k.AllTags.Set(), k.NotTags.Set(), k.Priority.Set(),
 		k.PriorityRange.Set(), k.Type.Set(), k.BodyContains.Set(),
 	}, true) {
-		r.doc.Fail(at, "a rule has no condition", "for all other tasks there is default: NAME")
+		r.doc.Fail(at, "a rule has no condition", "write default: NAME for all other tasks")
 	}
 	made := rule{
 		choice:  Choice{k.Grimoire.Value, fmt.Sprintf("the rule %q of %s", k.Name.Value, r.file)},
@@ -190,7 +190,7 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 	made.lowest = r.priority(k.PriorityRange.Value.Min, 0)
 	made.highest = r.priority(k.PriorityRange.Value.Max, MaxPriority)
 	if made.lowest > made.highest {
-		r.doc.Fail(k.PriorityRange, "min is more than max: nothing is between them", "0 is the most urgent")
+		r.doc.Fail(k.PriorityRange, "min is greater than max", "0 is the most urgent")
 	}
 	return made
 }
@@ -198,7 +198,7 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 // items are those of a list that cannot be empty.
 func (r *ruleReader) items(list yamldoc.At[[]text]) []text {
 	if list.Set() && len(list.Value) == 0 {
-		r.doc.Fail(list, "the list is empty", "leave it out: no task could match")
+		r.doc.Fail(list, "the list is empty", "remove it: no task can match")
 	}
 	return list.Value
 }

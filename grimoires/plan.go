@@ -44,7 +44,7 @@ const (
 type VersionError struct{ V int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("its plan has version %d, and this coven knows versions up to %d: a newer coven began it; resume it with that one", e.V, PlanVersion)
+	return fmt.Sprintf("plan version %d is newer than %d, the newest that this coven supports; resume the session with a newer coven", e.V, PlanVersion)
 }
 
 // Proves reports whether a command is a check: one that must pass on the very tree

@@ -194,7 +194,7 @@ func (r *reader) step(n yamldoc.Node, depth int) Step {
 func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Duration) Step {
 	r.name(n, k.Name, "a step")
 	if k.Name.Set() && r.names[k.Name.Value] {
-		r.doc.Fail(k.Name, fmt.Sprintf("there are two steps %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
+		r.doc.Fail(k.Name, fmt.Sprintf("duplicate step name %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
 	}
 	r.names[k.Name.Value] = true
 	s := Step{
@@ -232,7 +232,7 @@ func (r *reader) retries(k stepKeys) int {
 		n = defaultRetries
 	}
 	if k.Backoff.Set() && n == 0 {
-		r.doc.Fail(k.Backoff, "there is nothing to wait for: the step is not tried again", "retries: 2")
+		r.doc.Fail(k.Backoff, "backoff has no effect without retries", "retries: 2")
 	}
 	return n
 }

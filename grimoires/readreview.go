@@ -60,12 +60,12 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 		s.AgentLoop.Steps = r.inner(n, k.Steps, depth+1)
 		for i, inner := range s.AgentLoop.Steps {
 			if i < len(k.Steps.Value) && slices.Contains(roundLeaves(), inner.Name) {
-				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q has a part %q of its own", s.Name, inner.Name), "give the step another name")
+				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q already has a part named %q", s.Name, inner.Name), "give the step another name")
 			}
 		}
 	}
 	if slices.ContainsFunc(s.AgentLoop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
-		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: an agent-loop is ended by its reviewers", s.Name), "put it into a loop of its own")
+		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: only its reviewers end an agent-loop", s.Name), "put the step into a loop")
 	}
 	return s
 }
@@ -96,7 +96,7 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 	for _, n := range nodes.Value {
 		j := r.judge(n, step, "reviewer", ReviewPrompt)
 		if slices.ContainsFunc(all, func(other Judge) bool { return other.Name == j.Name }) {
-			r.doc.Fail(n, fmt.Sprintf("there are two reviewers %q", j.Name), "give one of them another name")
+			r.doc.Fail(n, fmt.Sprintf("duplicate reviewer name %q", j.Name), "give one of them another name")
 		}
 		all = append(all, j)
 	}
@@ -116,7 +116,7 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	j := Judge{Name: k.Name.Or(k.Plugin.Value), Plugin: k.Plugin.Value, Prompt: k.Prompt.Value}
 	switch {
 	case !k.Plugin.Set():
-		r.doc.Fail(n, fmt.Sprintf("the step %q has a judge without a plugin", step), "plugin: agent")
+		r.doc.Fail(n, fmt.Sprintf("a reviewer or arbiter of step %q has no plugin", step), "plugin: agent")
 	case !pluginRE.MatchString(j.Plugin):
 		r.doc.Fail(k.Plugin, fmt.Sprintf("%q cannot be the name of a plugin", j.Plugin), "small letters, digits and -, the first a letter or digit")
 	case !nameRE.MatchString(j.Name):
@@ -133,7 +133,7 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 			j.With = map[string]string{}
 		}
 		if key == "prompt" {
-			r.doc.Fail(value, "the prompt of a judge is no option", "prompt: beside with")
+			r.doc.Fail(value, "prompt is not an option of a plugin", "write prompt next to with")
 		}
 		j.With[key] = value.Value
 	}

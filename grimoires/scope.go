@@ -202,9 +202,9 @@ func (s *scope) hidden(in tmpl.Include) []fault {
 		_, isStep := s.steps[p.Name]
 		switch {
 		case isStep:
-			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide the step of that name", p.Name), "give it another name"})
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q hides the step of the same name", p.Name), "give it another name"})
 		case isReserved || s.outputs[p.Name] != nil:
-			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide what templates know by that name", p.Name), "give it another name"})
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q hides a name that templates already have", p.Name), "give it another name"})
 		}
 	}
 	return all
@@ -240,7 +240,7 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 		return fmt.Sprintf("%s has no %q: the loop has not ended when %q begins", label(before), key, step), "known: iteration, max_iterations"
 	}
 	if len(before) == 0 && key == secrets {
-		return "a secret cannot be used here: it would be on record", "command, or env of a step"
+		return "a secret cannot be used here: it would be recorded", "command, or env of a step"
 	}
 	known := slices.Sorted(maps.Keys(data.keys))
 	hint = didyoumean.Hint(key, known)
@@ -332,5 +332,5 @@ func (s *scope) condition(step string, sole *tmpl.Reference) []fault {
 	default:
 		return nil
 	}
-	return []fault{{sole.Line, sole.Column, fmt.Sprintf("when must become true or false, and %s is %s", path, what), hint}}
+	return []fault{{sole.Line, sole.Column, fmt.Sprintf("when must evaluate to true or false, and %s is %s", path, what), hint}}
 }

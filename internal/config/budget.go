@@ -37,7 +37,7 @@ func prices(doc *yamldoc.Document, given yamldoc.At[pricesKeys], before budget.P
 	}
 	table := budget.Prices{AsOf: given.Value.AsOf.Value}
 	if _, err := time.Parse(time.DateOnly, table.AsOf); err != nil {
-		doc.Fail(at(given.Value.AsOf, given), "prices need the day on which they held", "as_of: 2026-01-31")
+		doc.Fail(at(given.Value.AsOf, given), "prices need the date they applied on", "as_of: 2026-01-31")
 	}
 	for _, k := range given.Value.Models {
 		p := budget.Price{
@@ -47,9 +47,9 @@ func prices(doc *yamldoc.Document, given yamldoc.At[pricesKeys], before budget.P
 		_, bad := path.Match(p.Model, "")
 		switch {
 		case p.Model == "" || bad != nil:
-			doc.Fail(at(k.Model, given), "a price needs the name of a model, or a pattern of names", "model: claude-sonnet-*")
+			doc.Fail(at(k.Model, given), "a price needs a model name or pattern", "model: claude-sonnet-*")
 		case !k.Input.Set() || !k.Output.Set() || p.Input < 0 || p.Output < 0 || p.CacheRead < 0 || p.CacheWrite < 0:
-			doc.Fail(k.Model, "a price needs input and output: US dollars for a million tokens", "input: 3, output: 15")
+			doc.Fail(k.Model, "a price needs input and output, in US dollars per million tokens", "input: 3, output: 15")
 		}
 		table.Models = append(table.Models, p)
 	}

@@ -16,7 +16,7 @@ type limits struct {
 // over are the limits that a file gives over those from before.
 func (l limits) over(doc *yamldoc.Document, before Limits) Limits {
 	if l.SameCall.Set() && (l.SameCall.Value < 0 || l.SameCall.Value == 1) {
-		doc.Fail(l.SameCall, fmt.Sprintf("%d is not 0 (off) and not 2 or more", l.SameCall.Value), "")
+		doc.Fail(l.SameCall, fmt.Sprintf("%d is neither 0 (off) nor at least 2", l.SameCall.Value), "")
 	}
 	return Limits{MaxWait: l.MaxWait.Or(before.MaxWait), SameCall: l.SameCall.Or(before.SameCall)}
 }

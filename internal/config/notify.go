@@ -29,9 +29,9 @@ func usersOnly[T any](doc *yamldoc.Document, f file, given yamldoc.At[T], key st
 	}
 	hint := "move it to $XDG_CONFIG_HOME/coven/config.yaml"
 	if !f.inside {
-		hint = "this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it"
+		hint = "this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it"
 	}
-	doc.Fail(given, key+" is taken from the user's file only", hint)
+	doc.Fail(given, key+" is allowed in the user's file only", hint)
 	return false
 }
 

@@ -84,5 +84,5 @@ func Variable(name string) string { return strings.ToUpper(name) }
 
 // ShortWarning reports that values are too short to be hidden.
 func ShortWarning(names []string) string {
-	return fmt.Sprintf("values of less than %d characters are not hidden in records: %s", MinLength, strings.Join(names, ", "))
+	return fmt.Sprintf("values of fewer than %d characters are not hidden in records: %s", MinLength, strings.Join(names, ", "))
 }

@@ -77,11 +77,11 @@ func Open(root string, getenv func(string) string) (*Store, error) {
 	for name, value := range keys {
 		switch {
 		case !IsName(name):
-			doc.Fail(value, fmt.Sprintf("%q cannot be the name of a secret", name), "letters, digits and _, the first no digit")
+			doc.Fail(value, fmt.Sprintf("%q cannot be the name of a secret", name), "letters, digits and _, not starting with a digit")
 		case len(value.Value) < MinLength:
-			doc.Fail(value, fmt.Sprintf("the secret %q has less than %d characters", name, MinLength), "")
+			doc.Fail(value, fmt.Sprintf("the secret %q has fewer than %d characters", name, MinLength), "")
 		case strings.ContainsRune(value.Value, 0):
-			doc.Fail(value, fmt.Sprintf("the secret %q has a NUL in it", name), "")
+			doc.Fail(value, fmt.Sprintf("the secret %q contains a NUL", name), "")
 		}
 		s.file[name] = value.Value
 		s.hide(value.Value)
@@ -124,7 +124,7 @@ func (s *Store) Value(name string) (string, error) {
 		}
 		return "", &UnknownError{Name: name, Hint: hint}
 	case len(value) < MinLength:
-		return "", fmt.Errorf("the secret %s of $%s has less than %d characters", name, variable, MinLength)
+		return "", fmt.Errorf("the secret %s of $%s has fewer than %d characters", name, variable, MinLength)
 	}
 	s.hide(value)
 	return value, nil

@@ -41,7 +41,7 @@ func TestValue(t *testing.T) {
 	for name, want := range map[string]string{
 		"nope":    "secret not found: nope (put it into .coven/secrets.yaml, or set $NOPE)",
 		"api_kye": `secret not found: api_kye (did you mean "api_key"?)`,
-		"pin":     "the secret pin of $PIN has less than 6 characters",
+		"pin":     "the secret pin of $PIN has fewer than 6 characters",
 	} {
 		if _, err := s.Value(name); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
@@ -55,7 +55,7 @@ func TestValue(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"a-b: 123456\n": `.coven/secrets.yaml:1:6: "a-b" cannot be the name of a secret`,
-		"a: 123\n":      `.coven/secrets.yaml:1:4: the secret "a" has less than 6 characters`,
+		"a: 123\n":      `.coven/secrets.yaml:1:4: the secret "a" has fewer than 6 characters`,
 		"a: [x]\n":      `.coven/secrets.yaml:1:4: this must be text`,
 	} {
 		if _, err := store(t, file, nil); err == nil || !errors.As(err, new(yamldoc.Errors)) || !strings.Contains(err.Error(), want) {

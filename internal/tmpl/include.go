@@ -86,7 +86,7 @@ func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 		return nil, p.fail(key.Pos, fmt.Sprintf("%q cannot be the name of a parameter", key.Text), "letters, digits, - and _, the first a letter")
 	}
 	if key.Text == Parent {
-		return nil, p.fail(key.Pos, "a parameter cannot be called parent: that is the data of the prompt that includes", "")
+		return nil, p.fail(key.Pos, "the parameter name parent is reserved: it holds the data of the including prompt", "")
 	}
 	key.Quoted = strconv.Quote(key.Text)
 	return key, nil
@@ -157,7 +157,7 @@ func (in *including) include(name string, params []any, data map[string]any) (st
 	for i := 0; i+1 < len(params); i += 2 {
 		key, _ := params[i].(string)
 		if _, taken := in.taken[key]; taken {
-			return "", fmt.Errorf("the parameter %q would hide what templates know by that name", key)
+			return "", fmt.Errorf("the parameter %q hides a name that templates already have", key)
 		}
 		inner[key] = params[i+1]
 	}

@@ -12,7 +12,7 @@ import (
 type Secret struct{ Name string }
 
 // errSecret is what every other use of a secret gives.
-var errSecret = errors.New(`a secret stands by itself, in a command or a variable: {{.secrets.NAME}}`)
+var errSecret = errors.New(`a secret can only be used alone, in a command or a variable: {{.secrets.NAME}}`)
 
 // String hides even the name from print.
 func (Secret) String() string { return "***" }

@@ -79,7 +79,7 @@ func (s shellState) refuse() (msg, hint string) {
 	case backquote:
 		return "a value inside backquotes could break out of them", "write $(...)"
 	case parameter, arithmetic:
-		return "a value cannot stand inside an expansion", envHint
+		return "a value cannot be inside an expansion", envHint
 	case remark:
 		return "a value inside a comment could break out of it", "remove it"
 	}
@@ -128,7 +128,7 @@ func (w *shellWalk) same(at parse.Pos, a, b shellState) error {
 	if a == b {
 		return nil
 	}
-	return w.program.fail(at, "quotes and parentheses must be closed in the part that opens them", "")
+	return w.program.fail(at, "close quotes and parentheses in the branch that opens them", "")
 }
 
 // merge is the state where two ways meet that left the same open.

@@ -38,7 +38,7 @@ func (t Template) render(data map[string]any, in *including) (string, error) {
 	return out.String(), nil
 }
 
-// Bool renders a template that must become true or false. Space around is
+// Bool renders a template that must evaluate to true or false. Space around is
 // ignored.
 func (t Template) Bool(data map[string]any) (bool, error) {
 	out, err := t.Render(data)
@@ -53,6 +53,6 @@ func (t Template) Bool(data map[string]any) (bool, error) {
 	}
 	return false, &Error{
 		Name: t.program.name, Line: 1, Column: 1,
-		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
+		Msg: fmt.Sprintf("this must evaluate to true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
 	}
 }
