@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// check finds what is wrong in a template of the grimoire itself. Prompts are
-// checked where they are known: see prompts.go.
+// check finds the errors in a template of the grimoire itself. Prompts are checked
+// separately: see promptsOf.
 func (r *reader) check(t template) {
 	var uses tmpl.Uses
 	var err error
@@ -47,7 +47,7 @@ func (r *reader) check(t template) {
 	}
 }
 
-// outputs demands that what steps write with output hides nothing.
+// outputs checks that the names of output hide nothing.
 func (r *reader) outputs() {
 	for _, w := range r.wrote {
 		name := w.at.Value
@@ -64,10 +64,10 @@ func (r *reader) outputs() {
 	}
 }
 
-// secrets is the name of the secrets in templates.
+// secrets is the name under which templates see secrets.
 const secrets = "secrets"
 
-// unnamed finds uses of secrets that name none, or one that cannot be.
+// unnamed finds uses of secrets without a name or with an invalid one.
 func unsecretsIn(refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
@@ -82,16 +82,16 @@ func unsecretsIn(refs []tmpl.Reference) []fault {
 	return all
 }
 
-// Secrets are the names of the secrets that a script's command uses, sorted.
+// Secrets returns the names of the secrets that a script's command uses, sorted.
 func (s Script) Secrets() []string {
 	uses, err := tmpl.CheckCommand("", s.Command)
 	if err != nil {
-		return nil // said when the grimoire was read
+		return nil // reported when the grimoire was read
 	}
 	return secretsIn(uses.Data)
 }
 
-// Secrets are the names of all secrets that the grimoire's steps use, sorted.
+// Secrets returns the names of all secrets that the grimoire's steps use, sorted.
 func (g *Grimoire) Secrets() []string {
 	var all []string
 	env := func(templates map[string]string) {

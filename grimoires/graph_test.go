@@ -76,8 +76,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Whatever is drawn, every edge joins two nodes that are there, groups close,
-// and a step can be reached.
+// In every drawing, every edge joins two nodes that are drawn, groups close, and a
+// step can be reached.
 func TestDrawings(t *testing.T) {
 	l := NewLibrary(filepath.Join("testdata", "original"), "")
 	names, err := l.Names()
@@ -170,7 +170,7 @@ outer/note script: script, ls, 5m at most
 	}
 }
 
-// What is shown has every default and is the same grimoire when it is read.
+// YAML has every default, and parses to the same grimoire.
 func TestYAML(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(drawn))
 	if err != nil {

@@ -60,7 +60,7 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	return s
 }
 
-// texts takes in a map of templates.
+// texts reads a map of templates.
 func (r *reader) texts(step string, in map[string]text) map[string]string {
 	return r.templates(textTemplate, step, in)
 }
@@ -145,7 +145,7 @@ func (r *reader) loop(n yamldoc.Node, depth int) Step {
 	return s
 }
 
-// inner reads the steps of a loop. depth is how many loops they are in.
+// inner reads the steps of a loop. depth is the number of loops around them.
 func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth int) []Step {
 	if depth > maxDepth {
 		r.doc.Fail(at, fmt.Sprintf("loops nest deeper than %d", maxDepth), "")

@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// judgeKeys is a reviewer or an arbiter that is more than a name.
+// judgeKeys is a reviewer or an arbiter given as a map.
 type judgeKeys struct {
 	Name   text            `yaml:"name" about:"what the record calls it; the plugin's name"`
 	Plugin text            `yaml:"plugin" need:"true" about:"agent, command, rules (arbiters), or coven-reviewer-NAME, coven-arbiter-NAME"`
@@ -70,10 +70,10 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 	return s
 }
 
-// roundLeaves are what the parts of a round are called after its steps.
+// roundLeaves returns the names of the parts of a round after its steps.
 func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 
-// iterations is how often a loop runs at most.
+// iterations reads the maximum number of iterations of a loop.
 func (r *reader) iterations(n yamldoc.At[int]) int {
 	if n.Set() && (n.Value < 1 || n.Value > maxIterations) {
 		r.doc.Fail(n, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
@@ -103,8 +103,8 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 	return all
 }
 
-// judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is
-// what an agent is given that judges.
+// judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is the
+// default prompt of a judging agent.
 func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	var k judgeKeys
 	if n.IsMap() {

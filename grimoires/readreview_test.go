@@ -107,7 +107,7 @@ func TestParseReviewErrors(t *testing.T) {
 	}
 }
 
-// What is wrong with the prompts of judges and menders is found with the library.
+// Errors in the prompts of judges and fixing agents are found with the library.
 func TestReviewPrompts(t *testing.T) {
 	l, _ := files(t, nil)
 	for step, want := range map[string]string{
@@ -189,7 +189,7 @@ quality > short (fails)` {
 	}
 }
 
-// What is shown, and what is frozen, is the same when it is read again.
+// A grimoire is the same after YAML, and after freezing and reading.
 func TestReviewRoundTrip(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(judgedFile))
 	if err != nil {

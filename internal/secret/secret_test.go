@@ -92,8 +92,7 @@ type buffer struct {
 
 func (b *buffer) Close() error { b.closed = true; return nil }
 
-// However a text is cut into pieces, its secrets do not come through, and all
-// the rest does.
+// However a text is split into writes, its secrets are masked and the rest stays.
 func TestWriter(t *testing.T) {
 	s, err := store(t, "a: hunter2hunter3\nb: hunter2x\nc: aaaaaaab\nd: hunter2\ne: er3 other\nf: épée-né\n", nil)
 	if err != nil {
@@ -130,8 +129,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// What was cut, quoted twice or put on one line before it came here shows no part
-// of a secret either.
+// A text that was truncated, quoted twice or joined to one line shows no part of a
+// secret either.
 func TestTextInPieces(t *testing.T) {
 	s, err := store(t, "key: sk-live-0123456789abcdef\nodd: 'two  spaces \"q\" \\ back'\n", nil)
 	if err != nil {

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Template is a template that is rendered many times and read once.
+// Template is a parsed template that can be rendered many times.
 type Template struct {
 	program *program
 	err     error
 }
 
-// NewCommand reads a template that becomes a command for sh -c: every value is
-// quoted for the shell, once; raw opts out (see Uses.Raw). What is wrong with it is
-// said when it is rendered.
+// NewCommand parses a template for a command of sh -c: every value is quoted for the
+// shell once; raw opts out (see Uses.Raw). Render reports the errors in it.
 func NewCommand(name, text string) Template { return newTemplate(name, text, command) }
 
-// NewCondition reads a template that becomes true or false: see Template.Bool.
+// NewCondition parses a template for true or false: see Template.Bool.
 func NewCondition(name, text string) Template { return newTemplate(name, text, plain) }
 
 func newTemplate(name, text string, f form) Template {
