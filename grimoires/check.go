@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// check finds what is wrong in a template of the grimoire itself. Prompts are
-// checked where they are known: see prompts.go.
+// check finds the errors in a template of the grimoire itself. Prompts are checked
+// separately: see promptsOf.
 func (r *reader) check(t template) {
 	var uses tmpl.Uses
 	var err error
@@ -21,7 +21,7 @@ func (r *reader) check(t template) {
 		uses, err = tmpl.CheckCommand("", t.at.Value)
 	case conditionTemplate:
 		if word := strings.TrimSpace(t.at.Value); !strings.Contains(word, "{{") && word != "true" && word != "false" {
-			r.doc.Fail(t.at, fmt.Sprintf("when must become true or false, not %q", word), `write "{{...}}"`)
+			r.doc.Fail(t.at, fmt.Sprintf("when must evaluate to true or false, not %q", word), `write "{{...}}"`)
 			return
 		}
 		uses, err = tmpl.CheckText("", t.at.Value)
@@ -47,7 +47,7 @@ func (r *reader) check(t template) {
 	}
 }
 
-// outputs demands that what steps write with output hides nothing.
+// outputs checks that the names of output hide nothing.
 func (r *reader) outputs() {
 	for _, w := range r.wrote {
 		name := w.at.Value
@@ -57,41 +57,41 @@ func (r *reader) outputs() {
 		case !nameRE.MatchString(name):
 			r.doc.Fail(w.at, fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _")
 		case isReserved:
-			r.doc.Fail(w.at, fmt.Sprintf("output cannot be called %q: templates have another meaning for it", name), "")
+			r.doc.Fail(w.at, fmt.Sprintf("output name %q is reserved in templates", name), "")
 		case isStep && name != w.step:
-			r.doc.Fail(w.at, fmt.Sprintf("output cannot be called %q: that is another step", name), "")
+			r.doc.Fail(w.at, fmt.Sprintf("output name %q is the name of a step", name), "")
 		}
 	}
 }
 
-// secrets is the name of the secrets in templates.
+// secrets is the name under which templates see secrets.
 const secrets = "secrets"
 
-// unnamed finds uses of secrets that name none, or one that cannot be.
+// unnamed finds uses of secrets without a name or with an invalid one.
 func unsecretsIn(refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
 		switch {
 		case ref.Path[0] != secrets:
 		case len(ref.Path) != 2:
-			all = append(all, fault{ref.Line, ref.Column, "this names no secret", "{{.secrets.NAME}}"})
+			all = append(all, fault{ref.Line, ref.Column, "missing name of a secret", "{{.secrets.NAME}}"})
 		case !envRE.MatchString(ref.Path[1]):
-			all = append(all, fault{ref.Line, columnOf(ref, 1), fmt.Sprintf("%q cannot be the name of a secret", ref.Path[1]), "letters, digits and _, the first no digit"})
+			all = append(all, fault{ref.Line, columnOf(ref, 1), fmt.Sprintf("%q cannot be the name of a secret", ref.Path[1]), "letters, digits and _, not starting with a digit"})
 		}
 	}
 	return all
 }
 
-// Secrets are the names of the secrets that a script's command uses, sorted.
+// Secrets returns the names of the secrets that a script's command uses, sorted.
 func (s Script) Secrets() []string {
 	uses, err := tmpl.CheckCommand("", s.Command)
 	if err != nil {
-		return nil // said when the grimoire was read
+		return nil // reported when the grimoire was read
 	}
 	return secretsIn(uses.Data)
 }
 
-// Secrets are the names of all secrets that the grimoire's steps use, sorted.
+// Secrets returns the names of all secrets that the grimoire's steps use, sorted.
 func (g *Grimoire) Secrets() []string {
 	var all []string
 	env := func(templates map[string]string) {

@@ -4,234 +4,105 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/oneline"
 )
-
-// Tree returns the steps as an indented tree, a line each, with what they do and
-// where they lead when that is not the next step.
-func (g *Grimoire) Tree() string {
-	var b strings.Builder
-	b.WriteString(g.Name)
-	if g.Description != "" {
-		b.WriteString(": " + oneline.Of(g.Description))
-	}
-	most := duration(g.Timeout)
-	if g.Budget != (budget.Amount{}) {
-		most += ", " + g.Budget.String()
-	}
-	fmt.Fprintf(&b, " (%s at most)\n", most)
-	branches(&b, g.Steps, "")
-	return b.String()
-}
-
-func branches(b *strings.Builder, steps []Step, indent string) {
-	for i, s := range steps {
-		branch, below := "├─ ", "│  "
-		if i == len(steps)-1 {
-			branch, below = "└─ ", "   "
-		}
-		b.WriteString(indent + branch + s.Name + "  " + s.words())
-		for _, note := range s.ways() {
-			b.WriteString("; " + note)
-		}
-		b.WriteString("\n")
-		branches(b, s.Inner(), indent+below)
-	}
-}
-
-// kind is the type of a step as its file has it.
-func (s Step) kind() string { return string(s.file().Type) }
-
-// words describe what a step does.
-func (s Step) words() string {
-	var words []string
-	switch {
-	case s.Agent != nil:
-		words = append(words, "agent", promptWords(s.Agent.Prompt))
-		if s.Agent.Model != "" {
-			words = append(words, s.Agent.Model)
-		}
-		if s.Agent.ExpectChanges {
-			words = append(words, "must change something")
-		}
-	case s.Script != nil && s.Script.Checks:
-		words = append(words, "script", "the checks")
-	case s.Script != nil:
-		words = append(words, "script", oneline.Clip(s.Script.Command, maxText))
-	case s.Loop != nil:
-		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
-	case s.Review != nil:
-		words = append(words, "review by "+judgeNames(s.Review.Reviewers))
-	case s.AgentLoop != nil:
-		words = append(words, "agent-loop", "review by "+judgeNames(s.AgentLoop.Reviewers), "arbiter "+s.AgentLoop.Arbiter.Name,
-			"fixed with "+promptWords(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
-	case s.Merge != nil && s.Merge.RequireReview:
-		words = append(words, "merge", s.Merge.Strategy, "after a review")
-	case s.Merge != nil:
-		words = append(words, "merge", s.Merge.Strategy, "without a review")
-	}
-	if s.Timeout > 0 {
-		words = append(words, duration(s.Timeout)+" at most")
-	}
-	if s.Budget != (budget.Amount{}) {
-		words = append(words, s.Budget.String()+" at most")
-	}
-	return strings.Join(words, ", ")
-}
-
-func judgeNames(judges []Judge) string {
-	var names []string
-	for _, j := range judges {
-		names = append(names, j.Name)
-	}
-	return strings.Join(names, " and ")
-}
-
-func promptWords(prompt string) string {
-	if isInline(prompt) {
-		return "a prompt of its own"
-	}
-	return "prompt " + strings.TrimSuffix(prompt, ".md")
-}
-
-// ways say when a step runs, and where it leads when that is not the next step.
-func (s Step) ways() []string {
-	var notes []string
-	if s.When != "" {
-		notes = append(notes, "when "+oneline.Clip(s.When, maxText))
-	}
-	if s.Retries > 0 {
-		again := "fails: again, " + times(s.Retries)
-		if s.Backoff > 0 {
-			again += ", after " + duration(s.Backoff) + " and more"
-		}
-		notes = append(notes, again)
-	}
-	if s.OnFail != Block {
-		notes = append(notes, "fails: "+string(s.OnFail))
-	}
-	if s.ExitLoop {
-		notes = append(notes, "succeeds: exit loop")
-	}
-	if s.Loop != nil {
-		notes = append(notes, "then "+string(s.Loop.OnMaxIterations))
-	}
-	if s.AgentLoop != nil {
-		notes = append(notes, "then "+string(s.AgentLoop.OnMaxIterations))
-	}
-	return notes
-}
 
 // maxText is how much of a text a drawing shows, in characters.
 const maxText = 80
 
-// title is what a drawing writes into a node, a line each.
-func (n Node) title() []string {
-	switch n.Type {
-	case "start", "end":
-		return []string{strings.TrimPrefix(n.ID, ":")}
-	case "left":
-		return []string{"out of " + n.Loop}
-	}
-	return []string{n.ID, n.Text}
+// syntax is how a language writes the parts of a graph, as formats. Nodes and groups
+// are given a number, a quoted ID and a quoted label; edges the number and ID of the
+// one end, those of the other, and a label.
+type syntax struct {
+	end, step, loop         string // nodes
+	group, close            string
+	edge, labelled, failing string
+	newline                 string
+	escape                  *strings.Replacer
+}
+
+var mermaid = syntax{
+	end:      `n%[1]d([%[3]s])`,
+	step:     `n%[1]d[%[3]s]`,
+	loop:     `n%[1]d{{%[3]s}}`,
+	group:    `subgraph gn%[1]d [%[3]s]`,
+	close:    `end`,
+	edge:     `n%[1]d --> n%[3]d`,
+	labelled: `n%[1]d -->|%[5]s| n%[3]d`,
+	failing:  `n%[1]d -.->|%[5]s| n%[3]d`,
+	newline:  `<br/>`,
+	escape:   strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "#", "#35;"),
+}
+
+var dot = syntax{
+	end:      `%[2]s [shape=oval, label=%[3]s];`,
+	step:     `%[2]s [shape=box, label=%[3]s];`,
+	loop:     `%[2]s [shape=hexagon, label=%[3]s];`,
+	group:    `subgraph %[2]s { label=%[3]s;`,
+	close:    `}`,
+	edge:     `%[2]s -> %[4]s [label=%[5]s];`,
+	labelled: `%[2]s -> %[4]s [label=%[5]s];`,
+	failing:  `%[2]s -> %[4]s [label=%[5]s, style=dashed];`,
+	newline:  `\n`,
+	escape:   strings.NewReplacer(`\`, `\\`, `"`, `\"`),
 }
 
 // Mermaid returns the graph as a flowchart for Mermaid.
-func (g Graph) Mermaid() string {
-	ids := map[string]string{}
-	for i, n := range g.Nodes {
-		ids[n.ID] = fmt.Sprintf("n%d", i)
-	}
-	quote := func(lines ...string) string {
-		for i, line := range lines {
-			lines[i] = strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "#", "#35;").Replace(oneline.Clip(line, maxText))
-		}
-		return `"` + strings.Join(lines, "<br/>") + `"`
-	}
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	g.nodes(&b, "", "  ", drawing{
-		node: func(n Node) string {
-			open, end := "[", "]"
-			switch n.Type {
-			case "start", "end":
-				open, end = "([", "])"
-			case loopType, agentLoopType, "left":
-				open, end = "{{", "}}"
-			}
-			return ids[n.ID] + open + quote(n.title()...) + end
-		},
-		open:  func(n Node) string { return "subgraph g" + ids[n.ID] + " [" + quote("loop "+n.ID) + "]" },
-		close: "end",
-	})
-	for _, e := range g.Edges {
-		arrow := "-->"
-		if strings.Contains(e.Label, "fails") {
-			arrow = "-.->"
-		}
-		if e.Label != "" {
-			arrow += "|" + quote(e.Label) + "|"
-		}
-		fmt.Fprintf(&b, "  %s %s %s\n", ids[e.From], arrow, ids[e.To])
-	}
-	return b.String()
-}
+func (g Graph) Mermaid() string { return "flowchart TD\n" + g.draw(mermaid) }
 
 // Dot returns the graph in the language of Graphviz.
 func (g Graph) Dot() string {
-	quote := func(lines ...string) string {
-		for i, line := range lines {
-			lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(oneline.Clip(line, maxText))
-		}
-		return `"` + strings.Join(lines, `\n`) + `"`
+	return "digraph " + dot.quote(g.Name) + " {\n" + g.draw(dot) + "}\n"
+}
+
+func (g Graph) draw(s syntax) string {
+	numbers := map[string]int{}
+	for i, n := range g.Nodes {
+		numbers[n.ID] = i
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n", quote(g.Name))
-	g.nodes(&b, "", "  ", drawing{
-		node: func(n Node) string {
-			shape := "box"
-			switch n.Type {
-			case "start", "end":
-				shape = "oval"
-			case loopType, agentLoopType, "left":
-				shape = "hexagon"
-			}
-			return fmt.Sprintf("%s [shape=%s, label=%s];", quote(n.ID), shape, quote(n.title()...))
-		},
-		open: func(n Node) string {
-			return fmt.Sprintf("subgraph %s { label=%s;", quote("cluster "+n.ID), quote("loop "+n.ID))
-		},
-		close: "}",
-	})
+	g.drawNodes(&b, s, numbers, "", "  ")
 	for _, e := range g.Edges {
-		style := ""
-		if strings.Contains(e.Label, "fails") {
-			style = ", style=dashed"
+		format := s.edge
+		switch {
+		case strings.Contains(e.Label, "fails"):
+			format = s.failing
+		case e.Label != "":
+			format = s.labelled
 		}
-		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", quote(e.From), quote(e.To), quote(e.Label), style)
+		fmt.Fprintf(&b, "  "+format+"\n", numbers[e.From], s.quote(e.From), numbers[e.To], s.quote(e.To), s.quote(e.Label))
 	}
-	b.WriteString("}\n")
 	return b.String()
 }
 
-// drawing is how a language writes nodes and groups.
-type drawing struct {
-	node, open func(n Node) string
-	close      string
-}
-
-// nodes writes the nodes of a loop, those of its loops in groups.
-func (g Graph) nodes(b *strings.Builder, loop, indent string, d drawing) {
+// drawNodes draws the nodes inside a loop, and those of inner loops as groups.
+func (g Graph) drawNodes(b *strings.Builder, s syntax, numbers map[string]int, loop, indent string) {
 	for _, n := range g.Nodes {
-		switch {
-		case n.Loop != loop:
-		case n.Type == loopType || n.Type == agentLoopType:
-			fmt.Fprintf(b, "%s%s\n%s  %s\n", indent, d.open(n), indent, d.node(n))
-			g.nodes(b, n.ID, indent+"  ", d)
-			fmt.Fprintf(b, "%s%s\n", indent, d.close)
+		if n.Loop != loop {
+			continue
+		}
+		draw := func(format, id string, label ...string) {
+			fmt.Fprintf(b, indent+format+"\n", numbers[n.ID], s.quote(id), s.quote(label...))
+		}
+		switch n.Type {
+		case "start", "end":
+			draw(s.end, n.ID, strings.TrimPrefix(n.ID, ":"))
+		case "left":
+			draw(s.loop, n.ID, "out of "+n.Loop)
+		case loopType, agentLoopType:
+			draw(s.group, "cluster "+n.ID, "loop "+n.ID)
+			draw("  "+s.loop, n.ID, n.ID, n.Text)
+			g.drawNodes(b, s, numbers, n.ID, indent+"  ")
+			b.WriteString(indent + s.close + "\n")
 		default:
-			fmt.Fprintf(b, "%s%s\n", indent, d.node(n))
+			draw(s.step, n.ID, n.ID, n.Text)
 		}
 	}
+}
+
+func (s syntax) quote(lines ...string) string {
+	for i, line := range lines {
+		lines[i] = s.escape.Replace(oneline.Clip(line, maxText))
+	}
+	return `"` + strings.Join(lines, s.newline) + `"`
 }

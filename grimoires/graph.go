@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/oneline"
 )
 
-// Graph is a grimoire as nodes and the ways between them.
+// Graph is a grimoire as nodes and edges.
 type Graph struct {
 	Name  string `json:"name"`
 	Nodes []Node `json:"nodes"`
 	Edges []Edge `json:"edges"`
 }
 
-// Node is a step, or an end of the run. The node of a loop is the place where it
-// is decided whether there is another iteration.
+// Node is a step, or the start or an end of the run. The node of a loop decides
+// whether there is another iteration.
 type Node struct {
 	ID   string `json:"id"`   // the step's name; an end's begins with a colon
 	Type string `json:"type"` // the step's; start or end
@@ -22,14 +25,14 @@ type Node struct {
 	Text string `json:"text,omitempty"` // what the step does, in words
 }
 
-// Edge is a way from one node to another.
+// Edge leads from one node to another.
 type Edge struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Label string `json:"label,omitempty"` // when it is taken; empty: always, or when the step succeeds
 }
 
-// The nodes that are no steps. No step's name has a colon.
+// The nodes that are not steps. The name of a step has no colon.
 const (
 	startNode     = ":start"
 	completedNode = ":completed"
@@ -39,40 +42,29 @@ const (
 
 // Graph returns the graph of the grimoire.
 func (g *Grimoire) Graph() Graph {
-	b := &grapher{Graph: Graph{Name: g.Name, Nodes: []Node{{ID: startNode, Type: "start"}}}}
-	b.enter(startNode, "", g.Steps, 0, completedNode)
+	b := &Graph{Name: g.Name, Nodes: []Node{{ID: startNode, Type: "start"}}}
+	b.enter(startNode, "", g.Steps, completedNode)
 	b.steps(g.Steps, "", completedNode, "")
 	for _, end := range []string{completedNode, blockedNode, failedNode} {
-		for _, e := range b.Edges {
-			if e.To == end {
-				b.Nodes = append(b.Nodes, Node{ID: end, Type: "end"})
-				break
-			}
+		if slices.ContainsFunc(b.Edges, func(e Edge) bool { return e.To == end }) {
+			b.Nodes = append(b.Nodes, Node{ID: end, Type: "end"})
 		}
 	}
-	return b.Graph
+	return *b
 }
 
-// grapher collects nodes and edges.
-type grapher struct{ Graph }
-
-func (b *grapher) edge(from, to string, labels ...string) {
-	var words []string
-	for _, label := range labels {
-		if label != "" {
-			words = append(words, label)
-		}
-	}
-	b.Edges = append(b.Edges, Edge{from, to, strings.Join(words, ", ")})
+func (b *Graph) edge(from, to string, labels ...string) {
+	labels = slices.DeleteFunc(labels, func(label string) bool { return label == "" })
+	b.Edges = append(b.Edges, Edge{from, to, strings.Join(labels, ", ")})
 }
 
-// enter draws the ways to the step at an index: past those whose condition does
-// not hold, in the end to after.
-func (b *grapher) enter(from, label string, steps []Step, index int, after string) {
-	for _, s := range steps[min(index, len(steps)):] {
+// enter adds the edges to the first step whose condition holds; after is where they
+// lead when none does.
+func (b *Graph) enter(from, label string, steps []Step, after string) {
+	for _, s := range steps {
 		if s.When == "" {
-			b.edge(from, s.Name, label)
-			return
+			after = s.Name
+			break
 		}
 		b.edge(from, s.Name, label, "when "+s.When)
 		label = strings.TrimPrefix(label+", else", ", ")
@@ -80,15 +72,15 @@ func (b *grapher) enter(from, label string, steps []Step, index int, after strin
 	b.edge(from, after, label)
 }
 
-// way draws the ways from a node to what comes next.
-type way func(from, label string)
+// follow adds the edges from a node to what comes next.
+type follow func(from, label string)
 
-// steps draws the steps of a list. loop is the one they are in; after is where
-// it goes on after the last of them, outside where on_success: exit_loop leads.
-func (b *grapher) steps(steps []Step, loop, after, outside string) {
+// steps adds a list of steps. They are in loop, after follows the last of them, and
+// on_success: exit_loop leads outside.
+func (b *Graph) steps(steps []Step, loop, after, outside string) {
 	for i, s := range steps {
-		b.Nodes = append(b.Nodes, Node{ID: s.Name, Type: s.kind(), Loop: loop, Text: s.words()})
-		next := func(from, label string) { b.enter(from, label, steps, i+1, after) }
+		b.Nodes = append(b.Nodes, Node{ID: s.Name, Type: string(s.file().Type), Loop: loop, Text: s.text()})
+		next := func(from, label string) { b.enter(from, label, steps[i+1:], after) }
 		succeeds := next
 		if s.ExitLoop {
 			succeeds = func(from, label string) { b.edge(from, outside, label, "exit loop") }
@@ -96,31 +88,70 @@ func (b *grapher) steps(steps []Step, loop, after, outside string) {
 		switch {
 		case s.Loop != nil:
 			b.loop(s, succeeds)
-			continue
+			continue // a loop fails by its limit only
 		case s.AgentLoop != nil:
-			b.agentLoop(s, succeeds, next)
-			continue
+			b.agentLoop(s, succeeds)
+		default:
+			succeeds(s.Name, "")
 		}
-		succeeds(s.Name, "")
-		b.failure(s, next)
+		fails := "fails"
+		if s.Retries > 0 {
+			b.edge(s.Name, s.Name, "fails, "+times(s.Retries))
+			fails = "fails again"
+		}
+		b.fail(s.Name, fails, s.OnFail, next)
 	}
 }
 
-// failure draws where a step leads that fails.
-func (b *grapher) failure(s Step, next way) {
-	fails := "fails"
-	if s.Retries > 0 {
-		b.edge(s.Name, s.Name, "fails, "+times(s.Retries))
-		fails = "fails again"
-	}
-	switch s.OnFail {
+// fail adds the edge of a failure, or of a loop that has reached its limit.
+func (b *Graph) fail(from, label string, on OnFail, next follow) {
+	switch on {
 	case Continue:
-		next(s.Name, fails)
+		next(from, label)
 	case Fail:
-		b.edge(s.Name, failedNode, fails)
+		b.edge(from, failedNode, label)
 	default:
-		b.edge(s.Name, blockedNode, fails)
+		b.edge(from, blockedNode, label)
 	}
+}
+
+// loop adds the steps of a loop and, if one of them can exit the loop, the node
+// where it does.
+func (b *Graph) loop(s Step, succeeds follow) {
+	b.enter(s.Name, "iteration", s.Loop.Steps, s.Name)
+	b.fail(s.Name, fmt.Sprintf("after %d iterations", s.Loop.MaxIterations), s.Loop.OnMaxIterations, succeeds)
+	left := s.Name + ":left"
+	if slices.ContainsFunc(s.Loop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
+		b.Nodes = append(b.Nodes, Node{ID: left, Type: "left", Loop: s.Name})
+		succeeds(left, "")
+	}
+	b.steps(s.Loop.Steps, s.Name, s.Name, left)
+}
+
+// agentLoop adds the steps of an agent-loop, and nodes for the review, the arbiter
+// and the agent that fixes the findings.
+func (b *Graph) agentLoop(s Step, succeeds follow) {
+	l := s.AgentLoop
+	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"
+	b.enter(s.Name, "round", l.Steps, review)
+	b.steps(l.Steps, s.Name, review, "")
+	b.Nodes = append(b.Nodes,
+		Node{ID: review, Type: reviewType, Loop: s.Name, Text: "review by " + judgeNames(l.Reviewers)},
+		Node{ID: arbiter, Type: "arbiter", Loop: s.Name, Text: "arbiter " + l.Arbiter.Name},
+		Node{ID: fix, Type: agentType, Loop: s.Name, Text: "agent, " + promptText(l.Fix)})
+	succeeds(review, "pass")
+	b.edge(review, arbiter, "fail")
+	succeeds(arbiter, "not worth another round")
+	b.edge(arbiter, fix, "go on")
+	b.edge(fix, s.Name)
+	limit := fmt.Sprintf("go on after %d rounds", l.MaxIterations)
+	switch {
+	case l.Patience == 1:
+		limit += ", or one round without fewer findings"
+	case l.Patience > 1:
+		limit += fmt.Sprintf(", or %d rounds without fewer findings", l.Patience)
+	}
+	b.fail(arbiter, limit, l.OnMaxIterations, succeeds)
 }
 
 func times(n int) string {
@@ -130,58 +161,54 @@ func times(n int) string {
 	return fmt.Sprintf("up to %d times", n)
 }
 
-// loop draws a loop: its node, to which its last step returns, and a node for
-// leaving it, to which those of its steps lead that exit it.
-func (b *grapher) loop(s Step, succeeds way) {
-	b.enter(s.Name, "iteration", s.Loop.Steps, 0, s.Name)
-	b.exhausted(s.Name, fmt.Sprintf("after %d iterations", s.Loop.MaxIterations), s.Loop.OnMaxIterations, succeeds)
-	left := s.Name + ":left"
-	if slices.ContainsFunc(s.Loop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
-		b.Nodes = append(b.Nodes, Node{ID: left, Type: "left", Loop: s.Name})
-		succeeds(left, "")
+// text describes what a step does.
+func (s Step) text() string {
+	var words []string
+	switch {
+	case s.Agent != nil:
+		words = append(words, "agent", promptText(s.Agent.Prompt))
+		if s.Agent.Model != "" {
+			words = append(words, s.Agent.Model)
+		}
+		if s.Agent.ExpectChanges {
+			words = append(words, "must change something")
+		}
+	case s.Script != nil && s.Script.Checks:
+		words = append(words, "script", "the checks")
+	case s.Script != nil:
+		words = append(words, "script", oneline.Clip(s.Script.Command, maxText))
+	case s.Loop != nil:
+		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
+	case s.Review != nil:
+		words = append(words, "review by "+judgeNames(s.Review.Reviewers))
+	case s.AgentLoop != nil:
+		words = append(words, "agent-loop", "review by "+judgeNames(s.AgentLoop.Reviewers), "arbiter "+s.AgentLoop.Arbiter.Name,
+			"fixed with "+promptText(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
+	case s.Merge != nil && s.Merge.RequireReview:
+		words = append(words, "merge", s.Merge.Strategy, "after a review")
+	case s.Merge != nil:
+		words = append(words, "merge", s.Merge.Strategy, "without a review")
 	}
-	b.steps(s.Loop.Steps, s.Name, s.Name, left)
+	if s.Timeout > 0 {
+		words = append(words, duration(s.Timeout)+" at most")
+	}
+	if s.Budget != (budget.Amount{}) {
+		words = append(words, s.Budget.String()+" at most")
+	}
+	return strings.Join(words, ", ")
 }
 
-// exhausted draws where a loop leads that has come to its limit.
-func (b *grapher) exhausted(from, spent string, on OnFail, succeeds way) {
-	switch on {
-	case Continue:
-		succeeds(from, spent)
-	case Fail:
-		b.edge(from, failedNode, spent)
-	default:
-		b.edge(from, blockedNode, spent)
+func judgeNames(judges []Judge) string {
+	var names []string
+	for _, j := range judges {
+		names = append(names, j.Name)
 	}
+	return strings.Join(names, " and ")
 }
 
-// agentLoop draws an agent-loop: its node, where a round begins, and a node each
-// for the review, the arbiter and the agent that fixes.
-func (b *grapher) agentLoop(s Step, succeeds, next way) {
-	l := s.AgentLoop
-	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"
-	b.enter(s.Name, "round", l.Steps, 0, review)
-	b.steps(l.Steps, s.Name, review, "")
-	b.Nodes = append(b.Nodes,
-		Node{ID: review, Type: reviewType, Loop: s.Name, Text: "review by " + judgeNames(l.Reviewers)},
-		Node{ID: arbiter, Type: "arbiter", Loop: s.Name, Text: "arbiter " + l.Arbiter.Name},
-		Node{ID: fix, Type: agentType, Loop: s.Name, Text: "agent, " + promptWords(l.Fix)})
-	succeeds(review, "pass")
-	b.edge(review, arbiter, "fail")
-	succeeds(arbiter, "not worth another round")
-	b.edge(arbiter, fix, "go on")
-	b.edge(fix, s.Name)
-	spent := fmt.Sprintf("go on after %d rounds", l.MaxIterations)
-	if l.Patience > 0 {
-		spent += fmt.Sprintf(", or %s without fewer findings", plural(l.Patience, "round"))
+func promptText(prompt string) string {
+	if isInline(prompt) {
+		return "a prompt of its own"
 	}
-	b.exhausted(arbiter, spent, l.OnMaxIterations, succeeds)
-	b.failure(s, next)
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "one " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
+	return "prompt " + strings.TrimSuffix(prompt, ".md")
 }

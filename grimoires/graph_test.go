@@ -3,6 +3,7 @@ package grimoires
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,8 +76,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Whatever is drawn, every edge joins two nodes that are there, groups close,
-// and a step can be reached.
+// In every drawing, every edge joins two nodes that are drawn, groups close, and a
+// step can be reached.
 func TestDrawings(t *testing.T) {
 	l := NewLibrary(filepath.Join("testdata", "original"), "")
 	names, err := l.Names()
@@ -101,8 +102,8 @@ func TestDrawings(t *testing.T) {
 			if !slices.ContainsFunc(graph.Edges, func(e Edge) bool { return e.To == s.Name && e.From != s.Name }) {
 				t.Errorf("%s: nothing leads to %s", g.Name, s.Name)
 			}
-			if strings.Count(g.Tree(), "─ "+s.Name+"  ") != 1 {
-				t.Errorf("%s: %s is not in the tree", g.Name, s.Name)
+			if !slices.ContainsFunc(graph.Nodes, func(n Node) bool { return n.ID == s.Name && n.Text != "" }) {
+				t.Errorf("%s: %s is not drawn", g.Name, s.Name)
 			}
 		}
 		mermaid, dot := graph.Mermaid(), graph.Dot()
@@ -134,28 +135,42 @@ func complete(t *testing.T, name, text, node, edge string, nodes, edges int) {
 	}
 }
 
-func TestTree(t *testing.T) {
+// nodeTexts are the nodes of a graph, one a line, with their loops.
+func nodeTexts(g Graph) string {
+	var b strings.Builder
+	for _, n := range g.Nodes {
+		fmt.Fprintf(&b, "%s/%s %s: %s\n", n.Loop, n.ID, n.Type, n.Text)
+	}
+	return b.String()
+}
+
+func TestNodes(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(drawn))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `drawn: Every way that there is (2h, $5.00 at most)
-├─ first  script, echo "a#" <b >c {{.task.id}}, 5m at most, 3 turns at most; fails: again, up to 2 times, after 10s and more; fails: fail
-├─ maybe  agent, prompt default, 15m at most; when {{.first.failed}}; fails: continue
-├─ perhaps  agent, prompt default, 15m at most; when {{.maybe.failed}}
-├─ outer  loop, at most 3 iterations; then continue
-│  ├─ inner  loop, at most 2 iterations; then block
-│  │  ├─ look  script, ls, 5m at most; fails: continue; succeeds: exit loop
-│  │  └─ mend  agent, prompt default, 15m at most; when {{.look.failed}}; fails: again, once
-│  └─ note  script, ls, 5m at most; succeeds: exit loop
-└─ land  merge, squash, after a review
+	want := `/:start start: 
+/first script: script, echo "a#" <b >c {{.task.id}}, 5m at most, 3 turns at most
+/maybe agent: agent, prompt default, 15m at most
+/perhaps agent: agent, prompt default, 15m at most
+/outer loop: loop, at most 3 iterations
+outer/outer:left left: 
+outer/inner loop: loop, at most 2 iterations
+inner/inner:left left: 
+inner/look script: script, ls, 5m at most
+inner/mend agent: agent, prompt default, 15m at most
+outer/note script: script, ls, 5m at most
+/land merge: merge, squash, after a review
+/:completed end: 
+/:blocked end: 
+/:failed end: 
 `
-	if got := g.Tree(); got != want {
+	if got := nodeTexts(g.Graph()); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
 
-// What is shown has every default and is the same grimoire when it is read.
+// YAML has every default, and parses to the same grimoire.
 func TestYAML(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(drawn))
 	if err != nil {
@@ -166,7 +181,7 @@ func TestYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := Parse("f.yaml", text)
-	if err != nil || again.Tree() != g.Tree() || !strings.Contains(string(text), "max_iterations: 3") {
+	if err != nil || !reflect.DeepEqual(again, g) || !strings.Contains(string(text), "max_iterations: 3") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

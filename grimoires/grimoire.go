@@ -19,7 +19,7 @@ type Grimoire struct {
 	Description string
 	Timeout     time.Duration // of the whole run
 	Budget      budget.Amount // of the whole run; zero: the configuration's
-	Reserve     float64       // share of Budget that is kept for review and landing, 0 to 0.9
+	Reserve     float64       // share of Budget reserved for review and landing, 0 to 0.9
 	Steps       []Step
 	Source      string // the file it came from, or "built in"
 }
@@ -31,9 +31,9 @@ type Step struct {
 	When     string // template that renders to true or false; empty: always
 	Timeout  time.Duration
 	OnFail   OnFail
-	Retries  int           // how often a failed step is tried again before OnFail counts
-	Backoff  time.Duration // before the second try; twice as long before each one after
-	Budget   budget.Amount // zero: none but those around it
+	Retries  int           // how many more times a failed step runs before OnFail applies
+	Backoff  time.Duration // before the first retry; doubled for each further one
+	Budget   budget.Amount // zero: no budget of its own
 	ExitLoop bool          // on_success: exit_loop
 	Output   string
 	Agent    *Agent
@@ -45,7 +45,7 @@ type Step struct {
 	Merge     *Merge
 }
 
-// OnFail is what a failed step means for the run.
+// OnFail says how a failed step affects the run.
 type OnFail string
 
 // The values of on_fail and on_max_iterations.
@@ -53,27 +53,27 @@ const (
 	Block    OnFail = "block"    // the task is blocked: a person decides
 	Continue OnFail = "continue" // continue with the next step
 	Fail     OnFail = "fail"     // the task has failed
-	Retry    OnFail = "retry"    // as a file has it: retries, then block
+	Retry    OnFail = "retry"    // in files only: retries, then block
 )
 
-// Agent is a step that an agent does.
+// Agent is a step that runs an agent.
 type Agent struct {
-	Prompt        string            // a prompt's name, or the prompt itself when it holds a newline
+	Prompt        string            // a prompt's name, or the prompt itself if it contains a newline
 	Input         map[string]string // templates, rendered before the prompt
 	Agent         string            // its definition; empty: build
 	Model         string            // empty: the plan's
-	Provider      string            // who drives it; empty: the plan's
+	Provider      string            // the plugin that runs it; empty: the plan's
 	Env           map[string]string // templates
-	Workdir       string            // where it stands, relative to the worktree; empty: at its top
-	ExpectChanges bool              // expect: changes; an agent that changed nothing has failed
+	Workdir       string            // where it runs, relative to the worktree; empty: the top
+	ExpectChanges bool              // expect: changes; an agent that changes nothing fails
 }
 
 // Script is a step that runs a shell command, or the configured checks.
 type Script struct {
-	Command string            // template; what it interpolates is quoted for the shell
+	Command string            // template; its values are quoted for the shell
 	Checks  bool              // run the plan's checks in order instead
 	Env     map[string]string // templates
-	Workdir string            // where it runs, relative to the worktree; empty: at its top
+	Workdir string            // where it runs, relative to the worktree; empty: the top
 }
 
 // Loop is a step that repeats its steps.
@@ -85,10 +85,10 @@ type Loop struct {
 
 // Judge is a reviewer or an arbiter of a step.
 type Judge struct {
-	Name   string            // what the record calls it; unique in the step
-	Plugin string            // who judges
+	Name   string            // its name in the record; unique in the step
+	Plugin string            // the plugin
 	Prompt string            // as Agent.Prompt, rendered into its option "prompt"; empty: none
-	With   map[string]string // its options, as they are
+	With   map[string]string // its options
 }
 
 // Review is a step in which reviewers judge the change.
@@ -98,7 +98,7 @@ type Review struct {
 
 // AgentLoop is a step that repeats its steps, has the change reviewed, and has an
 // agent fix the findings, until the reviewers pass the change or the arbiter decides
-// that what they found is not worth another round.
+// that the findings are not worth another round.
 type AgentLoop struct {
 	Steps           []Step // of each round, before the review; may be none
 	Reviewers       []Judge
@@ -106,7 +106,7 @@ type AgentLoop struct {
 	Fix             string // prompt of the agent that fixes; its inputs are findings and reason
 	MaxIterations   int
 	OnMaxIterations OnFail // block, continue or fail
-	Patience        int    // rounds without fewer findings that end it as MaxIterations does; 0: any number
+	Patience        int    // rounds without fewer findings that end it like MaxIterations; 0: any number
 }
 
 // Merge is a step that lands the task's branch on its target.

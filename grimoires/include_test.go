@@ -32,9 +32,9 @@ func TestIncludeParametersAreChecked(t *testing.T) {
 		"flat":     {`{{include "flat" v=.seen}}`, `.coven/prompts/flat.md:1:5: .v has no parts`},
 		"text":     {`{{include "flat" v="text"}}`, `.coven/prompts/flat.md:1:5: .v has no parts`},
 		"open":     {`{{include "deep" t=(index .look.outputs "x")}}`, ""},
-		"reserved": {`{{include "greet" who="x" task="y"}}`, `.coven/grimoires/reserved.yaml:9:31: the parameter "task" would hide what templates know by that name (give it another name)`},
-		"step":     {`{{include "greet" who="x" look="y"}}`, `.coven/grimoires/step.yaml:9:31: the parameter "look" would hide the step of that name (give it another name)`},
-		"output":   {`{{include "greet" who="x" seen="y"}}`, `.coven/grimoires/output.yaml:9:31: the parameter "seen" would hide what templates know by that name`},
+		"reserved": {`{{include "greet" who="x" task="y"}}`, `.coven/grimoires/reserved.yaml:9:31: the parameter "task" hides a name that templates already have (give it another name)`},
+		"step":     {`{{include "greet" who="x" look="y"}}`, `.coven/grimoires/step.yaml:9:31: the parameter "look" hides the step of the same name (give it another name)`},
+		"output":   {`{{include "greet" who="x" seen="y"}}`, `.coven/grimoires/output.yaml:9:31: the parameter "seen" hides a name that templates already have`},
 		"parent":   {`{{.parent.task.id}}`, `.coven/grimoires/parent.yaml:9:7: there is no "parent"`},
 		"up":       {`{{include "up" who="x"}}`, `.coven/prompts/up.md:1:10: .parent has no "parent"`},
 	}
@@ -83,7 +83,7 @@ func TestSpells(t *testing.T) {
 	})
 	for name, want := range map[string]string{
 		"old": "old", "mine": "m", "task": "ours",
-		"both": ".coven/spells/both.md:1:1: there is .coven/prompts/both.md too (keep one)",
+		"both": ".coven/spells/both.md:1:1: .coven/prompts/both.md has the same name (keep one)",
 	} {
 		p, err := l.Prompt(name)
 		got := p.Text
@@ -107,13 +107,13 @@ func TestConditionsAndOutputs(t *testing.T) {
 		"{{.seen}}": "", "{{.seen.success}}": "", "{{.seen.outputs.ready}}": "", "{{.previous.failed}}": "", "{{not .look.success}}": "",
 		"{{.look.output}}":        "",
 		"{{.ask}}":                "",
-		"{{.look.exit_code}}":     `5:36: when must become true or false, and .look.exit_code is a number (compare it: {{eq .look.exit_code 0}})`,
-		" {{ .artifacts.files }}": `5:38: when must become true or false, and .artifacts.files is a list (compare it: {{gt (len .artifacts.files) 0}})`,
-		"{{.task.title}}":         `5:36: when must become true or false, and .task.title is text (compare it: {{ne .task.title ""}})`,
-		"{{.look}}":               `5:36: when must become true or false, and .look is a map (name one of its parts: commit, error, `,
+		"{{.look.exit_code}}":     `5:36: when must evaluate to true or false, and .look.exit_code is a number (compare it: {{eq .look.exit_code 0}})`,
+		" {{ .artifacts.files }}": `5:38: when must evaluate to true or false, and .artifacts.files is a list (compare it: {{gt (len .artifacts.files) 0}})`,
+		"{{.task.title}}":         `5:36: when must evaluate to true or false, and .task.title is text (compare it: {{ne .task.title ""}})`,
+		"{{.look}}":               `5:36: when must evaluate to true or false, and .look is a map (name one of its parts: commit, error, `,
 		"{{.seen.succes}}":        `5:41: .seen has no "succes" (did you mean "success"?)`,
 		"{{.seen.outputs.a.b}}":   "",
-		"0 failures":              `5:33: when must become true or false, not "0 failures"`,
+		"0 failures":              `5:33: when must evaluate to true or false, not "0 failures"`,
 	} {
 		text := "name: g\nsteps:\n- {name: look, type: script, command: ls, output: seen}\n- {name: ask, type: agent, prompt: default, output: ask}\n- {name: b, type: script, when: '" + "W', command: 'echo {{.ask}} {{.ask.outputs.url}} {{.steps.ask.summary}}'}\n"
 		text = strings.Replace(text, "W", when, 1)

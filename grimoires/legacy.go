@@ -8,18 +8,18 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Names, keys and files of the original Coven that coven does not know, with hints
+// Names, keys and files of the original Coven that coven does not support, with hints
 // what to write instead.
 
-// legacyNames are the grimoires that the original ships.
+// legacyNames maps the grimoires of the original to hints.
 func legacyNames() map[string]string {
 	return map[string]string{
-		"implement-bead": `coven's own is called "implement"`,
-		"spec-to-beads":  `coven's own is called "spec-to-tasks"`,
+		"implement-bead": `coven calls it "implement"`,
+		"spec-to-beads":  `coven calls it "spec-to-tasks"`,
 	}
 }
 
-// legacyKeys are keys of steps that its later specifications have.
+// legacyKeys maps keys of steps in later specifications of the original to hints.
 func legacyKeys() map[string]string {
 	return map[string]string{
 		"commit_message": "write message: TEXT",
@@ -28,7 +28,7 @@ func legacyKeys() map[string]string {
 	}
 }
 
-// legacyFiles are files in .coven that only the original reads, and those that
+// legacyFiles lists the files in .coven that only the original reads, and those that
 // coven reads instead.
 var legacyFiles = []struct{ name, ours, hint string }{
 	{
@@ -38,8 +38,8 @@ var legacyFiles = []struct{ name, ours, hint string }{
 	{"config.json", "config.yaml", "write .coven/config.yaml: coven init makes one, with every key explained"},
 }
 
-// leftovers finds files of the original that coven does not read. They are
-// wrong as long as coven's own are not there.
+// leftovers reports files of the original that coven does not read. They are errors
+// unless coven's own files exist.
 func (s source) leftovers() ([]Problem, error) {
 	if s.flat {
 		return nil, nil
@@ -52,7 +52,7 @@ func (s source) leftovers() ([]Problem, error) {
 	var all []Problem
 	for _, f := range legacyFiles {
 		if _, err := fs.Stat(fsys, f.name); err != nil {
-			continue // it is not there
+			continue // not found
 		}
 		p := Problem{Error: yamldoc.Error{File: s.label(f.name), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: f.hint}}
 		if _, err := fs.Stat(fsys, f.ours); err == nil {
@@ -63,7 +63,7 @@ func (s source) leftovers() ([]Problem, error) {
 	return append(all, s.misnamed(fsys)...), nil
 }
 
-// misnamed finds files whose names no grimoire or prompt can have.
+// misnamed reports files whose names are not valid for a grimoire or prompt.
 func (s source) misnamed(fsys fs.FS) []Problem {
 	var all []Problem
 	for _, kind := range []string{"grimoire", "prompt"} {

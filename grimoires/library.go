@@ -28,7 +28,7 @@ const BuiltIn = "built in"
 // maxFile bounds the size of a grimoire or prompt.
 const maxFile = 1 << 20
 
-// UnknownError reports that there is no grimoire or prompt of a name.
+// UnknownError reports that a grimoire or prompt does not exist.
 type UnknownError struct {
 	Kind string // grimoire or prompt
 	Name string
@@ -44,8 +44,8 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// IsInvalid reports whether an error says that a grimoire, prompt or plan is
-// wrong or unknown: something that a person has to correct.
+// IsInvalid reports whether an error means that a grimoire, prompt or plan is invalid
+// or unknown, and a person has to correct it.
 func IsInvalid(err error) bool {
 	return errors.As(err, new(*UnknownError)) || errors.As(err, new(*tmpl.Error)) ||
 		errors.As(err, new(yamldoc.Errors)) || errors.As(err, new(yamldoc.Error))
@@ -55,10 +55,10 @@ func IsInvalid(err error) bool {
 type Prompt struct {
 	Name   string
 	Text   string
-	Source string // the file it came from, or BuiltIn
+	Source string // its file, or BuiltIn
 }
 
-// file is what errors call the prompt.
+// file returns the name of the prompt in errors.
 func (p Prompt) file() string {
 	if p.Source == BuiltIn {
 		return "prompts/" + p.Name + ".md (built in)"
@@ -71,11 +71,11 @@ func (p Prompt) file() string {
 // .coven/spells/NAME.md) hide those of the user, which hide those that coven
 // ships.
 type Library struct {
-	sources []source // the first that has a name wins
+	sources []source // the first with a given name wins
 }
 
-// NewLibrary returns the library of a repository. root is its main checkout,
-// userDir where the user's own settings for coven are; either may be empty.
+// NewLibrary returns the library of a repository. root is its main checkout, userDir
+// the directory of the user's settings for coven; either may be empty.
 func NewLibrary(root, userDir string) *Library {
 	l := &Library{}
 	if root != "" {
@@ -90,18 +90,17 @@ func NewLibrary(root, userDir string) *Library {
 // source is one place with grimoires and prompts.
 type source struct {
 	fsys  fs.FS
-	root  string // set: fsys is opened below it, and no link may lead out
-	flat  bool   // grimoires are not in a directory of their own
+	root  string // if set, fsys is opened below it, and links must not lead out
+	flat  bool   // grimoires are at the top
 	label func(file string) string
 }
 
-// projectSource reads .coven, and nothing outside the repository that a link
-// in it may name.
+// projectSource reads .coven, and never follows links out of the repository.
 func projectSource(root string) source {
 	return source{root: root, label: func(name string) string { return path.Join(".coven", name) }}
 }
 
-// open returns the files of the source; close ends it.
+// open returns the files of the source; done closes it.
 func (s source) open() (fsys fs.FS, closeFS func(), err error) {
 	if s.root == "" {
 		return s.fsys, func() {}, nil
@@ -113,7 +112,7 @@ func (s source) open() (fsys fs.FS, closeFS func(), err error) {
 	return regularfile.FS(root, ".coven"), func() { _ = root.Close() }, nil
 }
 
-// files are the names that a grimoire or prompt can have here.
+// files returns the possible file names of a grimoire or prompt.
 func (s source) files(kind, name string) []string {
 	switch {
 	case kind == "test" && s.flat:
@@ -128,8 +127,8 @@ func (s source) files(kind, name string) []string {
 	return []string{"grimoires/" + name + ".yaml", "grimoires/" + name + ".yml"}
 }
 
-// read returns the text of the one file that has the name, and what to call the
-// file. label is empty when there is none.
+// read returns the text and label of the only file with the name. label is empty if
+// there is none.
 func (s source) read(kind, name string) (text []byte, label string, err error) {
 	fsys, done, err := s.open()
 	if err != nil {
@@ -143,7 +142,7 @@ func (s source) read(kind, name string) (text []byte, label string, err error) {
 		case err != nil:
 			return nil, "", fmt.Errorf("read the %s %s: %w", kind, s.label(file), err)
 		case label != "":
-			return nil, "", yamldoc.Errors{{File: s.label(file), Line: 1, Column: 1, Msg: "there is " + label + " too", Hint: "keep one"}}
+			return nil, "", yamldoc.Errors{{File: s.label(file), Line: 1, Column: 1, Msg: label + " has the same name", Hint: "keep one"}}
 		default:
 			text, label = data, s.label(file)
 		}
@@ -239,7 +238,7 @@ func (s source) list(kind string) ([]string, error) {
 	return names, nil
 }
 
-// Prompt returns a prompt. The error is an *UnknownError when there is none.
+// Prompt returns a prompt. The error is an *UnknownError if it does not exist.
 func (l *Library) Prompt(name string) (Prompt, error) {
 	data, label, err := l.find("prompt", name)
 	if err != nil {
@@ -252,8 +251,8 @@ func (l *Library) Prompt(name string) (Prompt, error) {
 	return Prompt{Name: name, Text: text, Source: label}, nil
 }
 
-// Tests returns the tests of a grimoire, NAME.test.yaml beside its file, and what
-// to call that; label is empty when there are none.
+// Tests returns the tests of a grimoire, NAME.test.yaml beside its file, and their
+// label, which is empty if there are none.
 func (l *Library) Tests(name string) (text []byte, label string, err error) {
 	for _, s := range l.sources {
 		_, found, err := s.read("grimoire", name)

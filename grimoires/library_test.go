@@ -121,8 +121,8 @@ func TestLoadErrors(t *testing.T) {
 		"repo/.coven/prompts/dir.md/x":       "",
 	})
 	for name, want := range map[string]string{
-		"other":   `.coven/grimoires/other.yaml:1:7: the grimoire is called "another" but its file "other" (make them the same)`,
-		"twice":   `.coven/grimoires/twice.yml:1:1: there is .coven/grimoires/twice.yaml too (keep one)`,
+		"other":   `.coven/grimoires/other.yaml:1:7: grimoire name "another" does not match file name "other" (use the same name)`,
+		"twice":   `.coven/grimoires/twice.yml:1:1: .coven/grimoires/twice.yaml has the same name (keep one)`,
 		"unknown": `.coven/grimoires/unknown.yaml:3:34: grimoire 'unknown' step 's': unknown prompt 'fix-test' (did you mean 'fix-tests'?)` + "\n.coven/grimoires/unknown.yaml:4:26: unknown key \"nope\" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)",
 		"inline": ".coven/grimoires/inline.yaml:7:15: grimoire 'inline' step 's': unknown prompt 'tsk' (did you mean 'task'?)\n" +
 			`.coven/grimoires/inline.yaml:11:12: .task has no "nope" (known: acceptance, acceptance_criteria, body, description, design, external_ref, id, labels, notes, parent, priority, title, type)`,

@@ -11,9 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Load reads a grimoire and checks it with its prompts. The error is an
-// *UnknownError when there is none of that name, and a yamldoc.Errors with
-// everything that is wrong otherwise.
+// Load reads a grimoire and checks it with its prompts. The error is an *UnknownError
+// if it does not exist, or a yamldoc.Errors with everything that is wrong.
 func (l *Library) Load(name string) (*Grimoire, error) {
 	data, label, err := l.find("grimoire", name)
 	if err != nil {
@@ -23,7 +22,7 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	return g, err
 }
 
-// fileOf is what errors call the file of a grimoire.
+// fileOf returns the name of a grimoire's file in errors.
 func fileOf(name, label string) string {
 	if label == BuiltIn {
 		return name + ".yaml (built in)"
@@ -31,8 +30,8 @@ func fileOf(name, label string) string {
 	return label
 }
 
-// load reads a grimoire of a name and checks it with its prompts, which are
-// returned as far as they are known.
+// load reads a grimoire by name and checks it with its prompts, and returns the
+// prompts that it finds.
 func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *prompts, error) {
 	r, g, err := read(file, data)
 	if err != nil {
@@ -40,7 +39,7 @@ func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *promp
 	}
 	g.Source = label
 	if g.Name != name && g.Name != "" {
-		r.doc.Fail(r.doc.Text(r.doc.Root(), "name"), fmt.Sprintf("the grimoire is called %q but its file %q", g.Name, name), "make them the same")
+		r.doc.Fail(r.doc.Text(r.doc.Root(), "name"), fmt.Sprintf("grimoire name %q does not match file name %q", g.Name, name), "use the same name")
 	}
 	p, err := l.promptsOf(g)
 	if err != nil {
@@ -59,7 +58,7 @@ func asErrors(err error) yamldoc.Errors {
 	return all
 }
 
-// blame records what is wrong with the prompts of steps where the steps name
+// blame records the errors in the prompts of steps at the place where the steps name
 // them.
 func (r *reader) blame(faults map[use][]fault) {
 	for _, t := range r.found {
@@ -72,7 +71,7 @@ func (r *reader) blame(faults map[use][]fault) {
 	}
 }
 
-// prompts are the prompts that a grimoire uses, and what is wrong with them.
+// prompts holds the prompts of a grimoire and their errors.
 type prompts struct {
 	library   *Library
 	grimoire  *Grimoire
@@ -83,7 +82,7 @@ type prompts struct {
 	elsewhere yamldoc.Errors  // of the prompts' files
 }
 
-// use is where a prompt is used.
+// use is a use of a prompt.
 type use struct{ step, prompt string }
 
 func newPrompts(l *Library, g *Grimoire) *prompts {
@@ -95,15 +94,15 @@ func newPrompts(l *Library, g *Grimoire) *prompts {
 
 func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps.Keys(prompts)) }
 
-// promptsOf finds the prompts of a grimoire, included ones too. Its error says
-// that a file cannot be read.
+// promptsOf finds the prompts of a grimoire, included ones too. It fails if a file
+// cannot be read.
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
 	for s := range g.All() {
 		for _, a := range s.agents() {
 			s.Agent = &a
 			if a.Prompt == "" {
-				continue // said where it stands
+				continue // reported at its place
 			}
 			if err := p.step(s); err != nil {
 				return nil, err
@@ -113,8 +112,7 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	return p, nil
 }
 
-// isInline reports whether the prompt of a step is the prompt itself, and not
-// its name.
+// isInline reports whether the prompt of a step is a text rather than a name.
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
 func (p *prompts) step(s Step) error {
@@ -135,8 +133,8 @@ func (p *prompts) step(s Step) error {
 	return p.includes(s, uses.Includes, nil, data, func(f fault) { p.fault(s, f) })
 }
 
-// includes takes in what a prompt includes. open are the prompts that include
-// it, itself the last; data is what it sees; blame is told what is wrong in it.
+// includes adds the prompts that a prompt includes. open lists the prompts that lead
+// here, this one last; data is what it sees; blame is called with its errors.
 func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
 	for _, in := range all {
 		for _, f := range p.scope.hidden(in) {
@@ -165,8 +163,9 @@ func (p *prompts) fault(s Step, f fault) {
 	p.faults[at] = append(p.faults[at], f)
 }
 
-// file takes in the prompt of a name and what it includes. open are the prompts
-// that include it; data is what it sees; missing is told when there is none.
+// file adds the prompt with a name and the prompts that it includes. open lists the
+// prompts that lead here; data is what it sees; missing is called if it does not
+// exist.
 func (p *prompts) file(s Step, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
@@ -210,8 +209,8 @@ func (p *prompts) look(s Step, found Prompt, open []string, data shape) error {
 	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
 }
 
-// explain says by which way a fault was found: open are the prompts that led
-// there, the one with the fault last.
+// explain describes how a fault was reached: open lists the prompts that lead there,
+// the one with the fault last.
 func (p *prompts) explain(f fault, s Step, open []string) fault {
 	if n := len(open); n > 1 {
 		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
@@ -222,7 +221,7 @@ func (p *prompts) explain(f fault, s Step, open []string) fault {
 	return f
 }
 
-// blame records what is wrong in a prompt's file, once.
+// blame records an error in a prompt's file once.
 func (p *prompts) blame(in Prompt, f fault) {
 	e := yamldoc.Error{File: in.file(), Line: max(f.line, 1), Column: max(f.column, 1), Msg: f.msg, Hint: f.hint}
 	if !slices.Contains(p.elsewhere, e) {

@@ -17,18 +17,17 @@ import (
 // Choice is the grimoire of a task.
 type Choice struct {
 	Grimoire string
-	Why      string // what chose it, for people
+	Why      string // who chose it, for people
 }
 
-// Matchers choose the grimoires of tasks that name none: those of the project
-// (.coven/grimoire-matchers.yaml), then those of the user.
+// Matchers choose the grimoires of tasks that do not name one: first those of the
+// project (.coven/grimoire-matchers.yaml), then those of the user.
 type Matchers struct {
 	rules     []rule   // in order; the first that matches wins
-	otherwise []Choice // the defaults of the files, the strongest first
+	otherwise []Choice // the defaults of the files, strongest first
 }
 
-// rule is one rule, every condition of which must hold. A condition that is nil
-// always does.
+// rule is a rule. All of its conditions must hold; a nil condition always does.
 type rule struct {
 	choice                   Choice
 	anyTags, allTags, noTags []string // globs
@@ -48,7 +47,7 @@ type matchersKeys struct {
 	Rules   yamldoc.At[[]yamldoc.At[ruleKeys]] `yaml:"rules" about:"the first that matches wins"`
 }
 
-// ruleKeys is a rule as the file has it.
+// ruleKeys is a rule in a file.
 type ruleKeys struct {
 	Name          text                  `yaml:"name" about:"what coven calls the rule"`
 	Grimoire      text                  `yaml:"grimoire" need:"true" about:"what it chooses"`
@@ -66,8 +65,8 @@ type rangeKeys struct {
 	Max text `yaml:"max"`
 }
 
-// Matchers reads the files that choose grimoires. Its error is a yamldoc.Errors
-// with all that is wrong in them, grimoires that do not exist included.
+// Matchers reads the files that choose grimoires. The error is a yamldoc.Errors with
+// everything that is wrong in them, including unknown grimoires.
 func (l *Library) Matchers() (*Matchers, error) {
 	known, err := l.Names()
 	if err != nil {
@@ -95,8 +94,8 @@ func (l *Library) Matchers() (*Matchers, error) {
 	return m, nil
 }
 
-// matchers returns the text of the source's file, and its label; file is
-// empty when there is none.
+// matchers returns the text of the source's file, and its label; file is empty if it
+// does not exist.
 func (s source) matchers() (data []byte, file string, err error) {
 	if s.flat {
 		return nil, "", nil
@@ -120,7 +119,7 @@ func (s source) matchers() (data []byte, file string, err error) {
 	return data, file, nil
 }
 
-// read adds the rules of a file. known are the grimoires that there are.
+// read adds the rules of a file. known lists the existing grimoires.
 func (m *Matchers) read(file string, data []byte, known []string) error {
 	doc, err := yamldoc.Parse(file, data)
 	if err != nil {
@@ -139,7 +138,7 @@ func (m *Matchers) read(file string, data []byte, known []string) error {
 	return doc.Err()
 }
 
-// ruleReader makes rules of a document.
+// ruleReader reads the rules of a document.
 type ruleReader struct {
 	doc   *yamldoc.Document
 	file  string
@@ -162,9 +161,9 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 	k := at.Value
 	switch name := strings.TrimSpace(k.Name.Value); {
 	case name == "":
-		r.doc.Fail(at, "a rule has no name", "coven says by it why a task has its grimoire")
+		r.doc.Fail(at, "a rule has no name", "coven names the rule when it explains the choice of a grimoire")
 	case r.lines[name]:
-		r.doc.Fail(k.Name, fmt.Sprintf("there are two rules %q", name), "")
+		r.doc.Fail(k.Name, fmt.Sprintf("duplicate rule name %q", name), "")
 	default:
 		r.lines[name] = true
 	}
@@ -177,7 +176,7 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 		k.AnyTags.Set(), k.AllTags.Set(), k.NotTags.Set(), k.Priority.Set(),
 		k.PriorityRange.Set(), k.Type.Set(), k.BodyContains.Set(),
 	}, true) {
-		r.doc.Fail(at, "a rule has no condition", "for all other tasks there is default: NAME")
+		r.doc.Fail(at, "a rule has no condition", "write default: NAME for all other tasks")
 	}
 	made := rule{
 		choice:  Choice{k.Grimoire.Value, fmt.Sprintf("the rule %q of %s", k.Name.Value, r.file)},
@@ -190,15 +189,15 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 	made.lowest = r.priority(k.PriorityRange.Value.Min, 0)
 	made.highest = r.priority(k.PriorityRange.Value.Max, MaxPriority)
 	if made.lowest > made.highest {
-		r.doc.Fail(k.PriorityRange, "min is more than max: nothing is between them", "0 is the most urgent")
+		r.doc.Fail(k.PriorityRange, "min is greater than max", "0 is the most urgent")
 	}
 	return made
 }
 
-// items are those of a list that cannot be empty.
+// items returns the items of a list that must not be empty.
 func (r *ruleReader) items(list yamldoc.At[[]text]) []text {
 	if list.Set() && len(list.Value) == 0 {
-		r.doc.Fail(list, "the list is empty", "leave it out: no task could match")
+		r.doc.Fail(list, "the list is empty", "remove it: no task can match")
 	}
 	return list.Value
 }
@@ -238,8 +237,8 @@ func (r *ruleReader) priority(p text, otherwise int) int {
 	return n
 }
 
-// Choose returns the grimoire of the first rule that matches a task, or the default
-// of a file; false when there is neither.
+// Choose returns the grimoire of the first rule that matches a task, or else the
+// default of a file. It reports false if there is neither.
 func (m *Matchers) Choose(t Task) (Choice, bool) {
 	for _, r := range m.rules {
 		if r.matches(t) {

@@ -86,10 +86,10 @@ func TestOriginalExplained(t *testing.T) {
 		"- {name: m, type: merge, auto_rebase: true}":                                                           `3:26: unknown key "auto_rebase" (write strategy: rebase; `,
 		"- {name: m, type: merge, pre_merge: [make]}":                                                           `3:26: unknown key "pre_merge" (write checks: [COMMAND, ...]; `,
 		"- {name: m, type: merge, require_reviews: true}":                                                       `3:26: unknown key "require_reviews" (did you mean "require_review"?)`,
-		"- {name: l, type: loop, steps: [{name: m, type: merge}]}":                                              `3:49: a merge step cannot stand in a loop (put it after the loop)`,
+		"- {name: l, type: loop, steps: [{name: m, type: merge}]}":                                              `3:49: a merge step cannot be inside a loop (put it after the loop)`,
 		"- {name: s, type: script, command: \"git commit -m '{{.bead.title}}'\"}":                               `a value inside quotes could break out of them (remove the quotes: coven quotes values itself)`,
-		"- {name: s, type: script, command: ls, when: 'yes'}":                                                   `3:46: when must become true or false, not "yes" (write "{{...}}")`,
-		"- {name: s, type: script, command: ls, output: n}\n- {name: t, type: merge, when: '{{.s.exit_code}}'}": `4:35: when must become true or false, and .s.exit_code is a number`,
+		"- {name: s, type: script, command: ls, when: 'yes'}":                                                   `3:46: when must evaluate to true or false, not "yes" (write "{{...}}")`,
+		"- {name: s, type: script, command: ls, output: n}\n- {name: t, type: merge, when: '{{.s.exit_code}}'}": `4:35: when must evaluate to true or false, and .s.exit_code is a number`,
 		"- {name: s, type: script, command: 'docker ps --format {{.Names}}'}":                                   `3:58: there is no "Names" (for {{.Names}} itself write {{"{{.Names}}"}})`,
 		"- {name: l, type: loop, max_iterations: 0, steps: [{name: s, type: script, command: ls}]}":             `3:41: max_iterations must be 1 to 100`,
 	} {
@@ -100,7 +100,7 @@ func TestOriginalExplained(t *testing.T) {
 	}
 	l := NewLibrary("", "")
 	for name, want := range map[string]string{
-		"implement-bead": `coven's own is called "implement"`, "spec-to-beads": `coven's own is called "spec-to-tasks"`,
+		"implement-bead": `coven calls it "implement"`, "spec-to-beads": `coven calls it "spec-to-tasks"`,
 	} {
 		if _, err := l.Load(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -9,46 +9,44 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Plan is all that a session needs of grimoires, prompts, configuration and
-// tracker, frozen when it begins. Edits made later do not touch it.
+// Plan holds everything a session needs of grimoires, prompts, configuration and
+// tracker, frozen when the session starts. Later edits do not affect it.
 type Plan struct {
-	V        int // which version of coven's rules it is played by; see PlanVersion
+	V        int // version of the rules by which it runs; see PlanVersion
 	Grimoire *Grimoire
-	Prompts  map[string]Prompt // all that steps use, included ones too
-	Checks   []string          // what must pass before the change lands, in order
+	Prompts  map[string]Prompt // all that the steps use, included ones too
+	Checks   []string          // commands that must pass before the change lands, in order
 	Raw      []string          // places where a command takes a value unquoted
 	Model    string
 	Provider string
 	Target   string // full ref: refs/heads/main
 	Task     Task
-	Attempt  string // what the prior session of the task came to; empty: there is none
+	Attempt  string // how the prior session of the task ended; empty: there was none
 }
 
-// The versions of plans. A session is played by the rules of its plan's version, so
-// that resuming it takes the way that is on record. Plans that were frozen before
-// there were versions have none: 0.
+// The versions of plans. A session runs by the rules of its plan's version, so that it
+// resumes as recorded. Plans without a version have version 0.
 const (
-	// PlanChecksLastFix is the version since which a loop evaluates its exit condition
-	// once more after its last fix.
+	// PlanChecksLastFix is the first version in which a loop evaluates its exit
+	// condition again after the last fix.
 	PlanChecksLastFix = 1
-	// PlanNamesOfOriginal is the version since which templates know what the
-	// documentation of the original Coven names: the status of a step, the steps
-	// before a loop in loop_entry, optional names in prompts.
+	// PlanNamesOfOriginal is the first version in which templates know the names
+	// documented by the original Coven: the status of a step, the steps before a loop
+	// in loop_entry, optional names in prompts.
 	PlanNamesOfOriginal = 1
-	// PlanVersion is that of the plans that this coven freezes, and the newest that it
-	// can play.
+	// PlanVersion is the version of new plans, and the newest supported one.
 	PlanVersion = 1
 )
 
-// VersionError reports a plan of a newer version than this coven knows.
+// VersionError reports a plan with a newer version than this coven supports.
 type VersionError struct{ V int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("its plan has version %d, and this coven knows versions up to %d: a newer coven began it; resume it with that one", e.V, PlanVersion)
+	return fmt.Sprintf("plan version %d is newer than %d, the newest that this coven supports; resume the session with a newer coven", e.V, PlanVersion)
 }
 
-// Proves reports whether a command is a check: one that must pass on the very tree
-// that lands.
+// Proves reports whether a command is a check, which must pass on the exact tree that
+// lands.
 func (p *Plan) Proves(command string) bool {
 	for s := range p.Grimoire.All() {
 		if s.Merge != nil && slices.Contains(p.ChecksOf(*s.Merge), command) {
@@ -58,7 +56,7 @@ func (p *Plan) Proves(command string) bool {
 	return false
 }
 
-// ChecksOf are the checks of a merge step: the plan's when it names none.
+// ChecksOf returns the checks of a merge step, by default the plan's.
 func (p *Plan) ChecksOf(m Merge) []string {
 	if len(m.Checks) == 0 {
 		return p.Checks
@@ -66,8 +64,8 @@ func (p *Plan) ChecksOf(m Merge) []string {
 	return m.Checks
 }
 
-// Freeze makes a plan of a grimoire, with the prompts as they are now. The
-// caller sets Model, Provider, Target, Task and Attempt.
+// Freeze returns a plan of a grimoire with the current prompts. The caller sets Model,
+// Provider, Target, Task and Attempt.
 func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	p, err := l.promptsOf(g)
 	if err != nil {
@@ -109,8 +107,8 @@ func rawUses(g *Grimoire) ([]string, error) {
 	return places, nil
 }
 
-// RenderPrompt renders a prompt of the plan, or one that is given itself (it
-// holds a newline), with the data of a step.
+// RenderPrompt renders a prompt of the plan, or a text with a newline as the prompt
+// itself, with the data of a step.
 func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, error) {
 	file, text := "prompt", nameOrInline
 	if !isInline(nameOrInline) {

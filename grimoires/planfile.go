@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 )
 
-// planFile is a plan as plan.yaml has it.
+// planFile is the format of plan.yaml.
 type planFile struct {
 	V        int                   `yaml:"v,omitempty"`
 	Source   yamlString            `yaml:"source"`
@@ -106,11 +106,10 @@ func judgeFiles(judges []Judge) []judgeFile {
 	return files
 }
 
-// planComment is the head of plan.yaml.
+// planComment is the header of plan.yaml.
 const planComment = "# The plan of a session, frozen when it began. Edits to grimoires, prompts and\n# configuration do not reach it.\n"
 
-// Marshal returns the plan as plan.yaml has it. Bytes that are not UTF-8 are
-// replaced.
+// Marshal encodes the plan for plan.yaml. Invalid UTF-8 is replaced.
 func (p *Plan) Marshal() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(planComment)
@@ -167,7 +166,7 @@ func (g *Grimoire) file() grimoireFile {
 	}
 }
 
-// budgetFile is a budget as a file has it.
+// budgetFile is a budget in a file.
 type budgetFile struct {
 	USD     float64  `yaml:"usd,omitempty"`
 	Tokens  int64    `yaml:"tokens,omitempty"`
@@ -244,7 +243,7 @@ func (l *AgentLoop) file(f *stepFile) {
 	f.MaxIterations, f.OnMaxIterations, f.Patience = l.MaxIterations, l.OnMaxIterations, l.Patience
 }
 
-// duration writes 15m0s as 15m, and no duration as nothing.
+// duration formats 15m0s as 15m, and 0 as an empty text.
 func duration(d time.Duration) string {
 	if d == 0 {
 		return ""

@@ -6,10 +6,10 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// planName is what errors call a frozen plan.
+// planName is the name of a frozen plan in errors.
 const planName = "plan.yaml"
 
-// planKeys is what is read of a plan.
+// planKeys is the format of a plan that is read.
 type planKeys struct {
 	V        int                   `yaml:"v"`
 	Source   string                `yaml:"source"`
@@ -24,7 +24,8 @@ type planKeys struct {
 	Prompts  map[string]promptFile `yaml:"prompts"`
 }
 
-// ReadPlan reads what Marshal wrote. The error is a yamldoc.Errors or a *VersionError.
+// ReadPlan decodes the output of Marshal. The error is a yamldoc.Errors or a
+// *VersionError.
 func ReadPlan(data []byte) (*Plan, error) {
 	doc, err := yamldoc.Parse(planName, data)
 	if err != nil {
@@ -58,17 +59,17 @@ func ReadPlan(data []byte) (*Plan, error) {
 	return p, nil
 }
 
-// versionOf is the version of a plan. It is read before the rest: a newer plan may
-// have keys that this coven does not know.
+// versionOf returns the version of a plan. It is read before the rest: a newer plan
+// may have unknown keys.
 func versionOf(data []byte) int {
 	var head struct {
 		V int `yaml:"v"`
 	}
-	_ = yaml.Unmarshal(data, &head) // whatever is wrong with it, reading the rest says so
+	_ = yaml.Unmarshal(data, &head) // reading the rest reports its errors
 	return head.V
 }
 
-// demand records prompts that steps name and the plan does not have.
+// demand records prompts that steps name and the plan lacks.
 func (r *reader) demand(p *Plan) {
 	for _, t := range r.found {
 		if t.kind != promptTemplate || isInline(t.at.Value) {
@@ -80,7 +81,7 @@ func (r *reader) demand(p *Plan) {
 	}
 }
 
-// texts is a list as it was before it was written; an empty one is none.
+// texts returns the original list; an empty one is nil.
 func texts(all []yamlString) []string {
 	var out []string
 	for _, text := range all {

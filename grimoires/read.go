@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// What a grimoire does where it does not say otherwise. A loop and a merge are
-// bounded by the run only.
+// The defaults of a grimoire. Only the run limits a loop and a merge.
 const (
 	defaultRun        = 2 * time.Hour
 	defaultAgent      = 15 * time.Minute
@@ -37,7 +36,7 @@ const (
 	mergeType     = "merge"
 )
 
-// stepTypes are the types of steps, as people are told them.
+// stepTypes lists the types of steps, for messages.
 func stepTypes() []string {
 	return []string{agentType, scriptType, loopType, reviewType, agentLoopType, mergeType}
 }
@@ -50,7 +49,7 @@ var (
 
 type text = yamldoc.At[string]
 
-// grimoireKeys is a grimoire as its file has it.
+// grimoireKeys is the format of a grimoire.
 type grimoireKeys struct {
 	Name        text                       `yaml:"name" need:"true" about:"as the file"`
 	Description text                       `yaml:"description" about:"one line for people"`
@@ -67,13 +66,13 @@ type stepKeys struct {
 	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent and review 15m, script 5m; others: that of the run"`
 	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: the next step; fail: the task has failed; retry: again, then block"`
 	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how often a failed step is tried again before on_fail counts"`
-	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the second try; twice as long before each one after"`
+	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the first retry; doubled for each further one"`
 	Budget    yamldoc.At[budget.Keys]   `yaml:"budget" about:"of the step, all its tries and what is in it"`
 	OnSuccess text                      `yaml:"on_success" oneof:"exit_loop" about:"leave the innermost loop"`
 	Output    text                      `yaml:"output" about:"another name for what the step gives: {{.NAME}}"`
 }
 
-// reader makes a grimoire of a document and keeps what it finds on the way.
+// reader reads a grimoire from a document and collects what it finds.
 type reader struct {
 	doc   *yamldoc.Document
 	names map[string]bool
@@ -83,7 +82,7 @@ type reader struct {
 	scope *scope
 }
 
-// template is a template of a step, with where it stands.
+// template is a template of a step, with its place.
 type template struct {
 	kind templateKind
 	step string
@@ -100,9 +99,9 @@ const (
 	promptTemplate // inline, or the name of a prompt
 )
 
-// Parse reads a grimoire and finds everything that is wrong in it, except what
-// depends on prompts (see Library.Load). file is the name in errors, and the
-// grimoire's Source. The error is a yamldoc.Errors.
+// Parse reads a grimoire and finds all errors in it, except those that depend on
+// prompts (see Library.Load). file is the name in errors, and the grimoire's Source.
+// The error is a yamldoc.Errors.
 func Parse(file string, data []byte) (*Grimoire, error) {
 	r, g, err := read(file, data)
 	if err != nil {
@@ -164,8 +163,7 @@ func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth
 	return steps
 }
 
-// step reads the keys that the step's type has. depth is how many loops it is
-// in.
+// step reads the keys of the step's type. depth is the number of loops around it.
 func (r *reader) step(n yamldoc.Node, depth int) Step {
 	kind := r.doc.Text(n, "type")
 	switch kind.Value {
@@ -190,11 +188,11 @@ func (r *reader) step(n yamldoc.Node, depth int) Step {
 	return Step{Name: r.doc.Text(n, "name").Value}
 }
 
-// common makes what every step has. limit is the type's default timeout.
+// common reads the keys that every step has. limit is the type's default timeout.
 func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Duration) Step {
 	r.name(n, k.Name, "a step")
 	if k.Name.Set() && r.names[k.Name.Value] {
-		r.doc.Fail(k.Name, fmt.Sprintf("there are two steps %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
+		r.doc.Fail(k.Name, fmt.Sprintf("duplicate step name %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
 	}
 	r.names[k.Name.Value] = true
 	s := Step{
@@ -222,7 +220,7 @@ func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Durati
 
 const exitLoop = "exit_loop"
 
-// retries is how often a step that failed is tried again.
+// retries reads how many more times a failed step runs.
 func (r *reader) retries(k stepKeys) int {
 	n := k.Retries.Value
 	switch {
@@ -232,7 +230,7 @@ func (r *reader) retries(k stepKeys) int {
 		n = defaultRetries
 	}
 	if k.Backoff.Set() && n == 0 {
-		r.doc.Fail(k.Backoff, "there is nothing to wait for: the step is not tried again", "retries: 2")
+		r.doc.Fail(k.Backoff, "backoff has no effect without retries", "retries: 2")
 	}
 	return n
 }

@@ -11,8 +11,7 @@ type runBudgetKeys struct {
 	Reserve yamldoc.At[float64] `yaml:"reserve" about:"share, 0 to 0.9, that is kept for review and landing; 0.1"`
 }
 
-// amount reads a budget, which stands at a place. One that limits nothing is an
-// error.
+// amount reads a budget at a place. A budget that limits nothing is an error.
 func (r *reader) amount(at yamldoc.Place, isSet bool, k budget.Keys) budget.Amount {
 	a := k.Read(r.doc)
 	if isSet && a == (budget.Amount{}) {
@@ -21,7 +20,7 @@ func (r *reader) amount(at yamldoc.Place, isSet bool, k budget.Keys) budget.Amou
 	return a
 }
 
-// reserve reads the share of a budget that is kept for review and landing.
+// reserve reads the share of a budget reserved for review and landing.
 func (r *reader) reserve(share yamldoc.At[float64]) float64 {
 	if share.Set() && (share.Value < 0 || share.Value > 0.9) {
 		r.doc.Fail(share, "reserve is a share of the budget: 0 to 0.9", "")

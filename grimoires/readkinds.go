@@ -30,7 +30,7 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	prompt := k.Prompt
 	switch {
 	case prompt.Set() && k.Spell.Set():
-		r.doc.Fail(k.Spell, "prompt and spell are the same", "keep prompt")
+		r.doc.Fail(k.Spell, "prompt and spell are two names of one key", "keep prompt")
 	case k.Spell.Set():
 		prompt = k.Spell
 	case !prompt.Set():
@@ -60,7 +60,7 @@ func (r *reader) agent(n yamldoc.Node, depth int) Step {
 	return s
 }
 
-// texts takes in a map of templates.
+// texts reads a map of templates.
 func (r *reader) texts(step string, in map[string]text) map[string]string {
 	return r.templates(textTemplate, step, in)
 }
@@ -145,7 +145,7 @@ func (r *reader) loop(n yamldoc.Node, depth int) Step {
 	return s
 }
 
-// inner reads the steps of a loop. depth is how many loops they are in.
+// inner reads the steps of a loop. depth is the number of loops around them.
 func (r *reader) inner(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth int) []Step {
 	if depth > maxDepth {
 		r.doc.Fail(at, fmt.Sprintf("loops nest deeper than %d", maxDepth), "")
@@ -168,10 +168,10 @@ func (r *reader) merge(n yamldoc.Node, depth int) Step {
 	r.doc.DecodeNode(n, &k)
 	s := r.common(n, k.Step, depth, 0)
 	if depth > 0 {
-		r.doc.Fail(k.Step.Type, "a merge step cannot stand in a loop", "put it after the loop")
+		r.doc.Fail(k.Step.Type, "a merge step cannot be inside a loop", "put it after the loop")
 	}
 	if k.OnConflict.Value == resolveByAgent && k.Strategy.Value == "rebase" {
-		r.doc.Fail(k.OnConflict, "what an agent made of a conflict is a merge: it cannot be rebased", "strategy: squash or merge")
+		r.doc.Fail(k.OnConflict, "on_conflict: agent creates a merge commit, which cannot be rebased", "strategy: squash or merge")
 	}
 	if k.Checks.Set() && len(k.Checks.Value) == 0 {
 		r.doc.Fail(k.Checks, "the list of checks is empty", "leave checks out to use those of the configuration")

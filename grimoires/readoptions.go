@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// optionsOf are the options of a judge that is built in, with the words that each may
-// be; none: any text. Of other plugins only they themselves know.
+// optionsOf returns the options of a built-in judge, with the allowed values of each;
+// none means any text. Only other plugins know their own options.
 func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 	switch kind + " " + plugin {
 	case "reviewer command":
@@ -26,7 +26,7 @@ func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 	return nil, false
 }
 
-// options looks at what a judge is told under with.
+// options checks the options of a judge.
 func (r *reader) options(n yamldoc.Node, kind, plugin string, with map[string]text) {
 	options, known := optionsOf(kind, plugin)
 	if !known {
@@ -36,7 +36,7 @@ func (r *reader) options(n yamldoc.Node, kind, plugin string, with map[string]te
 	for _, key := range slices.Sorted(maps.Keys(with)) {
 		words, ok := options[key]
 		switch {
-		case key == "prompt": // that is said of all plugins
+		case key == "prompt": // reported for all plugins
 		case !ok:
 			hint := didyoumean.Hint(key, names)
 			if hint == "" && len(names) > 0 {

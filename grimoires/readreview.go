@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// judgeKeys is a reviewer or an arbiter that is more than a name.
+// judgeKeys is a reviewer or an arbiter given as a map.
 type judgeKeys struct {
 	Name   text            `yaml:"name" about:"what the record calls it; the plugin's name"`
 	Plugin text            `yaml:"plugin" need:"true" about:"agent, command, rules (arbiters), or coven-reviewer-NAME, coven-arbiter-NAME"`
@@ -60,20 +60,20 @@ func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {
 		s.AgentLoop.Steps = r.inner(n, k.Steps, depth+1)
 		for i, inner := range s.AgentLoop.Steps {
 			if i < len(k.Steps.Value) && slices.Contains(roundLeaves(), inner.Name) {
-				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q has a part %q of its own", s.Name, inner.Name), "give the step another name")
+				r.doc.Fail(k.Steps.Value[i], fmt.Sprintf("each round of %q already has a part named %q", s.Name, inner.Name), "give the step another name")
 			}
 		}
 	}
 	if slices.ContainsFunc(s.AgentLoop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
-		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: an agent-loop is ended by its reviewers", s.Name), "put it into a loop of its own")
+		r.doc.Fail(n, fmt.Sprintf("a step cannot exit %q: only its reviewers end an agent-loop", s.Name), "put the step into a loop")
 	}
 	return s
 }
 
-// roundLeaves are what the parts of a round are called after its steps.
+// roundLeaves returns the names of the parts of a round after its steps.
 func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 
-// iterations is how often a loop runs at most.
+// iterations reads the maximum number of iterations of a loop.
 func (r *reader) iterations(n yamldoc.At[int]) int {
 	if n.Set() && (n.Value < 1 || n.Value > maxIterations) {
 		r.doc.Fail(n, fmt.Sprintf("max_iterations must be 1 to %d", maxIterations), "")
@@ -96,15 +96,15 @@ func (r *reader) reviewers(at yamldoc.Place, step string, nodes yamldoc.At[[]yam
 	for _, n := range nodes.Value {
 		j := r.judge(n, step, "reviewer", ReviewPrompt)
 		if slices.ContainsFunc(all, func(other Judge) bool { return other.Name == j.Name }) {
-			r.doc.Fail(n, fmt.Sprintf("there are two reviewers %q", j.Name), "give one of them another name")
+			r.doc.Fail(n, fmt.Sprintf("duplicate reviewer name %q", j.Name), "give one of them another name")
 		}
 		all = append(all, j)
 	}
 	return all
 }
 
-// judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is
-// what an agent is given that judges.
+// judge reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is the
+// default prompt of a judging agent.
 func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	var k judgeKeys
 	if n.IsMap() {
@@ -116,7 +116,7 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 	j := Judge{Name: k.Name.Or(k.Plugin.Value), Plugin: k.Plugin.Value, Prompt: k.Prompt.Value}
 	switch {
 	case !k.Plugin.Set():
-		r.doc.Fail(n, fmt.Sprintf("the step %q has a judge without a plugin", step), "plugin: agent")
+		r.doc.Fail(n, fmt.Sprintf("a reviewer or arbiter of step %q has no plugin", step), "plugin: agent")
 	case !pluginRE.MatchString(j.Plugin):
 		r.doc.Fail(k.Plugin, fmt.Sprintf("%q cannot be the name of a plugin", j.Plugin), "small letters, digits and -, the first a letter or digit")
 	case !nameRE.MatchString(j.Name):
@@ -133,7 +133,7 @@ func (r *reader) judge(n yamldoc.Node, step, kind, prompt string) Judge {
 			j.With = map[string]string{}
 		}
 		if key == "prompt" {
-			r.doc.Fail(value, "the prompt of a judge is no option", "prompt: beside with")
+			r.doc.Fail(value, "prompt is not an option of a plugin", "write prompt next to with")
 		}
 		j.With[key] = value.Value
 	}

@@ -70,11 +70,11 @@ func TestParseReviewErrors(t *testing.T) {
 		"type: review, reviewers: agent":                                                    `3:38: this must be a list`,
 		"type: review, reviewer: [agent]":                                                   "3:3: the step \"a\" has no reviewers (reviewers: [agent])\nf.yaml:3:27: unknown key \"reviewer\" (did you mean \"reviewers\"?)",
 		"type: review, reviewers: [Agent]":                                                  `3:39: "Agent" cannot be the name of a plugin (small letters, digits and -, the first a letter or digit)`,
-		"type: review, reviewers: [agent, agent]":                                           `3:46: there are two reviewers "agent" (give one of them another name)`,
-		"type: review, reviewers: [{name: x}]":                                              `3:39: the step "a" has a judge without a plugin (plugin: agent)`,
+		"type: review, reviewers: [agent, agent]":                                           `3:46: duplicate reviewer name "agent" (give one of them another name)`,
+		"type: review, reviewers: [{name: x}]":                                              `3:39: a reviewer or arbiter of step "a" has no plugin (plugin: agent)`,
 		"type: review, reviewers: [{plugin: style, nmae: x}]":                               `3:55: unknown key "nmae" (did you mean "name"?)`,
 		"type: review, reviewers: [{plugin: style, name: a/b}]":                             `"a/b" cannot be a name (letters, digits, - and _)`,
-		"type: review, reviewers: [{plugin: style, with: {prompt: x}}]":                     `3:70: the prompt of a judge is no option (prompt: beside with)`,
+		"type: review, reviewers: [{plugin: style, with: {prompt: x}}]":                     `3:70: prompt is not an option of a plugin (write prompt next to with)`,
 		"type: review, reviewers: [{plugin: style, with: {n: [1]}}]":                        `3:65: this must be text, not a list`,
 		"type: review, reviewers: [{plugin: command, with: {commnad: x}}]":                  "3:39: there is no command to run (with: {command: a shell command})\nf.yaml:3:73: command has no option \"commnad\" (did you mean \"command\"?)",
 		"type: review, reviewers: [{plugin: command, with: {command: x, timeout: 3}}]":      `3:85: command has no option "timeout" (it has command, format, scope, severity)`,
@@ -89,16 +89,16 @@ func TestParseReviewErrors(t *testing.T) {
 		"type: review, reviewers: [agent], arbiter: rules":                                  `unknown key "arbiter"`,
 		"type: review, reviewers: [agent], workdir: x":                                      `unknown key "workdir"`,
 		"type: agent-loop": `3:3: the step "a" has no reviewers (reviewers: [agent])`,
-		"type: agent-loop, reviewers: [agent], arbiter: {name: x}":                                                                      `3:60: the step "a" has a judge without a plugin (plugin: agent)`,
+		"type: agent-loop, reviewers: [agent], arbiter: {name: x}":                                                                      `3:60: a reviewer or arbiter of step "a" has no plugin (plugin: agent)`,
 		"type: agent-loop, reviewers: [agent], arbiter: [rules]":                                                                        `this must be text, not a list`,
 		"type: agent-loop, reviewers: [agent], arbiter: Rules":                                                                          `"Rules" cannot be the name of a plugin`,
 		"type: agent-loop, reviewers: [agent], max_iterations: 0":                                                                       `3:67: max_iterations must be 1 to 100`,
 		"type: agent-loop, reviewers: [agent], max_iterations: 101":                                                                     `3:67: max_iterations must be 1 to 100`,
 		"type: agent-loop, reviewers: [agent], patience: 0":                                                                             `3:61: patience must be 1 to 100`,
 		"type: agent-loop, reviewers: [agent], on_max_iterations: stop":                                                                 `3:70: "stop" is none of block, continue, fail, exit`,
-		"type: agent-loop, reviewers: [agent], steps: [{name: l, type: merge}]":                                                         `a merge step cannot stand in a loop (put it after the loop)`,
-		"type: agent-loop, reviewers: [agent], steps: [{name: b, type: script, command: x, on_success: exit_loop}]":                     `a step cannot exit "a": an agent-loop is ended by its reviewers (put it into a loop of its own)`,
-		"type: agent-loop, reviewers: [agent], steps: [{name: b, type: script, command: x}, {name: arbiter, type: script, command: x}]": `3:96: each round of "a" has a part "arbiter" of its own (give the step another name)`,
+		"type: agent-loop, reviewers: [agent], steps: [{name: l, type: merge}]":                                                         `a merge step cannot be inside a loop (put it after the loop)`,
+		"type: agent-loop, reviewers: [agent], steps: [{name: b, type: script, command: x, on_success: exit_loop}]":                     `a step cannot exit "a": only its reviewers end an agent-loop (put the step into a loop)`,
+		"type: agent-loop, reviewers: [agent], steps: [{name: b, type: script, command: x}, {name: arbiter, type: script, command: x}]": `3:96: each round of "a" already has a part named "arbiter" (give the step another name)`,
 	} {
 		_, err := Parse("f.yaml", []byte(one("name: a, "+step)))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yaml:3:") {
@@ -107,7 +107,7 @@ func TestParseReviewErrors(t *testing.T) {
 	}
 }
 
-// What is wrong with the prompts of judges and menders is found with the library.
+// Errors in the prompts of judges and fixing agents are found with the library.
 func TestReviewPrompts(t *testing.T) {
 	l, _ := files(t, nil)
 	for step, want := range map[string]string{
@@ -147,15 +147,24 @@ func TestDrawReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `judged (2h, $1.00 at most)
-├─ make  script, ls, 5m at most
-├─ look  review by agent and vet, 3m at most, 5 turns at most; fails: again, once; fails: continue
-├─ quality  agent-loop, review by sharp and style, arbiter agent, fixed with a prompt of its own, at most 5 rounds; when {{.look.failed}}; fails: continue; then fail
-│  └─ check  script, echo {{.seen}}, 5m at most
-├─ short  agent-loop, review by agent, arbiter rules, fixed with prompt apply-review, at most 3 rounds; then block
-└─ land  merge, squash, after a review
+	want := `/:start start: 
+/make script: script, ls, 5m at most
+/look review: review by agent and vet, 3m at most, 5 turns at most
+/quality agent-loop: agent-loop, review by sharp and style, arbiter agent, fixed with a prompt of its own, at most 5 rounds
+quality/check script: script, echo {{.seen}}, 5m at most
+quality/quality/review review: review by sharp and style
+quality/quality/arbiter arbiter: arbiter agent
+quality/quality/fix agent: agent, a prompt of its own
+/short agent-loop: agent-loop, review by agent, arbiter rules, fixed with prompt apply-review, at most 3 rounds
+short/short/review review: review by agent
+short/short/arbiter arbiter: arbiter rules
+short/short/fix agent: agent, prompt apply-review
+/land merge: merge, squash, after a review
+/:completed end: 
+/:blocked end: 
+/:failed end: 
 `
-	if got := g.Tree(); got != want {
+	if got := nodeTexts(g.Graph()); got != want {
 		t.Errorf("got\n%s", got)
 	}
 	var edges []string
@@ -180,7 +189,7 @@ quality > short (fails)` {
 	}
 }
 
-// What is shown, and what is frozen, is the same when it is read again.
+// A grimoire is the same after YAML, and after freezing and reading.
 func TestReviewRoundTrip(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(judgedFile))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/internal/schema"
 )
 
-// Schema is the JSON Schema of a grimoire. It is looser than the reader where what is
-// right depends on something else: no two steps have one name, nor two reviewers that
-// are written differently, and a plugin that is built in has options of its own.
+// Schema returns the JSON Schema of a grimoire. It accepts more than the reader where
+// validity depends on other values: duplicate names of steps, duplicate reviewers
+// written differently, and options of built-in plugins.
 func Schema() *schema.Schema {
 	s := schema.Of(grimoireKeys{})
 	s.Definitions = map[string]*schema.Schema{"step": stepSchema()}
@@ -20,13 +20,13 @@ func Schema() *schema.Schema {
 
 func anyStep() *schema.Schema { return &schema.Schema{Ref: "#/$defs/step"} }
 
-// outsideLoop is a step that has no loop around it to leave.
+// outsideLoop is a step without a loop around it to exit.
 func outsideLoop() *schema.Schema {
 	return &schema.Schema{AllOf: []*schema.Schema{anyStep(), {Not: &schema.Schema{Required: []string{"on_success"}}}}}
 }
 
-// ofRound is a step of an agent-loop: only its reviewers end that, and the names of
-// their part of a round are theirs.
+// ofRound is a step of an agent-loop: it cannot exit the loop, and cannot have the
+// name of a part of a round.
 func ofRound() *schema.Schema {
 	s, taken := outsideLoop(), schema.Of(struct {
 		Name text `yaml:"name" need:"true"`
@@ -101,7 +101,7 @@ func agentLoopSchema() *schema.Schema {
 	return s
 }
 
-// judgeSchema is the schema of a plugin that judges: its name, or a map.
+// judgeSchema is the schema of a reviewer or arbiter: the name of a plugin, or a map.
 func judgeSchema() *schema.Schema {
 	s := schema.Of(judgeKeys{})
 	set(s, "plugin", nameSchema(pluginRE))
@@ -118,7 +118,7 @@ func judgesSchema() *schema.Schema {
 	return s
 }
 
-// nameSchema is the schema of a name: a text of which the reader knows the form.
+// nameSchema is the schema of a name that matches a pattern.
 func nameSchema(form *regexp.Regexp) *schema.Schema {
 	s := schema.Text()
 	for _, kind := range s.AnyOf {
@@ -129,17 +129,17 @@ func nameSchema(form *regexp.Regexp) *schema.Schema {
 	return s
 }
 
-// bound says of a number that it is 1 to most.
+// bound limits a number to 1 to limit.
 func bound(s *schema.Schema, key string, most int) {
 	if number, ok := s.Properties.Get(key); ok {
 		number.Minimum, number.Maximum = "1", json.Number(strconv.Itoa(most))
 	}
 }
 
-// MatchersSchema is the JSON Schema of the rules that choose grimoires.
+// MatchersSchema returns the JSON Schema of the rules that choose grimoires.
 func MatchersSchema() *schema.Schema { return schema.Of(matchersKeys{}) }
 
-// set puts another schema in the place of that of a key, whose description stays.
+// set replaces the schema of a key and keeps its description.
 func set(s *schema.Schema, key string, with *schema.Schema) {
 	if old, ok := s.Properties.Get(key); ok {
 		with.Description = old.Description

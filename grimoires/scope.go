@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// shape is what a value in the data of templates is made of: known keys, any
-// keys (open), or none.
+// shape describes a value in the data of templates: its known keys, any keys (open),
+// or none.
 type shape struct {
 	keys map[string]shape
 	open bool
@@ -20,7 +20,7 @@ type shape struct {
 	kind kind
 }
 
-// kind is what is known of a value without parts.
+// kind is the kind of a value without parts.
 type kind string
 
 const (
@@ -45,14 +45,14 @@ func (s shape) set(k kind, names ...string) shape {
 	return s
 }
 
-// result is the shape of what a step gave.
+// result is the shape of a step's result.
 func result() shape {
 	s := leaves("output", "summary", "error", "commit", "status", "success", "failed", "skipped")
 	s.keys["outputs"] = shape{open: true}
 	return s.set(numberKind, "exit_code").set(listKind, "files")
 }
 
-// counters are the shape of the counters of a loop.
+// counters is the shape of the counters of a loop.
 func counters() shape { return leaves().set(numberKind, "iteration", "max_iterations") }
 
 // taskShape is the shape of task.
@@ -60,15 +60,14 @@ func taskShape() shape {
 	return leaves().set(textKind, taskKeys()...).set(listKind, "labels", "acceptance_criteria")
 }
 
-// scope knows what the templates of a grimoire may name.
+// scope knows the names that templates of a grimoire may use.
 type scope struct {
 	steps   map[string]place
 	outputs map[string][]string // steps that write a name with output
 	loose   bool                // which steps there are is not known
 }
 
-// place is where a step stands: its number in the order of the file, and the
-// loops that it is in.
+// place is the position of a step: its index in the file, and the loops around it.
 type place struct {
 	number int
 	loops  []string
@@ -92,8 +91,8 @@ func (s *scope) add(steps []Step, loops []string) {
 	}
 }
 
-// before reports whether a step can have ended when another begins: it stands
-// earlier, or both are in one loop.
+// before reports whether a step can have ended when another starts: it comes earlier,
+// or both are in one loop.
 func (s *scope) before(name, reader string) bool {
 	a, b := s.steps[name], s.steps[reader]
 	if slices.Contains(b.loops, name) {
@@ -105,7 +104,7 @@ func (s *scope) before(name, reader string) bool {
 	return len(a.loops) > 0 && len(b.loops) > 0 && a.loops[0] == b.loops[0]
 }
 
-// reserved are the names in the data that are not steps.
+// reserved returns the names in the data that are not steps.
 func reserved() map[string]shape {
 	return map[string]shape{
 		"task": taskShape(), "bead": taskShape(),
@@ -115,7 +114,7 @@ func reserved() map[string]shape {
 	}
 }
 
-// shape is the data of a step's templates. inputs are nil except for prompts.
+// shape returns the data of a step's templates. inputs is nil except for prompts.
 func (s *scope) shape(step string, inputs []string) shape {
 	data := shape{keys: map[string]shape{}}
 	steps := shape{keys: map[string]shape{}}
@@ -153,8 +152,8 @@ func (s *scope) shape(step string, inputs []string) shape {
 	return data
 }
 
-// entry is the shape of loop_entry in a loop: the result of the step before it, and
-// the steps that can have ended by then.
+// entry is the shape of loop_entry in a loop: the result of the step before the loop,
+// and the steps that can have ended by then.
 func (s *scope) entry(loop string) shape {
 	entry := shape{keys: map[string]shape{}}
 	for name := range s.steps {
@@ -166,7 +165,8 @@ func (s *scope) entry(loop string) shape {
 	return entry
 }
 
-// included is the data of a prompt that another one includes, which has data.
+// included returns the data of a prompt that another prompt, which sees data,
+// includes.
 func (s *scope) included(data shape, in tmpl.Include) shape {
 	inner := shape{keys: maps.Clone(data.keys)}
 	inner.keys[tmpl.Parent] = data
@@ -176,7 +176,7 @@ func (s *scope) included(data shape, in tmpl.Include) shape {
 	return inner
 }
 
-// valueOf is the shape of what a parameter is given.
+// valueOf returns the shape of a parameter's value.
 func (s shape) valueOf(p tmpl.Param) shape {
 	if p.Value == nil {
 		return shape{open: !p.Text}
@@ -184,7 +184,7 @@ func (s shape) valueOf(p tmpl.Param) shape {
 	for _, key := range p.Value {
 		next, ok := s.keys[key]
 		if s.open || !ok {
-			return shape{open: true} // what is wrong with it is said where it stands
+			return shape{open: true} // its errors are reported at its place
 		}
 		s = next
 	}
@@ -194,7 +194,7 @@ func (s shape) valueOf(p tmpl.Param) shape {
 	return s
 }
 
-// hidden finds parameters that hide what templates know by that name.
+// hidden finds parameters that hide names of templates.
 func (s *scope) hidden(in tmpl.Include) []fault {
 	var all []fault
 	for _, p := range in.Params {
@@ -202,15 +202,15 @@ func (s *scope) hidden(in tmpl.Include) []fault {
 		_, isStep := s.steps[p.Name]
 		switch {
 		case isStep:
-			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide the step of that name", p.Name), "give it another name"})
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q hides the step of the same name", p.Name), "give it another name"})
 		case isReserved || s.outputs[p.Name] != nil:
-			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q would hide what templates know by that name", p.Name), "give it another name"})
+			all = append(all, fault{p.Line, p.Column, fmt.Sprintf("the parameter %q hides a name that templates already have", p.Name), "give it another name"})
 		}
 	}
 	return all
 }
 
-// find reports what is wrong with a path, and where in it.
+// find reports the error in a path, and where in the path.
 func (s *scope) find(data shape, step string, path []string) (index int, msg, hint string) {
 	for i, key := range path {
 		next, ok := data.keys[key]
@@ -240,7 +240,7 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 		return fmt.Sprintf("%s has no %q: the loop has not ended when %q begins", label(before), key, step), "known: iteration, max_iterations"
 	}
 	if len(before) == 0 && key == secrets {
-		return "a secret cannot be used here: it would be on record", "command, or env of a step"
+		return "a secret cannot be used here: it would be recorded", "command, or env of a step"
 	}
 	known := slices.Sorted(maps.Keys(data.keys))
 	hint = didyoumean.Hint(key, known)
@@ -264,14 +264,14 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 
 func label(path []string) string { return "." + strings.Join(path, ".") }
 
-// fault is what is wrong with one reference of a template.
+// fault is an error in one reference of a template.
 type fault struct {
 	line, column int
 	msg, hint    string
 }
 
-// faults checks all references of a template of a step. data is what the
-// template sees.
+// faults checks all references in a template of a step. data is what the template
+// sees.
 func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
@@ -286,15 +286,15 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	return all
 }
 
-// maybe reports whether a name that a prompt asks for may be one that is not there,
-// rather than one that is misspelt or not there yet.
+// maybe reports whether a name that a prompt tests may be absent, rather than
+// misspelled or not yet available.
 func (s *scope) maybe(data shape, name string) bool {
 	_, isStep := s.steps[name]
 	_, isReserved := reserved()[name]
 	return !isStep && !isReserved && !didyoumean.Misspelt(name, slices.Collect(maps.Keys(data.keys)))
 }
 
-// columnOf is where a part of a path stands.
+// columnOf returns the column of a part of a path.
 func columnOf(ref tmpl.Reference, index int) int {
 	column := ref.Column
 	for _, part := range ref.Path[:index] {
@@ -332,5 +332,5 @@ func (s *scope) condition(step string, sole *tmpl.Reference) []fault {
 	default:
 		return nil
 	}
-	return []fault{{sole.Line, sole.Column, fmt.Sprintf("when must become true or false, and %s is %s", path, what), hint}}
+	return []fault{{sole.Line, sole.Column, fmt.Sprintf("when must evaluate to true or false, and %s is %s", path, what), hint}}
 }

@@ -8,13 +8,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Entry is a grimoire as the library has it.
+// Entry describes a grimoire of the library.
 type Entry struct {
 	Name        string
-	Source      string   // the file that is read, or BuiltIn
-	Description string   // empty: it has none, or is not valid
-	Hides       []string // files of the same name that are not read, the strongest first; BuiltIn
-	Err         error    // why it cannot be run; nil: it can
+	Source      string   // its file, or BuiltIn
+	Description string   // empty: none, or the grimoire is invalid
+	Hides       []string // ignored files of the same name, strongest first; BuiltIn
+	Err         error    // why it cannot run; nil if it can
 }
 
 // Entries lists all grimoires by name.
@@ -46,13 +46,13 @@ func (l *Library) Entries() ([]Entry, error) {
 	return entries, nil
 }
 
-// Text returns the text of a grimoire's file, and what the file is called. The
-// error is an *UnknownError when there is none of that name.
+// Text returns the text of a grimoire's file, and the file's name in messages. The
+// error is an *UnknownError if it does not exist.
 func (l *Library) Text(name string) (text []byte, source string, err error) {
 	return l.find("grimoire", name)
 }
 
-// YAML returns the grimoire as a file has it, with every default filled in.
+// YAML returns the grimoire in its file format, with every default filled in.
 func (g *Grimoire) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

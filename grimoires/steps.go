@@ -2,7 +2,7 @@ package grimoires
 
 import "iter"
 
-// All yields every step in the order of the file, those of loops too.
+// All yields every step in file order, including those in loops.
 func (g *Grimoire) All() iter.Seq[Step] {
 	return func(yield func(Step) bool) { walk(g.Steps, yield) }
 }
@@ -19,7 +19,7 @@ func walk(steps []Step, yield func(Step) bool) bool {
 	return true
 }
 
-// Inner are the steps inside a step.
+// Inner returns the steps inside a step.
 func (s Step) Inner() []Step {
 	switch {
 	case s.Loop != nil:
@@ -30,7 +30,7 @@ func (s Step) Inner() []Step {
 	return nil
 }
 
-// Reviewers are those who judge the change in a step.
+// Reviewers returns the reviewers of a step.
 func (s Step) Reviewers() []Judge {
 	switch {
 	case s.Review != nil:
@@ -63,7 +63,7 @@ func (s Step) OnlyChecks() bool {
 	return found
 }
 
-// HasAgents reports whether a run can need an agent.
+// HasAgents reports whether a run may need an agent.
 func (g *Grimoire) HasAgents() bool {
 	for s := range g.All() {
 		if len(s.agents()) > 0 {
@@ -73,8 +73,8 @@ func (g *Grimoire) HasAgents() bool {
 	return false
 }
 
-// agents are the agents that coven itself gives work in a step, and those whom
-// its judges are likely to ask, with the prompts that they get.
+// agents returns the agents that coven itself runs in a step, and those that its
+// judges are likely to run, with their prompts.
 func (s Step) agents() []Agent {
 	var all []Agent
 	switch {
@@ -99,23 +99,23 @@ func (j Judge) agents() []Agent {
 	return []Agent{{Prompt: j.Prompt}}
 }
 
-// Agents are the agents that steps can name.
+// Agents returns the agents that steps can name.
 func Agents() []string { return []string{"build"} }
 
 // resolveByAgent is the value of on_conflict that sets Merge.Resolve.
 const resolveByAgent = "agent"
 
-// ResolvePrompt is the prompt of the agent that resolves a conflict with the
-// target. Its inputs are files, one path a line, and target, a branch.
+// ResolvePrompt is the prompt of the agent that resolves a conflict with the target.
+// Its inputs are files, one path per line, and target, a branch.
 const ResolvePrompt = "resolve-conflict"
 
-// ReviewPrompt and ArbiterPrompt are the prompts of the judges "agent", unless a
-// grimoire gives them another; FixPrompt is that of the agent that fixes.
+// ReviewPrompt and ArbiterPrompt are the default prompts of the judges "agent";
+// FixPrompt is that of the fixing agent.
 const (
 	ReviewPrompt  = "review"
 	ArbiterPrompt = "is-actionable"
 	FixPrompt     = "apply-review"
 )
 
-// AgentJudge is the judge that asks an agent.
+// AgentJudge is the judge that runs an agent.
 const AgentJudge = "agent"

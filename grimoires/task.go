@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Task is what templates may know about the task of a session.
+// Task holds what templates may know of the session's task.
 type Task struct {
 	ID, Title, Description string
 	Acceptance             string // Markdown; empty: the section of Description is taken
@@ -16,9 +16,9 @@ type Task struct {
 	Parent, ExternalRef    string
 }
 
-// TaskData is what templates see as .task (and .bead): id, title, description,
-// body (the same), acceptance (Markdown), acceptance_criteria (its items),
-// design, notes, type, priority ("P2"), labels, parent and external_ref.
+// TaskData returns what templates see as .task (and .bead): id, title, description,
+// body (the same), acceptance (Markdown), acceptance_criteria (its items), design,
+// notes, type, priority ("P2"), labels, parent and external_ref.
 func TaskData(t Task) map[string]any {
 	acceptance := strings.TrimSpace(lf(t.Acceptance))
 	if acceptance == "" {
@@ -52,7 +52,7 @@ var (
 	item       = regexp.MustCompile(`^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?(.*))?$`)
 )
 
-// section returns what a text has under the heading "Acceptance Criteria".
+// section returns the text below the heading "Acceptance Criteria".
 func section(text string) string {
 	var out []string
 	depth := 0 // of the section's heading; 0 outside of it
@@ -73,9 +73,9 @@ func section(text string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-// Criteria returns the items of a Markdown text, in order and word for word: its
-// list items, with what is indented below them, and its paragraphs. Markers,
-// check boxes and headings are left out.
+// Criteria returns the items of a Markdown text verbatim and in order: its list items,
+// with the text indented below them, and its paragraphs. Markers, check boxes and
+// headings are left out.
 func Criteria(markdown string) []string {
 	items := []string{}
 	open, blank, inCode := false, false, false // an item can go on; what came before this line
@@ -104,8 +104,8 @@ func Criteria(markdown string) []string {
 	return tidy(items)
 }
 
-// tidy removes empty items, and from each the indentation that all its lines
-// but the first have.
+// tidy removes empty items, and the common indentation of all lines of an item but the
+// first.
 func tidy(items []string) []string {
 	kept := []string{}
 	for _, text := range items {
@@ -134,8 +134,8 @@ func indentation(lines []string) int {
 	return max(least, 0)
 }
 
-// eachLine calls do for each line; code says that it belongs to a fenced block
-// of code.
+// eachLine calls do for each line; code reports whether it belongs to a fenced code
+// block.
 func eachLine(text string, do func(line string, code bool)) {
 	open := ""
 	for line := range strings.SplitSeq(text, "\n") {

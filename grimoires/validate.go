@@ -11,13 +11,13 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Checked is a file that was looked at.
+// Checked is a validated file.
 type Checked struct {
 	Kind     string // grimoire, prompt, matchers, or file
 	Name     string // of the grimoire or prompt
 	File     string
-	Problems []Problem // none: it is fine
-	Plugins  []Use     // that a grimoire names
+	Problems []Problem // none: it is valid
+	Plugins  []Use     // named by a grimoire
 }
 
 // Use is a place where a grimoire names a plugin.
@@ -35,26 +35,26 @@ func (r *reader) use(kind string, name text) {
 	}
 }
 
-// Problem is what is wrong in a file, or with its being there.
+// Problem is an error in a file, or in its presence.
 type Problem struct {
 	yamldoc.Error
-	Warning bool // it stops nothing
+	Warning bool // does not make the file invalid
 }
 
-// Bad reports whether a file has something that is wrong.
+// Bad reports whether a file has an error.
 func (c Checked) Bad() bool {
 	return slices.ContainsFunc(c.Problems, func(p Problem) bool { return !p.Warning })
 }
 
-// validation collects what is found in files.
+// validation collects the problems of files.
 type validation struct {
 	library *Library
 	files   []*Checked
 }
 
-// Validate looks at everything that a run could read: what chooses grimoires,
-// all grimoires, all prompts, and files that coven does not read. Its error says
-// that a directory cannot be read.
+// Validate checks everything that a run could read: the rules that choose grimoires,
+// all grimoires, all prompts, and files that coven does not read. It fails if a
+// directory cannot be read.
 func (l *Library) Validate() ([]Checked, error) {
 	v := &validation{library: l}
 	for _, s := range l.sources {
@@ -84,8 +84,8 @@ func (l *Library) Validate() ([]Checked, error) {
 	return v.all(), nil
 }
 
-// ValidateName looks at a grimoire with its prompts, or at a prompt. The error
-// is an *UnknownError when there is neither.
+// ValidateName checks a grimoire with its prompts, or a prompt. The error is an
+// *UnknownError if neither exists.
 func (l *Library) ValidateName(name string) ([]Checked, error) {
 	v := &validation{library: l}
 	grimoires, err := l.Names()
@@ -108,9 +108,8 @@ func (l *Library) ValidateName(name string) ([]Checked, error) {
 	return v.all(), nil
 }
 
-// ValidateFile looks at a file that need not be where coven looks for one: a
-// prompt (.md), what chooses grimoires, or a grimoire. file is its name in
-// errors.
+// ValidateFile checks a file anywhere: a prompt (.md), rules that choose grimoires, or
+// a grimoire. file is its name in errors.
 func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 	v := &validation{library: l}
 	base := filepath.Base(file)
@@ -157,7 +156,7 @@ func (v *validation) all() []Checked {
 	return all
 }
 
-// blame records what an error says, in the files that it names, or in c.
+// blame records the problems of an error, in the files that it names, or in c.
 func (v *validation) blame(c *Checked, err error) {
 	var found yamldoc.Errors
 	template, one := (*tmpl.Error)(nil), yamldoc.Error{}
@@ -208,16 +207,16 @@ func (v *validation) grimoire(name string) {
 	v.blame(c, err)
 }
 
-// usesOf are the plugins that the file of a grimoire names.
+// usesOf returns the plugins that a grimoire's file names.
 func usesOf(file string, data []byte) []Use {
 	r, _, err := read(file, data)
 	if err != nil {
-		return nil // it is no YAML: that is said elsewhere
+		return nil // not YAML: reported elsewhere
 	}
 	return r.uses
 }
 
-// prompt looks at a prompt by itself, unless a grimoire has led there.
+// prompt checks a prompt by itself, unless a grimoire uses it.
 func (v *validation) prompt(name string) {
 	found, err := v.library.Prompt(name)
 	if err != nil {
@@ -230,7 +229,7 @@ func (v *validation) prompt(name string) {
 	}
 }
 
-// loosely looks at a prompt without knowing which steps it is for.
+// loosely checks a prompt without knowing its steps.
 func (v *validation) loosely(c *Checked, found Prompt) {
 	if !utf8.ValidString(found.Text) {
 		v.blame(c, &tmpl.Error{Name: c.File, Line: 1, Msg: "the prompt is not UTF-8 text"})

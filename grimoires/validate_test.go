@@ -62,7 +62,7 @@ func TestValidate(t *testing.T) {
 		`grimoire error .coven/grimoires/bad.yaml:3:42: unknown key "nope"`,
 		`grimoire error .coven/grimoires/bad.yaml:4:34: grimoire 'bad' step 'b': unknown prompt 'gone'`,
 		`grimoire error .coven/grimoires/syntax.yaml:1:1: this is not YAML`,
-		`file error .coven/grimoires/twice.yml:1:1: there is .coven/grimoires/twice.yaml too (keep one)`,
+		`file error .coven/grimoires/twice.yml:1:1: .coven/grimoires/twice.yaml has the same name (keep one)`,
 		`file warning .coven/grimoires/not a name.yaml:1:1: no grimoire can have this name`,
 		`prompt error .coven/prompts/shared.md:1:9: there is no input "x", in the step "a" of the grimoire "bad"`,
 		`prompt error .coven/prompts/shared.md:1:20: .task has no "titel", in the step "a" of the grimoire "uses" (did you mean "title"?)`,
@@ -110,7 +110,7 @@ func TestValidateOne(t *testing.T) {
 		t.Errorf("unknown: %v", err)
 	}
 	for name, wants := range map[string][]string{
-		"any.yaml":               {`any.yaml:1:7: the grimoire is called "other" but its file "any"`, `.coven/prompts/mine.md:1:9: there is no input "x"`},
+		"any.yaml":               {`any.yaml:1:7: grimoire name "other" does not match file name "any"`, `.coven/prompts/mine.md:1:9: there is no input "x"`},
 		"p.md":                   {`p.md:1:8: .task has no "nope"`},
 		"grimoire-matchers.yaml": {`a rule has no name`, `a rule has no grimoire`},
 	} {

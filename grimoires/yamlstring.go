@@ -7,12 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// yamlString is a text that survives YAML unchanged, whatever it contains: yaml.v3 by
-// itself writes some texts so that they cannot be read again.
+// yamlString is a text that survives YAML unchanged, whatever it contains: yaml.v3
+// encodes some texts so that they cannot be decoded.
 type yamlString string
 
-// MarshalYAML implements yaml.Marshaler: texts of more than one line become
-// blocks where that is safe, and what could be misread goes into quotes.
+// MarshalYAML implements yaml.Marshaler: it encodes multi-line texts as blocks where
+// that is safe, and quotes what could be misread.
 func (s yamlString) MarshalYAML() (any, error) {
 	text := strings.ToValidUTF8(string(s), "\ufffd")
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
@@ -39,7 +39,7 @@ func isBlock(text string) bool {
 	return true
 }
 
-// isPlain reports whether every character of a line can be seen.
+// isPlain reports whether every character of a line is printable.
 func isPlain(line string) bool {
 	return strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

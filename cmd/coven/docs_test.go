@@ -237,10 +237,13 @@ func TestSessionDoc(t *testing.T) {
 	}
 }
 
-// docs/commands.md is what the program's help says.
+// docs/commands.md matches the program's help.
 func TestCommandsPage(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "commands.md")
-	page := setup.CommandsPage(root.NewRoot(root.NewApp("dev")))
+	page, err := setup.CommandsPage(root.NewRoot(root.NewApp("dev")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -251,6 +254,6 @@ func TestCommandsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(present) != page {
-		t.Errorf("%s is not what the program says: UPDATE=1 go test ./cmd/coven -run TestCommandsPage", file)
+		t.Errorf("%s differs from the program's help: UPDATE=1 go test ./cmd/coven -run TestCommandsPage", file)
 	}
 }

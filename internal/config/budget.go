@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// amount reads a budget; an empty one takes away the one from before.
+// amount reads a budget; an empty one removes the previous one.
 func amount(doc *yamldoc.Document, given yamldoc.At[budget.Keys], before budget.Amount) budget.Amount {
 	if !given.Set() {
 		return before
@@ -16,7 +16,7 @@ func amount(doc *yamldoc.Document, given yamldoc.At[budget.Keys], before budget.
 	return given.Value.Read(doc)
 }
 
-// pricesKeys are prices as a file has them.
+// pricesKeys is the prices section of a file.
 type pricesKeys struct {
 	AsOf   text       `yaml:"as_of" need:"true" about:"the day on which they held: 2026-01-31"`
 	Models []priceKey `yaml:"models" about:"the first whose pattern fits counts"`
@@ -30,14 +30,14 @@ type priceKey struct {
 	CacheWrite yamldoc.At[float64] `yaml:"cache_write" about:"as input"`
 }
 
-// prices puts the prices of a file in front of those from before.
+// prices returns the prices of a file, followed by the previous ones.
 func prices(doc *yamldoc.Document, given yamldoc.At[pricesKeys], before budget.Prices) budget.Prices {
 	if !given.Set() {
 		return before
 	}
 	table := budget.Prices{AsOf: given.Value.AsOf.Value}
 	if _, err := time.Parse(time.DateOnly, table.AsOf); err != nil {
-		doc.Fail(at(given.Value.AsOf, given), "prices need the day on which they held", "as_of: 2026-01-31")
+		doc.Fail(at(given.Value.AsOf, given), "prices need the date they applied on", "as_of: 2026-01-31")
 	}
 	for _, k := range given.Value.Models {
 		p := budget.Price{
@@ -47,16 +47,16 @@ func prices(doc *yamldoc.Document, given yamldoc.At[pricesKeys], before budget.P
 		_, bad := path.Match(p.Model, "")
 		switch {
 		case p.Model == "" || bad != nil:
-			doc.Fail(at(k.Model, given), "a price needs the name of a model, or a pattern of names", "model: claude-sonnet-*")
+			doc.Fail(at(k.Model, given), "a price needs a model name or pattern", "model: claude-sonnet-*")
 		case !k.Input.Set() || !k.Output.Set() || p.Input < 0 || p.Output < 0 || p.CacheRead < 0 || p.CacheWrite < 0:
-			doc.Fail(k.Model, "a price needs input and output: US dollars for a million tokens", "input: 3, output: 15")
+			doc.Fail(k.Model, "a price needs input and output, in US dollars per million tokens", "input: 3, output: 15")
 		}
 		table.Models = append(table.Models, p)
 	}
 	return table.Over(before)
 }
 
-// at is where a word stands, or what it is missing in.
+// at returns the place of a word, or of the section that lacks it.
 func at(word text, in yamldoc.Place) yamldoc.Place {
 	if word.Set() {
 		return word

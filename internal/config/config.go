@@ -1,7 +1,7 @@
 // Package config reads coven's settings: .coven/config.yaml of the project over
 // $XDG_CONFIG_HOME/coven/config.yaml of the user over the defaults, key by key.
 //
-// The files are strict: what is not known is an error with its line and column.
+// The files are strict: an unknown key is an error with its line and column.
 // Every key is described in docs/formats/config.md.
 package config
 
@@ -24,25 +24,25 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Errors is everything that is wrong in the files.
+// Errors lists everything that is wrong in the files.
 type Errors = yamldoc.Errors
 
 // Config is coven's settings.
 type Config struct {
 	Checks       []string      // commands that must pass before a change lands, in order; nil: detect them
-	DefaultModel string        // what agents are asked to use
-	Provider     string        // who drives agents
-	Grimoire     string        // the workflow of tasks that choose none
+	DefaultModel string        // the model that agents use
+	Provider     string        // the provider that runs agents
+	Grimoire     string        // the default workflow
 	PriorAttempt bool          // give agents the summary of the session before
 	Tracker      string        // where tasks live: auto, bd, br or jsonl
 	Budget       budget.Amount // of runs whose grimoire sets none
-	Prices       budget.Prices // of models whose CLI does not say what they cost
+	Prices       budget.Prices // of models whose CLI does not report the cost
 	Run          Run
 	Env          Env
 	Timeouts     Timeouts
 	Limits       Limits
-	Notify       []Notice // commands that notify a person; of the user's file only
-	AllowUngated bool     // run agents whose tool calls do not pass the gate; of the user's file only
+	Notify       []Notice // commands that notify a person; the user's file only
+	AllowUngated bool     // run agents whose tool calls bypass the gate; the user's file only
 }
 
 // Run is how tasks are run.
@@ -54,25 +54,25 @@ type Run struct {
 // Notice is a command that coven runs when a task changes its state.
 type Notice struct {
 	Command string   // given to sh -c
-	On      []string // the states; empty: all that want a person, and completed
+	On      []string // the states; empty: completed, and all that need a person
 }
 
-// Env selects what of the user's environment is passed on.
+// Env selects the user's environment variables that agents and scripts get.
 type Env struct {
-	Pass []string // names of variables that agents and scripts get
-	// Asked are those of Pass that only a file of the repository names: they need the
-	// user's trust.
+	Pass []string // their names
+	// Asked lists the variables of Pass that only the repository's file names. They
+	// need the user's trust.
 	Asked []string
 }
 
-// Timeouts are the limits that hold for every step.
+// Timeouts limits every step.
 type Timeouts struct {
 	Idle time.Duration // a step without output for this long is stopped
 }
 
-// Limits are what ends a step, or a run, that gets nowhere.
+// Limits ends a step or a run that makes no progress.
 type Limits struct {
-	MaxWait  time.Duration // the longest that a task waits for an account's rate limit
+	MaxWait  time.Duration // how long a task waits for an account's rate limit
 	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
 }
 
@@ -90,9 +90,9 @@ const (
 	maxFile  = 1 << 20
 )
 
-// Load reads the settings of a repository. root is its main checkout, where is what
-// those who write the repository decide about; getenv gives XDG_CONFIG_HOME and HOME.
-// The error is an Errors when a file is wrong.
+// Load reads the settings of a repository. root is its main checkout; where lists the
+// places that authors of the repository control; getenv gives XDG_CONFIG_HOME and
+// HOME. The error is an Errors if a file is invalid.
 func Load(root string, where trust.UntrustedPaths, getenv func(string) string) (Config, error) {
 	c := Default()
 	var all Errors
@@ -117,15 +117,15 @@ func Load(root string, where trust.UntrustedPaths, getenv func(string) string) (
 	return c, nil
 }
 
-// file is a place where settings can be.
+// file is a place for settings.
 type file struct {
 	dir, name string
 	label     string // in errors
 	inside    bool   // a link may not lead out of dir
-	theirs    bool   // those who write the repository decide what is in it
+	theirs    bool   // authors of the repository control the content
 }
 
-// files are the places, the weakest first.
+// files returns the places, weakest first.
 func files(root string, getenv func(string) string) []file {
 	dir := getenv("XDG_CONFIG_HOME")
 	if home := getenv("HOME"); !filepath.IsAbs(dir) && filepath.IsAbs(home) {
@@ -140,7 +140,7 @@ func files(root string, getenv func(string) string) []file {
 	return all
 }
 
-// misnamed finds a config.yml, which would be passed over in silence.
+// misnamed reports a config.yml, which would otherwise be ignored without notice.
 func (f file) misnamed() Errors {
 	yml := func(name string) string { return strings.TrimSuffix(name, ".yaml") + ".yml" }
 	if _, err := os.Lstat(filepath.Join(f.dir, yml(f.name))); err != nil {
@@ -169,22 +169,22 @@ func (f file) open() (*os.File, error) {
 	return regularfile.Open(filepath.Join(f.dir, f.name))
 }
 
-// keys are the settings as a file has them.
+// keys is a settings file.
 type keys struct {
 	Checks       yamldoc.At[[]text]      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
-	DefaultModel text                    `yaml:"default_model" about:"what agents are asked to use; sonnet"`
-	Provider     text                    `yaml:"provider" about:"who drives agents; claude"`
-	Grimoire     text                    `yaml:"grimoire" about:"the workflow of tasks that choose none; implement"`
+	DefaultModel text                    `yaml:"default_model" about:"the model that agents use; sonnet"`
+	Provider     text                    `yaml:"provider" about:"the provider that runs agents; claude"`
+	Grimoire     text                    `yaml:"grimoire" about:"the default workflow; implement"`
 	PriorAttempt yamldoc.At[bool]        `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
 	Tracker      text                    `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
 	Budget       yamldoc.At[budget.Keys] `yaml:"budget" about:"of a run whose grimoire sets none"`
-	Prices       yamldoc.At[pricesKeys]  `yaml:"prices" about:"of models whose CLI does not say what they cost"`
+	Prices       yamldoc.At[pricesKeys]  `yaml:"prices" about:"of models whose CLI does not report the cost"`
 	Run          struct {
 		MaxTasks yamldoc.At[int]         `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
 		Budget   yamldoc.At[budget.Keys] `yaml:"budget"`
 	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
-		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of variables that agents and scripts get in addition"`
+		Pass yamldoc.At[[]text] `yaml:"pass" about:"their names in addition"`
 	} `yaml:"env" about:"what of the environment is passed on"`
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle" about:"a step that prints nothing for this long is stopped; 10m"`
@@ -196,7 +196,7 @@ type keys struct {
 
 type text = yamldoc.At[string]
 
-// apply takes in a file. It changes only what the file gives.
+// apply applies a file. It changes only settings that the file contains.
 func (c *Config) apply(f file, data []byte) error {
 	doc, err := yamldoc.Parse(f.label, data)
 	if err != nil {
@@ -232,7 +232,7 @@ var (
 	wordRE     = regexp.MustCompile(`^[^\s\pC-][^\s\pC]*$`)
 )
 
-// over is what a file makes of the names from before.
+// over returns the environment settings of a file on top of the previous ones.
 func (e Env) over(doc *yamldoc.Document, f file, given yamldoc.At[[]text]) Env {
 	pass := list(doc, given, e.Pass, "the name of a variable", variableRE.MatchString)
 	if !given.Set() {
@@ -246,8 +246,8 @@ func (e Env) over(doc *yamldoc.Document, f file, given yamldoc.At[[]text]) Env {
 	return Env{Pass: pass, Asked: asked}
 }
 
-// list returns the given list, or the one from before. Lists are replaced, not
-// added to; an empty one stays one.
+// list returns the given list, or the previous one. A file replaces a list and never
+// appends to it; an empty list stays empty.
 func list(doc *yamldoc.Document, given yamldoc.At[[]text], before []string, what string, ok func(string) bool) []string {
 	if !given.Set() {
 		return before
@@ -262,7 +262,7 @@ func list(doc *yamldoc.Document, given yamldoc.At[[]text], before []string, what
 	return values
 }
 
-// word returns the given word, or the one from before.
+// word returns the given word, or the previous one.
 func word(doc *yamldoc.Document, given text, before string) string {
 	if given.Set() && !wordRE.MatchString(given.Value) {
 		doc.Fail(given, fmt.Sprintf("%q is not a name", given.Value), "")

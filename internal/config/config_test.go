@@ -146,11 +146,11 @@ allow_ungated: true
 .coven/config.yaml:10:10: "linear" is none of auto, bd, br, jsonl
 .coven/config.yaml:11:18: 0 is not between 1 and 64
 .coven/config.yaml:12:15: a budget must be more than 0 (leave it out for none)
-.coven/config.yaml:13:9: prices need the day on which they held (as_of: 2026-01-31)
-.coven/config.yaml:13:9: a price needs the name of a model, or a pattern of names (model: claude-sonnet-*)
-.coven/config.yaml:13:39: a price needs input and output: US dollars for a million tokens (input: 3, output: 15)
-.coven/config.yaml:14:9: notify is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)
-.coven/config.yaml:15:16: allow_ungated is taken from the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
+.coven/config.yaml:13:9: prices need the date they applied on (as_of: 2026-01-31)
+.coven/config.yaml:13:9: a price needs a model name or pattern (model: claude-sonnet-*)
+.coven/config.yaml:13:39: a price needs input and output, in US dollars per million tokens (input: 3, output: 15)
+.coven/config.yaml:14:9: notify is allowed in the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)
+.coven/config.yaml:15:16: allow_ungated is allowed in the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -199,7 +199,7 @@ func TestUsersFileInside(t *testing.T) {
 		where(t, root, getenv("HOME"))
 		_, err := Load(root, trust.NewUntrustedPaths(root), getenv)
 		for _, key := range []string{"2:16: allow_ungated", "3:9: notify"} {
-			want := key + " is taken from the user's file only (this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
+			want := key + " is allowed in the user's file only (this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
 			if found := Errors(nil); !errors.As(err, &found) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v", name, err)
 			}

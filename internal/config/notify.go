@@ -6,37 +6,37 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// MaxTasks is the most tasks that can run at once.
+// MaxTasks is the maximum number of tasks that run at once.
 const MaxTasks = 64
 
-// States are the states of a task that a notice can be about.
+// States returns the states of a task that a notice can be about.
 func States() []string {
 	return []string{"waiting", "blocked", "failed", "completed", "cancelled", "interrupted"}
 }
 
-// notice is a Notice as a file has it.
+// notice is a Notice in a file.
 type notice struct {
 	Command text               `yaml:"command" need:"true" about:"given to sh -c"`
 	On      yamldoc.At[[]text] `yaml:"on" about:"the states; all but interrupted"`
 }
 
-// usersOnly reports whether a file may have a key which a repository is not asked
-// about, and says so when it does and may not. What a repository brings as the user's
-// file is its own.
+// usersOnly reports whether a file may have a key that is reserved to the user's file,
+// and records an error if it may not. A user's file inside the repository counts as
+// the repository's.
 func usersOnly[T any](doc *yamldoc.Document, f file, given yamldoc.At[T], key string) bool {
 	if !given.Set() || !f.theirs {
 		return true
 	}
 	hint := "move it to $XDG_CONFIG_HOME/coven/config.yaml"
 	if !f.inside {
-		hint = "this one is inside of the repository: export XDG_CONFIG_HOME=DIR, outside of it"
+		hint = "this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it"
 	}
-	doc.Fail(given, key+" is taken from the user's file only", hint)
+	doc.Fail(given, key+" is allowed in the user's file only", hint)
 	return false
 }
 
-// notices reads the notices. A project's file has none: they run outside every
-// fence, and a repository is not asked what to run there.
+// notices reads the notices. A project's file must not have any: they run outside the
+// sandbox, and a repository must not choose what runs there.
 func notices(doc *yamldoc.Document, f file, given yamldoc.At[[]notice], before []Notice) []Notice {
 	if !usersOnly(doc, f, given, "notify") || !given.Set() {
 		return before

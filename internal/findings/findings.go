@@ -106,7 +106,7 @@ func errorsOf(step string, o event.Opinion) []event.Finding {
 
 var counters = regexp.MustCompile(`#\d+|\[\d+\]`)
 
-// stepOf is the path of a step without iterations and attempts: all of them review
+// stepOf returns the path of a step without iterations and attempts, which all review
 // the same thing.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
@@ -122,10 +122,10 @@ func Summary(open []event.Finding) string {
 	return fmt.Sprintf("%d open error findings: %s, and %d more", len(open), Line(open[0]), len(open)-1)
 }
 
-// maxMessage is how much of a finding's message a line shows, in characters.
+// maxMessage is how much of a finding's message Line shows, in characters.
 const maxMessage = 200
 
-// Line is a finding in one line: "a.txt:1 leaks the token".
+// Line formats a finding in one line: "a.txt:1 leaks the token".
 func Line(f event.Finding) string {
 	text := oneline.Clip(f.Message, maxMessage)
 	if f.File == "" {

@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how many times JSON may be wrapped into JSON.
+// maxDepth is how many levels of JSON inside JSON are searched.
 const maxDepth = 4
 
-// layer is a text with its escapes resolved, and for each byte of it where it comes
-// from in the text as it was: at[i] to at[i+1].
+// layer is a text with its escapes resolved. at maps each byte to its source in the
+// original text: at[i] to at[i+1].
 type layer struct {
 	text []byte
 	at   []int
 }
 
-// unescaped masks the secrets that appear when the escapes of JSON are resolved.
+// unescaped masks secrets that appear once JSON escapes are resolved.
 func (s *Store) unescaped(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text
 	}
 	values := s.hidden()
-	for range maxDepth { // what is found inside of one layer is looked at again
+	for range maxDepth { // the content of a layer may have escapes itself
 		found := spansIn(text, values)
 		if len(found) == 0 {
 			return text
@@ -45,7 +45,7 @@ func (s *Store) unescaped(text string) string {
 	return text
 }
 
-// spansIn are the places in a text, in order, that resolve to a secret.
+// spansIn returns the spans of a text, in order, that resolve to a secret.
 func spansIn(text string, values []string) [][2]int {
 	now := layer{text: []byte(text), at: make([]int, len(text)+1)}
 	for i := range now.at {
@@ -64,7 +64,7 @@ func spansIn(text string, values []string) [][2]int {
 	return nil
 }
 
-// find returns the places of secrets in a layer, as they were.
+// find returns the spans of secrets in a layer, as positions in the original text.
 func (l layer) find(values []string) [][2]int {
 	var found [][2]int
 	first := firsts(values)
@@ -80,7 +80,7 @@ func (l layer) find(values []string) [][2]int {
 	return found
 }
 
-// resolve resolves one layer of escapes.
+// resolve resolves one level of escapes.
 func (l layer) resolve() (next layer, changed bool) {
 	next = layer{text: make([]byte, 0, len(l.text)), at: make([]int, 0, len(l.at))}
 	for i := 0; i < len(l.text); {
@@ -101,8 +101,8 @@ func (l layer) resolve() (next layer, changed bool) {
 	return next, changed
 }
 
-// escape is the character that a text begins with in the form of an escape of JSON, and
-// the length of that; 0 when there is none.
+// escape returns the character that the JSON escape at the start of a text stands for,
+// and the length of the escape; 0 if there is none.
 func escape(text []byte) (r rune, n int) {
 	if len(text) < 2 || text[0] != '\\' {
 		return 0, 0
@@ -134,10 +134,11 @@ func unit(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// maxOpenLine is how much of a line is held back.
+// maxOpenLine is how much of a line lineWriter holds back.
 const maxOpenLine = 256 << 10
 
-// lineWriter masks lines. It holds back what has an escape in it until the line ends.
+// lineWriter masks secrets in lines. It holds back text that contains an escape until
+// the line ends.
 type lineWriter struct {
 	store *Store
 	to    io.WriteCloser
@@ -172,8 +173,8 @@ func (w *lineWriter) clean(text []byte) []byte {
 	return []byte(w.store.unescaped(string(text)))
 }
 
-// tail is how much of a clean line may be the beginning of a secret: the longest one,
-// with all its characters escaped.
+// tail returns how much of a clean line may be the beginning of a secret: the length
+// of the longest one with every character escaped.
 func (w *lineWriter) tail() int {
 	longest := 0
 	for _, value := range w.store.hidden() {

@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// escapeAs writes a text as JSON may: each character by itself, in one of the ways that
-// there are.
+// escapeAs encodes a text as JSON may, with a random escape for each character.
 func escapeAs(t *rapid.T, text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -35,8 +34,8 @@ func escapeAs(t *rapid.T, text string) string {
 	return b.String()
 }
 
-// However often and in whatever way JSON escapes a secret, and however the text is cut
-// into pieces, it does not come through; what is around it does.
+// A secret is masked however often JSON escapes it and however the text is split; the
+// text around it stays.
 func TestEscapedSecrets(t *testing.T) {
 	secrets := []string{`pa"ss/w\ord+1`, "hunter2hunter3", "épée\tné 🦉x", "AKIA/IOSFODNN7EXAMPLE+"}
 	s, err := store(t, "", nil)
@@ -78,8 +77,8 @@ func TestEscapedSecrets(t *testing.T) {
 	})
 }
 
-// A line without an end is handed on before it fills the memory, and a secret across
-// the place where it is cut is found.
+// A line without an end is passed on before it fills the memory, and a secret across
+// the cut is still found.
 func TestLongOpenLine(t *testing.T) {
 	s, err := store(t, "key: hunter2hunter3\n", nil)
 	if err != nil {
@@ -102,7 +101,7 @@ func TestLongOpenLine(t *testing.T) {
 	}
 }
 
-// What a process is handed is hidden, but what says nothing.
+// Values of a process's environment are hidden unless they reveal nothing.
 func TestHanded(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a-file")
@@ -131,7 +130,7 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// Where a line that is too long is cut, no secret comes through, however it is escaped.
+// No part of a secret appears where an overlong line is cut, however it is escaped.
 func TestCutLine(t *testing.T) {
 	s, err := store(t, "key: sec\\ret/1\n", nil)
 	if err != nil {

@@ -16,13 +16,13 @@ var telling = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH
 // IsTelling reports whether a variable of this name holds a credential.
 func IsTelling(name string) bool { return telling.MatchString(name) }
 
-// plainValue matches values that say nothing: words, numbers, versions.
+// plainValue matches values that reveal nothing: words, numbers, versions.
 var plainValue = regexp.MustCompile(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
 
-// Handed hides the values of variables that a process is handed: those that hold a
-// credential by their name, and those that are no plain word, number, file or address.
-// Of an address its password is hidden, in any variable. It returns the names of
-// variables that hold a credential which is too short to be found.
+// Handed hides the values of environment variables that a process gets: those whose
+// names suggest a credential, and those that are not a plain word, number, file or
+// URL. In any variable, it hides the password of a URL. It returns the names of
+// variables that hold a credential too short to hide.
 func (s *Store) Handed(env []string, isNamed func(name string) bool) (short []string) {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -41,7 +41,7 @@ func (s *Store) Handed(env []string, isNamed func(name string) bool) (short []st
 	return short
 }
 
-// isPlain reports whether a value is no secret by itself.
+// isPlain reports whether a value by itself cannot be a secret.
 func isPlain(value string) bool {
 	if plainValue.MatchString(value) || isFile(value) {
 		return true
@@ -50,7 +50,7 @@ func isPlain(value string) bool {
 	return err == nil && u.Scheme != "" && u.Host != "" && u.User == nil && u.RawQuery == ""
 }
 
-// isFile reports whether a value is the path of something that is there.
+// isFile reports whether a value is the absolute path of an existing file.
 func isFile(value string) bool {
 	_, err := os.Lstat(value)
 	return filepath.IsAbs(value) && err == nil
@@ -65,24 +65,25 @@ func passwordIn(value string) string {
 	return password
 }
 
-// hideOnce is hide of a value that may be hidden already.
+// hideOnce hides a value unless it is hidden already.
 func (s *Store) hideOnce(value string) {
 	if !slices.Contains(s.hidden(), value) {
 		s.hide(value)
 	}
 }
 
-// FromEnvironment reports whether a secret is taken from a variable of the user's: the
-// file does not have it, and the variable is set.
+// FromEnvironment reports whether a secret comes from the user's environment: the file
+// does not have it, and the variable is set.
 func (s *Store) FromEnvironment(name string) bool {
 	_, ok := s.file[name]
 	return !ok && s.getenv(Variable(name)) != ""
 }
 
-// Variable is the variable that a secret comes from when the file does not have it.
+// Variable returns the environment variable that holds a secret which is not in the
+// file.
 func Variable(name string) string { return strings.ToUpper(name) }
 
-// ShortWarning reports that values are too short to be hidden.
+// ShortWarning returns the warning about values that are too short to hide.
 func ShortWarning(names []string) string {
-	return fmt.Sprintf("values of less than %d characters are not hidden in records: %s", MinLength, strings.Join(names, ", "))
+	return fmt.Sprintf("values of fewer than %d characters are not hidden in records: %s", MinLength, strings.Join(names, ", "))
 }

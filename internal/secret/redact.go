@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// mask stands where a secret was.
+// mask replaces a secret.
 const mask = "***"
 
-// cutMark ends a text that was cut.
+// cutMark ends a truncated text.
 const cutMark = "…"
 
-// hide lets a value be found: as it is, as JSON, JSON in JSON and URLs write it, on
-// one line, and each long line of it.
+// hide adds a value to the hidden ones, in the forms in which it may appear: as it is,
+// encoded as JSON, as JSON in JSON, for URLs, on one line, and each long line of it.
 func (s *Store) hide(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Store) hide(value string) {
 	s.written = slices.Compact(s.written)
 }
 
-// inJSON is a text as JSON writes it, without its quotes.
+// inJSON returns a text encoded as JSON, without the quotes.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -65,8 +65,8 @@ func (s *Store) hidden() []string {
 	return s.known
 }
 
-// Text returns a text without the secrets in it, also where JSON in it has escaped
-// them, in whatever way and up to maxDepth times.
+// Text returns a text with its secrets masked, including secrets escaped by JSON up to
+// maxDepth times.
 func (s *Store) Text(text string) string {
 	for _, value := range s.hidden() {
 		text = strings.ReplaceAll(text, value, mask)
@@ -82,8 +82,7 @@ func (s *Store) Text(text string) string {
 	return strings.Join(parts, cutMark)
 }
 
-// beforeCut is a text that goes on no more, without the beginning of a secret at its
-// end.
+// beforeCut masks the beginning of a secret at the end of a truncated text.
 func (s *Store) beforeCut(text string) string {
 	for _, value := range s.hidden() {
 		for n := min(len(value)-1, len(text)); n >= MinLength; n-- {
@@ -95,8 +94,8 @@ func (s *Store) beforeCut(text string) string {
 	return text
 }
 
-// JSON returns a JSON value without the secrets in its texts. Names of members stay
-// that look like those of coven's own records.
+// JSON returns a JSON value with the secrets in its strings masked. Member names that
+// look like those of coven's own records stay.
 func (s *Store) JSON(raw []byte) []byte {
 	s.mu.RLock()
 	written := s.written
@@ -120,7 +119,7 @@ func (s *Store) JSON(raw []byte) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// memberRE matches the names that coven's own records give to members.
+// memberRE matches member names of coven's own records.
 var memberRE = regexp.MustCompile(`^[a-z][a-z_]{0,30}$`)
 
 func (s *Store) walk(value any) any {
@@ -146,12 +145,11 @@ func (s *Store) walk(value any) any {
 	return value
 }
 
-// Writer returns a writer that hands on what it is given without the secrets in
-// it, also those that come in pieces: it holds back what could be the beginning
-// of one until more comes, or Close.
+// Writer returns a writer that masks secrets, including those split across writes: it
+// holds back a possible beginning of a secret until more data arrives, or Close.
 //
-// Lines that hold an escape are looked at whole, up to maxOpenLine: JSON may have
-// escaped a secret in them.
+// It looks at lines that contain an escape as a whole, up to maxOpenLine: JSON may
+// have escaped a secret in them.
 func (s *Store) Writer(to io.WriteCloser) io.WriteCloser {
 	return &writer{store: s, to: &lineWriter{store: s, to: to}}
 }
@@ -174,8 +172,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// redact returns a text without the values in it, and its end when that could be
-// the beginning of one. values are sorted, the longest first.
+// redact masks the values in a text. held is the end of the text if a value may begin
+// there. values are sorted, longest first.
 func redact(text []byte, values []string) (clean, held []byte) {
 	first := firsts(values)
 	for {
@@ -195,8 +193,8 @@ func redact(text []byte, values []string) (clean, held []byte) {
 	}
 }
 
-// match is the longest value that a text begins with; open says that the text may
-// be the beginning of a longer one.
+// match returns the longest value that a text begins with; open reports whether the
+// text may be the beginning of a longer value.
 func match(text []byte, values []string) (value string, open bool) {
 	for _, v := range values {
 		if bytes.HasPrefix(text, []byte(v)) {
@@ -209,7 +207,7 @@ func match(text []byte, values []string) (value string, open bool) {
 	return "", false
 }
 
-// firsts are the bytes that values begin with.
+// firsts returns the bytes that values begin with.
 func firsts(values []string) (first [256]bool) {
 	for _, v := range values {
 		first[v[0]] = true

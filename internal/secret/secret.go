@@ -1,4 +1,4 @@
-// Package secret holds the values that no record may show.
+// Package secret hides secret values from records.
 //
 // Rules. A secret comes from .coven/secrets.yaml of the main checkout, which git
 // must ignore, or else from the environment: api_key is $API_KEY there. Its value
@@ -22,10 +22,10 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// File is where the secrets of a project are, below its root.
+// File is the path of the secrets file, relative to the project.
 const File = ".coven/secrets.yaml"
 
-// MinLength is how long a secret must be, in bytes: shorter ones would be found in
+// MinLength is the minimum length of a secret in bytes: a shorter one would match in
 // every text.
 const MinLength = 6
 
@@ -33,10 +33,10 @@ const maxFile = 1 << 20
 
 var nameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// IsName reports whether a secret can be called so.
+// IsName reports whether a name is a valid name of a secret.
 func IsName(name string) bool { return nameRE.MatchString(name) }
 
-// UnknownError reports that there is no secret of a name.
+// UnknownError reports that a secret does not exist.
 type UnknownError struct {
 	Name string
 	Hint string
@@ -47,18 +47,18 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("secret not found: %s (%s)", e.Name, e.Hint)
 }
 
-// Store has the secrets of a project. It may be used by several goroutines.
+// Store holds the secrets of a project. It is safe for concurrent use.
 type Store struct {
 	file   map[string]string
 	getenv func(string) string
 
 	mu      sync.RWMutex
-	known   []string // values to hide, the longest first
+	known   []string // values to hide, longest first
 	written []string // known, and how JSON writes them
 }
 
-// Open reads the secrets of a project. root is its main checkout; getenv is the
-// user's environment. The error is a yamldoc.Errors when the file is wrong.
+// Open reads the secrets of a project. root is its main checkout; getenv reads the
+// user's environment. The error is a yamldoc.Errors if the file is invalid.
 func Open(root string, getenv func(string) string) (*Store, error) {
 	s := &Store{file: map[string]string{}, getenv: getenv}
 	data, err := read(root)
@@ -77,11 +77,11 @@ func Open(root string, getenv func(string) string) (*Store, error) {
 	for name, value := range keys {
 		switch {
 		case !IsName(name):
-			doc.Fail(value, fmt.Sprintf("%q cannot be the name of a secret", name), "letters, digits and _, the first no digit")
+			doc.Fail(value, fmt.Sprintf("%q cannot be the name of a secret", name), "letters, digits and _, not starting with a digit")
 		case len(value.Value) < MinLength:
-			doc.Fail(value, fmt.Sprintf("the secret %q has less than %d characters", name, MinLength), "")
+			doc.Fail(value, fmt.Sprintf("the secret %q has fewer than %d characters", name, MinLength), "")
 		case strings.ContainsRune(value.Value, 0):
-			doc.Fail(value, fmt.Sprintf("the secret %q has a NUL in it", name), "")
+			doc.Fail(value, fmt.Sprintf("the secret %q contains a NUL", name), "")
 		}
 		s.file[name] = value.Value
 		s.hide(value.Value)
@@ -89,7 +89,7 @@ func Open(root string, getenv func(string) string) (*Store, error) {
 	return s, doc.Err()
 }
 
-// Exists reports whether the project has a file of secrets.
+// Exists reports whether the project has a secrets file.
 func Exists(root string) bool {
 	_, err := os.Lstat(path.Join(root, File))
 	return err == nil
@@ -108,8 +108,8 @@ func read(root string) ([]byte, error) {
 	return data, err
 }
 
-// Value returns a secret, which is hidden from then on. The error is an
-// *UnknownError when there is none of that name.
+// Value returns a secret and hides it from then on. The error is an *UnknownError if
+// the secret does not exist.
 func (s *Store) Value(name string) (string, error) {
 	if value, ok := s.file[name]; ok {
 		return value, nil
@@ -124,7 +124,7 @@ func (s *Store) Value(name string) (string, error) {
 		}
 		return "", &UnknownError{Name: name, Hint: hint}
 	case len(value) < MinLength:
-		return "", fmt.Errorf("the secret %s of $%s has less than %d characters", name, variable, MinLength)
+		return "", fmt.Errorf("the secret %s of $%s has fewer than %d characters", name, variable, MinLength)
 	}
 	s.hide(value)
 	return value, nil

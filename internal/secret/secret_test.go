@@ -41,7 +41,7 @@ func TestValue(t *testing.T) {
 	for name, want := range map[string]string{
 		"nope":    "secret not found: nope (put it into .coven/secrets.yaml, or set $NOPE)",
 		"api_kye": `secret not found: api_kye (did you mean "api_key"?)`,
-		"pin":     "the secret pin of $PIN has less than 6 characters",
+		"pin":     "the secret pin of $PIN has fewer than 6 characters",
 	} {
 		if _, err := s.Value(name); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
@@ -55,7 +55,7 @@ func TestValue(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"a-b: 123456\n": `.coven/secrets.yaml:1:6: "a-b" cannot be the name of a secret`,
-		"a: 123\n":      `.coven/secrets.yaml:1:4: the secret "a" has less than 6 characters`,
+		"a: 123\n":      `.coven/secrets.yaml:1:4: the secret "a" has fewer than 6 characters`,
 		"a: [x]\n":      `.coven/secrets.yaml:1:4: this must be text`,
 	} {
 		if _, err := store(t, file, nil); err == nil || !errors.As(err, new(yamldoc.Errors)) || !strings.Contains(err.Error(), want) {
@@ -92,8 +92,7 @@ type buffer struct {
 
 func (b *buffer) Close() error { b.closed = true; return nil }
 
-// However a text is cut into pieces, its secrets do not come through, and all
-// the rest does.
+// However a text is split into writes, its secrets are masked and the rest stays.
 func TestWriter(t *testing.T) {
 	s, err := store(t, "a: hunter2hunter3\nb: hunter2x\nc: aaaaaaab\nd: hunter2\ne: er3 other\nf: épée-né\n", nil)
 	if err != nil {
@@ -130,8 +129,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// What was cut, quoted twice or put on one line before it came here shows no part
-// of a secret either.
+// A text that was truncated, quoted twice or joined to one line shows no part of a
+// secret either.
 func TestTextInPieces(t *testing.T) {
 	s, err := store(t, "key: sk-live-0123456789abcdef\nodd: 'two  spaces \"q\" \\ back'\n", nil)
 	if err != nil {

@@ -52,7 +52,7 @@ func (n New) check() error {
 	case slices.Contains(n.Labels, ""):
 		return fmt.Errorf("%w: a label is empty", ErrInvalid)
 	case n.size() > MaxText:
-		return fmt.Errorf("%w: it has %d bytes of text, at most %d are taken", ErrInvalid, n.size(), MaxText)
+		return fmt.Errorf("%w: the text has %d bytes; the maximum is %d", ErrInvalid, n.size(), MaxText)
 	}
 	return nil
 }

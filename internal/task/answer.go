@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/oneline"
 )
 
-var errNotJSON = errors.New("it answered something that is not the JSON of issues")
+var errNotJSON = errors.New("the output is not a JSON list of issues")
 
 // payload takes an answer out of its envelope. Programs answer with an array, an
 // object, or {"data": either}; v2 of bd always does the last.

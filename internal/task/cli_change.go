@@ -240,7 +240,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	}
 	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance), n.Type, strings.Join(n.Labels, ",")} {
 		if argument(text) != text {
-			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or no UTF-8, which %s does not take", ErrInvalid, text[:min(40, len(text))], maxText, c.kind)
+			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or invalid UTF-8, which %s does not accept", ErrInvalid, text[:min(40, len(text))], maxText, c.kind)
 		}
 	}
 	after := unique(n.After)
@@ -281,7 +281,7 @@ func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error)
 			continue
 		}
 		if _, err := c.change(ctx, "dep", "add", "--json", "--", id, on); err != nil {
-			return t, fmt.Errorf("task %s was added, but it does not wait for %s: %w", id, on, err)
+			return t, fmt.Errorf("task %s was added, but does not depend on %s: %w", id, on, err)
 		}
 		t.DependsOn = append(t.DependsOn, Dependency{on, "blocks"})
 	}

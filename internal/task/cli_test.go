@@ -104,9 +104,9 @@ func TestFaults(t *testing.T) {
 		"fail-stderr@list":    {func(c *CLI, _ string) error { _, err := c.List(t.Context()); return err }, []string{"bd list --all", "the fault that was asked for"}},
 		"garbage@list":        {func(c *CLI, _ string) error { _, err := c.List(t.Context()); return err }, []string{"not the JSON", "by hand"}},
 		"garbage@create":      {func(c *CLI, _ string) error { _, err := c.Add(t.Context(), New{Title: "x"}); return err }, []string{"may have been added"}},
-		"hang@show":           {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"in time", "bd doctor"}},
+		"hang@show":           {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"timed out", "bd doctor"}},
 		"flood=70000000@show": {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"64 MiB"}},
-		"lost@close":          {func(c *CLI, id string) error { _, err := c.Close(t.Context(), id, "", "r"); return err }, []string{"not a word"}},
+		"lost@close":          {func(c *CLI, id string) error { _, err := c.Close(t.Context(), id, "", "r"); return err }, []string{"exit code 1 without output"}},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +213,7 @@ func TestNextSteps(t *testing.T) {
 	for message, next := range map[string]string{
 		"database schema version 12 is newer than this binary supports": "upgrade yours: npm install -g @beads/bd",
 		"forward schema drift":          "upgrade yours",
-		"cannot create: read-only mode": "needs to write",
+		"cannot create: read-only mode": "needs write access",
 		"something else":                "",
 	} {
 		e := &ProgramError{Program: BD, Args: []string{"close", "--reason=it's " + strings.Repeat("long ", 100), "--", "a-1"}, ExitCode: 1, Message: message}

@@ -104,7 +104,7 @@ type ConflictMarkersError struct {
 }
 
 func (e *ConflictMarkersError) Error() string {
-	return fmt.Sprintf("%s:%d: conflict marker of git; nothing was written. Resolve it: delete the marker lines and keep one line of each task, then run the command again", e.File, e.Line)
+	return fmt.Sprintf("%s:%d: git conflict marker; nothing was written. Resolve it: delete the marker lines and keep one line of each task, then run the command again", e.File, e.Line)
 }
 
 // CorruptError reports which line of a file cannot be read, and why. Nothing was

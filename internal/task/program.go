@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	errTimeout = errors.New("it did not answer in time and was ended")
+	errTimeout = errors.New("it timed out and was stopped")
 	errTooMuch = errors.New("it printed more than 64 MiB")
 
 	missing   = regexp.MustCompile(`(?i)no issues? found|issue\b.*\bnot found|ISSUE_NOT_FOUND`)
@@ -136,7 +136,7 @@ func (e *ProgramError) Error() string {
 	case e.Message != "":
 		text += e.Message
 	default:
-		text += fmt.Sprintf("exit code %d, and not a word", e.ExitCode)
+		text += fmt.Sprintf("exit code %d without output", e.ExitCode)
 	}
 	if next := e.next(); next != "" {
 		text += "; " + next
@@ -168,17 +168,17 @@ var (
 func (e *ProgramError) next() string {
 	switch {
 	case noDatabase.MatchString(e.Message) && e.Program == BD:
-		return "make one: bd init (in a fresh clone: bd bootstrap), or let coven keep the tasks itself: tracker: jsonl, then coven task add"
+		return "create one: bd init (in a fresh clone: bd bootstrap); or store the tasks without it: set tracker: jsonl, then run coven task add"
 	case noDatabase.MatchString(e.Message):
-		return "make one: " + e.Program + " init, or let coven keep the tasks itself: tracker: jsonl, then coven task add"
+		return "create one: " + e.Program + " init; or store the tasks without it: set tracker: jsonl, then run coven task add"
 	case skew.MatchString(e.Message):
 		return "the database was written by a newer " + e.Program + ": upgrade yours: " + installs[e.Program]
 	case errors.Is(e.cause, errTimeout):
-		return "run it by hand to see what holds it up (bd doctor); nothing is known of what it changed"
+		return "run it by hand to find out why it hangs (bd doctor); its changes are unknown"
 	case errors.Is(e.cause, errNotJSON):
 		return "run it by hand; a " + e.Program + " older than 0.20 does not speak JSON: " + installs[e.Program]
 	case readonly.MatchString(e.Message):
-		return "coven needs to write: unset what makes " + e.Program + " read-only"
+		return "coven needs write access: unset what makes " + e.Program + " read-only"
 	}
 	return ""
 }

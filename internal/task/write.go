@@ -20,7 +20,7 @@ import (
 // know the lock wrote the file meanwhile.
 const attempts = 10
 
-var errRaced = errors.New("the file was changed meanwhile")
+var errRaced = errors.New("the file changed meanwhile")
 
 // update changes the file under the lock. What edit did is written only when it
 // returns no error and changed something.
@@ -36,7 +36,7 @@ func (f *File) update(ctx context.Context, edit func(*document) error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("write tasks: %s: another program keeps writing it: %w", f.path, err)
+	return fmt.Errorf("write tasks: %s: another program keeps changing it: %w", f.path, err)
 }
 
 func (f *File) attempt(ctx context.Context, edit func(*document) error) error {

@@ -12,24 +12,24 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 )
 
-// program is a template that can be run. What text/template would do by itself
-// with keys and values is done by functions of ours, which the tree calls:
-// _get for .a.b, _put for what an action prints, _each for what range goes over.
+// program is a template ready to run. Functions of this package, to which the tree is
+// rewritten, replace what text/template would do with keys and values: _get for .a.b,
+// _put for what an action prints, _each for the operand of range.
 type program struct {
 	source
 	form form
 	tree *parse.Tree
-	gets []access // by the number that _get is called with
+	gets []access // indexed by the argument of _get
 	uses Uses
 
-	tested map[parse.Node]bool // paths that the template asks for: they may lead nowhere
+	tested map[parse.Node]bool // paths that the template tests: they need not exist
 }
 
 // access is one use of a path.
 type access struct {
 	Reference
-	base string // what the path begins at, for messages: "the data", "$x"
-	root bool   // the path begins at the whole data
+	base string // what the path starts from, in messages: "the data", "$x"
+	root bool   // the path starts from the whole data
 }
 
 func compile(name, text string, f form) (*program, error) {
@@ -58,7 +58,7 @@ func compile(name, text string, f form) (*program, error) {
 	return p, nil
 }
 
-// sole is the path that a template prints, when it does nothing else.
+// sole returns the path that a template prints, if it does nothing else.
 func (p *program) sole(root *parse.ListNode) *Reference {
 	var only *parse.ActionNode
 	for _, n := range root.Nodes {
@@ -87,7 +87,7 @@ func (p *program) sole(root *parse.ListNode) *Reference {
 	return &ref
 }
 
-// treeName is what text/template calls the template in its messages.
+// treeName is the name of the template in messages of text/template.
 const treeName = "t"
 
 func (p *program) fail(at parse.Pos, msg, hint string) *Error {
@@ -178,7 +178,7 @@ func (p *program) branch(b *parse.BranchNode, root, inner bool) error {
 	return p.list(b.ElseList, root)
 }
 
-// append lets a pipe end in a call of a function of ours.
+// append adds a call of a function to the end of a pipe.
 func (p *program) append(pipe *parse.PipeNode, function string) {
 	pipe.Cmds = append(pipe.Cmds, &parse.CommandNode{
 		NodeType: parse.NodeCommand, Pos: pipe.Pos, Args: []parse.Node{p.ident(function, pipe.Pos)},
@@ -208,8 +208,8 @@ func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	return nil
 }
 
-// call notes the functions that a caller must know about. piped reports whether the
-// call gets what stands before it.
+// call records calls of functions that a caller must know about. piped reports whether
+// the call gets the value before it.
 func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 	for i, arg := range c.Args {
 		function, ok := arg.(*parse.IdentifierNode)
@@ -236,7 +236,7 @@ func (p *program) reference(at parse.Pos, path []string) Reference {
 	return Reference{Path: path, Line: line, Column: column}
 }
 
-// operand returns what stands for an operand in the rewritten tree.
+// operand returns the rewritten form of an operand.
 func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
@@ -264,8 +264,8 @@ func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
 	return n, nil
 }
 
-// start is where a chain of fields begins: text/template gives a chain the
-// position of its second field.
+// start returns the position of a chain of fields: text/template gives the position of
+// its second field.
 func start(at parse.Pos, fields []string) parse.Pos {
 	if len(fields) > 1 {
 		at -= parse.Pos(len(fields[0]) + 1)
@@ -273,7 +273,7 @@ func start(at parse.Pos, fields []string) parse.Pos {
 	return at
 }
 
-// decoded are the names of a path as they were written.
+// decoded returns the names of a path as they were written.
 func (p *program) decoded(fields []string) []string {
 	path := slices.Clone(fields)
 	for i := range path {
@@ -282,7 +282,8 @@ func (p *program) decoded(fields []string) []string {
 	return path
 }
 
-// access notes the use of a path. root reports whether it begins at the whole data.
+// access records the use of a path. root reports whether it starts from the whole
+// data.
 func (p *program) access(n parse.Node, at parse.Pos, fields []string, base string, root bool) int {
 	ref := p.reference(at, p.decoded(fields))
 	ref.Tested = p.tested[n]
@@ -293,7 +294,7 @@ func (p *program) access(n parse.Node, at parse.Pos, fields []string, base strin
 	return len(p.gets) - 1
 }
 
-// get is a call of _get, in parentheses.
+// get returns a call of _get, in parentheses.
 func (p *program) get(base parse.Node, at parse.Pos, number int) parse.Node {
 	c := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{
 		p.ident("_get", at), base,

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// source is a template's text, and the text that text/template can parse: the
-// hyphens of names, and the digits that names begin with, are written with
-// letters that the text does not use; key= becomes the field .key, marked as
-// one.
+// source is a template's text, and its encoding for the parser of text/template:
+// letters that the text does not use replace the hyphens in names and mark the digits
+// that names start with; key= becomes the field .key, also marked.
 type source struct {
 	name, text string
 	encoded    string
@@ -20,9 +19,8 @@ type source struct {
 	equals     rune // before a " ": both stand for "="
 }
 
-// firstLetter is where the search for letters begins that the text does not
-// use: in a script that nobody writes. leadByte is the byte with which all that
-// are found begin in UTF-8.
+// firstLetter starts the search for unused letters, in a script that is out of use.
+// leadByte is the first UTF-8 byte of all letters found.
 const (
 	firstLetter = 0x10400
 	leadByte    = 0xf0
@@ -42,8 +40,8 @@ func newSource(name, text string) source {
 	return s
 }
 
-// encode writes the encoded text. Outside of actions and inside of strings and
-// comments nothing changes.
+// encode returns the encoded text. It changes nothing outside actions and inside
+// strings and comments.
 func (s *source) encode() {
 	var b strings.Builder
 	rest := s.text
@@ -67,7 +65,7 @@ var (
 	chain   = regexp.MustCompile(`^(?:\$[\pL_\p{Nd}]*|\.[\pL_][\pL_\p{Nd}-]*|\))(?:\.[\pL_\p{Nd}][\pL_\p{Nd}-]*)*`)
 )
 
-// action writes an action up to its end and returns its length.
+// action encodes an action and returns its length.
 func (s *source) action(b *strings.Builder, text string) int {
 	at := len(comment.FindString(text))
 	b.WriteString(text[:at])
@@ -118,7 +116,7 @@ func (s *source) chain(b *strings.Builder, word string) {
 	}
 }
 
-// decode gives a name, or a message with names, back as it was written.
+// decode restores a name, or a message with names.
 func (s *source) decode(encoded string) string {
 	if strings.IndexByte(encoded, leadByte) < 0 {
 		return encoded
@@ -129,21 +127,21 @@ func (s *source) decode(encoded string) string {
 	).Replace(encoded)
 }
 
-// keyOf returns the key that a field stands for.
+// keyOf returns the key that a field encodes.
 func (s *source) keyOf(field string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(field, string(s.key))
 	return strings.TrimSuffix(s.decode(key), "="), ok
 }
 
-// place turns an offset into the encoded text into line and column.
+// place converts an offset in the encoded text to a line and column.
 func (s *source) place(offset int) (line, column int) {
 	before := s.decode(s.encoded[:min(max(offset, 0), len(s.encoded))])
 	line = 1 + strings.Count(before, "\n")
 	return line, 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 }
 
-// offset is where a line (from 1) and byte column (from 0) of the encoded text
-// are.
+// offset returns the offset of a line (from 1) and byte column (from 0) of the encoded
+// text.
 func (s *source) offset(line, column int) int {
 	at := 0
 	for ; line > 1; line-- {

@@ -12,14 +12,14 @@ import (
 	"text/template/parse"
 )
 
-// What bounds includes.
+// The limits of includes.
 const (
-	MaxDepth    = 10   // how deep they may nest
-	MaxIncludes = 1000 // how many one prompt may come to, those of its includes too
+	MaxDepth    = 10   // levels of nesting
+	MaxIncludes = 1000 // includes in one prompt, nested ones too
 )
 
-// Parent is what an included prompt sees the data of the one by, that includes
-// it: {{.parent.task.title}}. No parameter can have the name.
+// Parent is the name under which an included prompt sees the data of the including
+// one: {{.parent.task.title}}. A parameter must not have this name.
 const Parent = "parent"
 
 const includeHint = `{{include "name" key="text" other=.task.title}}`
@@ -28,8 +28,8 @@ func (p *program) includeFault(at parse.Pos) *Error {
 	return p.fail(at, "include takes the name of one prompt, in quotes, and parameters", includeHint)
 }
 
-// include notes an include and rewrites its parameters: key=value, or "key"
-// value, becomes "key" value.
+// include records an include and rewrites its parameters: key=value, or "key" value,
+// becomes "key" value.
 func (p *program) include(c *parse.CommandNode, root bool) error {
 	if len(c.Args) < 2 {
 		return p.includeFault(c.Args[0].Position())
@@ -67,7 +67,7 @@ func (p *program) isKey(n parse.Node) bool {
 	return ok
 }
 
-// paramName is the name of a parameter, as a text.
+// paramName returns the name of a parameter as a text.
 func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 	key := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Position()}
 	switch n := n.(type) {
@@ -86,14 +86,13 @@ func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 		return nil, p.fail(key.Pos, fmt.Sprintf("%q cannot be the name of a parameter", key.Text), "letters, digits, - and _, the first a letter")
 	}
 	if key.Text == Parent {
-		return nil, p.fail(key.Pos, "a parameter cannot be called parent: that is the data of the prompt that includes", "")
+		return nil, p.fail(key.Pos, "the parameter name parent is reserved: it holds the data of the including prompt", "")
 	}
 	key.Quoted = strconv.Quote(key.Text)
 	return key, nil
 }
 
-// paramValue returns what is known of a parameter's value before the template is
-// run.
+// paramValue returns what is known of a parameter's value before the template runs.
 func (p *program) paramValue(n parse.Node, root bool) (path []string, isText bool) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
@@ -110,13 +109,13 @@ func (p *program) paramValue(n parse.Node, root bool) (path []string, isText boo
 	return nil, false
 }
 
-// including is the state of a render that may include.
+// including is the state of a render with includes.
 type including struct {
 	lookup Lookup
-	taken  map[string]any // the data that it began with, whose names no parameter may hide
-	open   []string       // names being included, the innermost last
+	taken  map[string]any // the initial data, whose names parameters must not hide
+	open   []string       // names being included, innermost last
 	count  *int           // of all includes so far
-	strict bool           // what a prompt asks for must exist
+	strict bool           // what a prompt tests must exist
 }
 
 func (p *program) execute(out io.Writer, data map[string]any, in *including) error {
@@ -132,8 +131,8 @@ func (p *program) execute(out io.Writer, data map[string]any, in *including) err
 	return t.Execute(out, data)
 }
 
-// include renders another prompt. It sees data, what params give names to, and
-// data as a whole by the name parent.
+// include renders another prompt, which sees data, params, and all of data under the
+// name parent.
 func (in *including) include(name string, params []any, data map[string]any) (string, error) {
 	name = strings.TrimSuffix(name, ".md")
 	if slices.Contains(in.open, name) {
@@ -157,7 +156,7 @@ func (in *including) include(name string, params []any, data map[string]any) (st
 	for i := 0; i+1 < len(params); i += 2 {
 		key, _ := params[i].(string)
 		if _, taken := in.taken[key]; taken {
-			return "", fmt.Errorf("the parameter %q would hide what templates know by that name", key)
+			return "", fmt.Errorf("the parameter %q hides a name that templates already have", key)
 		}
 		inner[key] = params[i+1]
 	}

@@ -102,7 +102,7 @@ func TestMissingAndConditions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"{{.tests}}", "0", "1", "yes", "", "{{.step}}", "<no value>"} {
-		if got, err := Bool("f", text, data); err == nil || !containsAll(err.Error(), "must become true or false") {
+		if got, err := Bool("f", text, data); err == nil || !containsAll(err.Error(), "must evaluate to true or false") {
 			t.Errorf("%q became %v, %v", text, got, err)
 		}
 	}

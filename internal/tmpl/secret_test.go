@@ -38,7 +38,7 @@ func TestSecret(t *testing.T) {
 			}
 		}
 	}
-	if got, err := Text("t", "{{.secrets.key}}", data); err == nil || !strings.Contains(err.Error(), "stands by itself") {
+	if got, err := Text("t", "{{.secrets.key}}", data); err == nil || !strings.Contains(err.Error(), "can only be used alone") {
 		t.Errorf("text: %q, %v", got, err)
 	}
 	if got, err := Command("t", `{{printf "%v %s" .secrets.key .secrets.key}}`, data); err != nil || got != "'*** ***'" {

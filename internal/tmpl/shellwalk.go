@@ -7,15 +7,13 @@ const (
 	envHint     = `give the value to the step as env and write "$NAME"`
 )
 
-// shellWalk follows the state of the shell through a template, on every way
-// that it can take.
+// shellWalk tracks the state of the shell through a template, along every branch.
 type shellWalk struct {
 	program *program
 	loops   []shellState // at the start of each open range
 }
 
-// scanShell finds the first value that would stand where quoting it for the
-// shell does not work.
+// scanShell finds the first value in a place where shell quoting does not work.
 func (p *program) scanShell() error {
 	w := &shellWalk{program: p}
 	_, err := w.list(p.tree.Root, shellState{})
@@ -58,7 +56,7 @@ func (w *shellWalk) node(n parse.Node, s shellState) (shellState, error) {
 	return s, nil
 }
 
-// value is the state after a value.
+// value returns the state after a value.
 func (w *shellWalk) value(n *parse.ActionNode, s shellState) (shellState, error) {
 	msg, hint := s.refuse()
 	if msg != "" {
@@ -68,7 +66,7 @@ func (w *shellWalk) value(n *parse.ActionNode, s shellState) (shellState, error)
 	return s, nil
 }
 
-// refuse explains why a value cannot stand here.
+// refuse explains why a value is not allowed here.
 func (s shellState) refuse() (msg, hint string) {
 	if s.unclear != "" {
 		return "coven cannot tell how the shell reads a value here, because of " + s.unclear, envHint
@@ -79,7 +77,7 @@ func (s shellState) refuse() (msg, hint string) {
 	case backquote:
 		return "a value inside backquotes could break out of them", "write $(...)"
 	case parameter, arithmetic:
-		return "a value cannot stand inside an expansion", envHint
+		return "a value cannot be inside an expansion", envHint
 	case remark:
 		return "a value inside a comment could break out of it", "remove it"
 	}
@@ -122,16 +120,16 @@ func (w *shellWalk) loop(n *parse.RangeNode, s shellState) (shellState, error) {
 	return round.merge(otherwise).merge(s), w.same(n.Pos, s, otherwise)
 }
 
-// same demands that two ways through the template leave the same quotes open.
+// same requires that two branches of the template leave the same quotes open.
 func (w *shellWalk) same(at parse.Pos, a, b shellState) error {
 	a.before, a.letters = b.before, b.letters
 	if a == b {
 		return nil
 	}
-	return w.program.fail(at, "quotes and parentheses must be closed in the part that opens them", "")
+	return w.program.fail(at, "close quotes and parentheses in the branch that opens them", "")
 }
 
-// merge is the state where two ways meet that left the same open.
+// merge returns the state after two branches that leave the same quotes open.
 func (s shellState) merge(other shellState) shellState {
 	if s.before != other.before {
 		s.before = either

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Template is a template that is rendered many times and read once.
+// Template is a parsed template that can be rendered many times.
 type Template struct {
 	program *program
 	err     error
 }
 
-// NewCommand reads a template that becomes a command for sh -c: every value is
-// quoted for the shell, once; raw opts out (see Uses.Raw). What is wrong with it is
-// said when it is rendered.
+// NewCommand parses a template for a command of sh -c: every value is quoted for the
+// shell once; raw opts out (see Uses.Raw). Render reports the errors in it.
 func NewCommand(name, text string) Template { return newTemplate(name, text, command) }
 
-// NewCondition reads a template that becomes true or false: see Template.Bool.
+// NewCondition parses a template for true or false: see Template.Bool.
 func NewCondition(name, text string) Template { return newTemplate(name, text, plain) }
 
 func newTemplate(name, text string, f form) Template {
@@ -38,7 +37,7 @@ func (t Template) render(data map[string]any, in *including) (string, error) {
 	return out.String(), nil
 }
 
-// Bool renders a template that must become true or false. Space around is
+// Bool renders a template that must evaluate to true or false. Space around is
 // ignored.
 func (t Template) Bool(data map[string]any) (bool, error) {
 	out, err := t.Render(data)
@@ -53,6 +52,6 @@ func (t Template) Bool(data map[string]any) (bool, error) {
 	}
 	return false, &Error{
 		Name: t.program.name, Line: 1, Column: 1,
-		Msg: fmt.Sprintf("this must become true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
+		Msg: fmt.Sprintf("this must evaluate to true or false, not %q", shorten(out)), Hint: `compare: {{eq .x "y"}}`,
 	}
 }

@@ -2,8 +2,8 @@ package tmpl
 
 import "text/template/parse"
 
-// asks notes the paths of a prompt that a condition or default asks for: one that
-// stands alone, and those that and, or and not combine.
+// asks records the paths of a prompt that a condition or default tests: a path by
+// itself, and the operands of and, or and not.
 func (p *program) asks(n parse.Node) {
 	if p.form != prompt {
 		return
@@ -37,8 +37,7 @@ func called(c *parse.CommandNode, function string) bool {
 	return ok && name.Ident == function
 }
 
-// optional makes a name that the prompt asks for one that need not be there,
-// wherever the prompt uses it.
+// optional makes a name that the prompt tests optional wherever the prompt uses it.
 func (p *program) optional() {
 	names := map[string]bool{}
 	for _, use := range p.uses.Data {

@@ -3,14 +3,14 @@
 // Its rules:
 //
 //   - What a template names must exist: a missing key is an error with its line,
-//     its column and what was probably meant. In a prompt a name that is asked for
+//     its column and a suggestion. In a prompt a name that is tested
 //     need not exist: {{if .x}}, {{with .x}}, {{default "none" .x}}. A list or map value is printed as
 //     JSON, and null as nothing.
 //   - Names may hold hyphens: {{.steps.run-tests.output}}. (A name that ends in
 //     a hyphen, or a first name that begins with a digit, needs index.)
 //   - Functions: default join upper lower trim indent quote json include raw, and
 //     of text/template and or not eq ne lt le gt ge len index slice print printf
-//     println html js urlquery. None reads a file, the environment or a clock,
+//     println html js urlquery. None of them reads a file, the environment or a clock,
 //     or runs anything. define, template and block do not work: use include.
 //   - {{include "name" key="text" other=.task.title}} renders another prompt, in
 //     which key and other are names beside those of the data. The same is
@@ -18,7 +18,7 @@
 //   - A value is never read as a template again.
 //   - In a shell command (NewCommand) every value becomes one quoted word of the
 //     shell. Where that cannot work (inside quotes, comments, here-documents,
-//     backquotes, ...) the action is an error, found by Check already.
+//     backquotes, ...) the action is an error that Check finds too.
 //
 // Every error is an *Error.
 package tmpl
@@ -29,12 +29,12 @@ import (
 	"maps"
 )
 
-// Error is one thing that is wrong in a template, or with what it was given.
+// Error is an error in a template, or in its data.
 type Error struct {
-	Name         string // of the template
-	Line, Column int    // from 1; Column is 0 when it is not known
+	Name         string // the template's
+	Line, Column int    // from 1; Column is 0 if unknown
 	Msg          string
-	Hint         string // what to do about it; may be empty
+	Hint         string // how to fix it; may be empty
 }
 
 // Error returns "name:line:column: msg (hint)".
@@ -49,30 +49,28 @@ func (e *Error) Error() string {
 	return at + " " + e.Msg
 }
 
-// Text renders a template that becomes text. name is what errors call it.
+// Text renders a text. name is the template's name in errors.
 func Text(name, text string, data map[string]any) (string, error) {
 	return render(name, text, plain, data, nil)
 }
 
-// Lookup finds the file that {{include "name"}} means: its name in errors, and
-// its text.
+// Lookup finds the file for {{include "name"}}: its name in errors, and its text.
 type Lookup func(name string) (file, text string, ok bool)
 
-// Prompt renders a template that may include others. They see the same data,
-// what the include gives them as parameters, and as .parent the data of the
-// template that includes. Of the open names a parameter can only hide another
-// parameter.
+// Prompt renders a template that may include others. They see the same data, the
+// parameters of the include, and as .parent the data of the including template. A
+// parameter may hide another parameter, but no other name.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
 	return PromptWith(name, text, data, lookup, PromptOptions{})
 }
 
-// PromptOptions say what a prompt may name.
+// PromptOptions controls the names that a prompt may use.
 type PromptOptions struct {
-	// Inputs are names beside those of the data, which hide them. A parameter may
-	// hide an input.
+	// Inputs are names beside those of the data, which hide them. A parameter may hide
+	// an input.
 	Inputs map[string]any
-	// Strict makes it an error to ask for a name that is not there:
-	// {{if .maybe}}, {{default "none" .maybe}}.
+	// Strict makes it an error to test a name that does not exist: {{if .maybe}},
+	// {{default "none" .maybe}}.
 	Strict bool
 }
 
@@ -93,7 +91,7 @@ func shorten(s string) string {
 	return s
 }
 
-// form is what a template becomes.
+// form is the kind of text that a template renders.
 type form int
 
 const (
@@ -107,7 +105,7 @@ func render(name, text string, f form, data map[string]any, in *including) (stri
 	return newTemplate(name, text, f).render(data, in)
 }
 
-// explain makes an *Error of what running a template gave.
+// explain converts an error of running a template to an *Error.
 func (p *program) explain(err error) error {
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return own

@@ -121,7 +121,7 @@ func TestBool(t *testing.T) {
 		}
 	}
 	_, err := Bool("s when", "{{.run-tests.output}}", sample())
-	if want := `s when:1:1: this must become true or false, not "two\nlines" (compare: {{eq .x "y"}})`; err == nil || err.Error() != want {
+	if want := `s when:1:1: this must evaluate to true or false, not "two\nlines" (compare: {{eq .x "y"}})`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Package usage computes what a session has used, from its events: by step,
 // including attempts that were killed and steps that a user ran again.
 //
-// Rules. The recorded result of a leaf says what the leaf used. Without a result,
+// Rules. The recorded result of a leaf is what the leaf used. Without a result,
 // the last report of each of its agents counts, and the time in which the session
 // worked on the leaf, without the time in which it waited for a rate limit.
 package usage
@@ -28,9 +28,9 @@ type Usage struct {
 // leaf is a leaf that has started and has no result.
 type leaf struct {
 	path   string
-	at     time.Time                // when the session started to work on it; zero: it does not
-	runs   budget.Amount            // of its agents that have ended, and the time up to at
-	agents map[string]budget.Amount // of the running ones, by path: agents of reviewers run concurrently
+	at     time.Time                // when the session started to work on it; zero: not at work
+	runs   budget.Amount            // usage of its finished agents, and time spent before at
+	agents map[string]budget.Amount // usage of its running agents, by path: agents of reviewers run concurrently
 }
 
 func (l leaf) amount() budget.Amount {
@@ -72,7 +72,7 @@ func (u *Usage) take(e event.Event) {
 	}
 }
 
-// work adds an event of the open leaf.
+// work adds an event of the running leaf.
 func (u *Usage) work(e event.Event) {
 	switch e.Type {
 	case event.StepStarted:
@@ -93,7 +93,7 @@ func (u *Usage) work(e event.Event) {
 	}
 }
 
-// complete adds what a leaf's result says it used.
+// complete adds the usage that a leaf's result records.
 func (u *Usage) complete(e event.Event) {
 	var result event.Result
 	if e.Decode(&result) != nil {
@@ -109,7 +109,7 @@ func (u *Usage) complete(e event.Event) {
 	u.used[e.Path] = u.used[e.Path].Add(result.Used)
 }
 
-// close ends a leaf that will have no result.
+// close ends a leaf without a result.
 func (u *Usage) close() {
 	if u.open.path != "" {
 		u.pause(u.last)

@@ -167,12 +167,14 @@ func newGrimoiresGraph(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use: "graph NAME", Short: "Draw a workflow: its steps, loops, conditions, and where failures lead",
-		Long: `Draw a workflow: its steps, loops, conditions, and where failures lead. As text it
-is a tree; mermaid and dot are for the programs of that name.`,
+		Long: `Draw a workflow: its steps, loops, conditions, and where failures lead. The output
+is a Mermaid flowchart, which GitHub renders in Markdown, or DOT for Graphviz.`,
+		Example: `  coven grimoires graph implement
+  coven grimoires graph implement --format dot | dot -Tsvg > implement.svg`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(graphFormats, format) {
-				return exit.Usagef("coven grimoires graph --help", "--format %s is none of %s", terminal.Printable(format), strings.Join(graphFormats, ", "))
+				return exit.Usagef("coven grimoires graph --help", "unknown --format %s (known: %s)", terminal.Printable(format), strings.Join(graphFormats, ", "))
 			}
 			p, err := a.Open(cmd.Context())
 			if err != nil {
@@ -184,18 +186,16 @@ is a tree; mermaid and dot are for the programs of that name.`,
 				return unknownGrimoire(err)
 			case asJSON:
 				return a.PrintJSON(g.Graph())
-			case format == "mermaid":
-				return a.Printf("%s", terminal.PrintableLines(g.Graph().Mermaid()))
 			case format == "dot":
 				return a.Printf("%s", terminal.PrintableLines(g.Graph().Dot()))
 			}
-			return a.Printf("%s", terminal.PrintableLines(g.Tree()))
+			return a.Printf("%s", terminal.PrintableLines(g.Graph().Mermaid()))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text, mermaid or dot")
+	cmd.Flags().StringVar(&format, "format", "mermaid", "mermaid or dot")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print nodes and edges as JSON")
 	cli.CompleteFlag(cmd, "format", cli.CompleteList(graphFormats...))
 	return cmd
 }
 
-var graphFormats = []string{"text", "mermaid", "dot"}
+var graphFormats = []string{"mermaid", "dot"}

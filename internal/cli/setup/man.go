@@ -80,8 +80,11 @@ func longText(cmd *cobra.Command) string {
 	return cmd.Short + "."
 }
 
-// codeLines makes code blocks in Markdown of the lines that a help text indents.
+// codeLines returns a help text with its indented lines as Markdown code blocks.
 func codeLines(text string) string {
+	if text == "" {
+		return ""
+	}
 	var b strings.Builder
 	inside := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -97,22 +100,23 @@ func codeLines(text string) string {
 	return b.String()
 }
 
-// CommandsPage is docs/commands.md: what every command's help says.
-func CommandsPage(root *cobra.Command) string {
-	var b strings.Builder
-	b.WriteString("# Commands\n\nMade of the program's own help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
-	b.WriteString("```\n" + exit.Help + "\n```\n")
+// CommandsPage returns docs/commands.md: the exit codes and the help of every command.
+func CommandsPage(root *cobra.Command) (string, error) {
+	var page bytes.Buffer
+	page.WriteString("# Commands\n\nGenerated from the program's help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
+	page.WriteString("```\n" + exit.Help + "\n```\n\n")
 	for _, c := range visible(root) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
-		if c.Long != "" {
-			b.WriteString("\n" + strings.TrimRight(codeLines(c.Long), "\n") + "\n")
-		}
-		if c.Example != "" {
-			b.WriteString("\nExamples:\n\n```\n" + c.Example + "\n```\n")
-		}
-		if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
-			b.WriteString("\n```\n" + strings.TrimRight(flags.FlagUsages(), "\n") + "\n```\n")
+		plain := *c // cobra changes the command that it documents
+		plain.DisableAutoGenTag = true
+		plain.Long = strings.TrimRight(codeLines(c.Long), "\n")
+		if err := doc.GenMarkdownCustom(&plain, &page, section); err != nil {
+			return "", fmt.Errorf("write the section of %s: %w", c.CommandPath(), err)
 		}
 	}
-	return b.String()
+	return strings.TrimRight(page.String(), "\n") + "\n", nil
+}
+
+// section returns the link to a command's section: coven_task_add.md is #coven-task-add.
+func section(file string) string {
+	return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-")
 }
