@@ -43,21 +43,21 @@ const matchersFile = "grimoire-matchers.yaml"
 const MaxPriority = 4
 
 type matchersKeys struct {
-	Default text                               `yaml:"default" about:"grimoire of tasks that no rule matches"`
-	Rules   yamldoc.At[[]yamldoc.At[ruleKeys]] `yaml:"rules" about:"the first that matches wins"`
+	Default text                               `yaml:"default" about:"grimoire of tasks that match no rule"`
+	Rules   yamldoc.At[[]yamldoc.At[ruleKeys]] `yaml:"rules" about:"rules; the first match wins"`
 }
 
 // ruleKeys is a rule in a file.
 type ruleKeys struct {
-	Name          text                  `yaml:"name" about:"what coven calls the rule"`
-	Grimoire      text                  `yaml:"grimoire" need:"true" about:"what it chooses"`
-	AnyTags       yamldoc.At[[]text]    `yaml:"any_tags" about:"globs: one of the labels matches one of them"`
+	Name          text                  `yaml:"name" about:"name of the rule in messages"`
+	Grimoire      text                  `yaml:"grimoire" need:"true" about:"the grimoire it chooses"`
+	AnyTags       yamldoc.At[[]text]    `yaml:"any_tags" about:"globs: at least one label matches at least one of them"`
 	AllTags       yamldoc.At[[]text]    `yaml:"all_tags" about:"globs: each matches a label"`
 	NotTags       yamldoc.At[[]text]    `yaml:"not_tags" about:"globs: none matches a label"`
 	Priority      yamldoc.At[[]text]    `yaml:"priority" about:"numbers, or P1"`
-	PriorityRange yamldoc.At[rangeKeys] `yaml:"priority_range" about:"min and max, both in it"`
+	PriorityRange yamldoc.At[rangeKeys] `yaml:"priority_range" about:"min and max, inclusive"`
 	Type          yamldoc.At[[]text]    `yaml:"type" about:"of the task: bug, feature, ..."`
-	BodyContains  yamldoc.At[[]text]    `yaml:"body_contains" about:"one of the texts is in the title or the description"`
+	BodyContains  yamldoc.At[[]text]    `yaml:"body_contains" about:"texts: at least one is in the title or description"`
 }
 
 type rangeKeys struct {

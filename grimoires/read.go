@@ -51,25 +51,25 @@ type text = yamldoc.At[string]
 
 // grimoireKeys is the format of a grimoire.
 type grimoireKeys struct {
-	Name        text                       `yaml:"name" need:"true" about:"as the file"`
+	Name        text                       `yaml:"name" need:"true" about:"same as the file"`
 	Description text                       `yaml:"description" about:"one line for people"`
 	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout" about:"of the whole run; 2h"`
 	Budget      yamldoc.At[runBudgetKeys]  `yaml:"budget" about:"of the whole run"`
-	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"what is done, in order"`
+	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"the steps, in order"`
 }
 
 // stepKeys are the keys of every step.
 type stepKeys struct {
 	Name      text                      `yaml:"name" need:"true" about:"unique in the grimoire: letters, digits, - and _"`
 	Type      text                      `yaml:"type" need:"true" about:"agent, script, loop, review, agent-loop or merge"`
-	When      text                      `yaml:"when" about:"template that becomes true or false; false skips the step"`
+	When      text                      `yaml:"when" about:"template that evaluates to true or false; false skips the step"`
 	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent and review 15m, script 5m; others: that of the run"`
-	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: the next step; fail: the task has failed; retry: again, then block"`
-	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how often a failed step is tried again before on_fail counts"`
+	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: run the next step; fail: the task fails; retry: run the step again, then block"`
+	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how many more times a failed step runs before on_fail applies"`
 	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the first retry; doubled for each further one"`
-	Budget    yamldoc.At[budget.Keys]   `yaml:"budget" about:"of the step, all its tries and what is in it"`
+	Budget    yamldoc.At[budget.Keys]   `yaml:"budget" about:"of the step, including retries and inner steps"`
 	OnSuccess text                      `yaml:"on_success" oneof:"exit_loop" about:"leave the innermost loop"`
-	Output    text                      `yaml:"output" about:"another name for what the step gives: {{.NAME}}"`
+	Output    text                      `yaml:"output" about:"another name for the result of the step: {{.NAME}}"`
 }
 
 // reader reads a grimoire from a document and collects what it finds.

@@ -8,7 +8,7 @@ import (
 // runBudgetKeys is the budget of a whole run.
 type runBudgetKeys struct {
 	Amount  budget.Keys         `yaml:",inline"`
-	Reserve yamldoc.At[float64] `yaml:"reserve" about:"share, 0 to 0.9, that is kept for review and landing; 0.1"`
+	Reserve yamldoc.At[float64] `yaml:"reserve" about:"share, 0 to 0.9, reserved for review and landing; 0.1"`
 }
 
 // amount reads a budget at a place. A budget that limits nothing is an error.

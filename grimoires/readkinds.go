@@ -15,12 +15,12 @@ type agentKeys struct {
 	Prompt   text            `yaml:"prompt" about:"name of a prompt; a text with more than one line is the prompt itself"`
 	Spell    text            `yaml:"spell" about:"the same as prompt"`
 	Input    map[string]text `yaml:"input" about:"templates by name, for the prompt: {{.input.NAME}}"`
-	Agent    text            `yaml:"agent" about:"its definition; build"`
-	Model    text            `yaml:"model" about:"what the agent is asked to use"`
-	Provider text            `yaml:"provider" about:"who drives the agent"`
-	Expect   text            `yaml:"expect" oneof:"changes" about:"an agent that changed nothing has failed"`
+	Agent    text            `yaml:"agent" about:"definition of the agent; build"`
+	Model    text            `yaml:"model" about:"model of the agent"`
+	Provider text            `yaml:"provider" about:"provider that runs the agent"`
+	Expect   text            `yaml:"expect" oneof:"changes" about:"changes: an agent that changes nothing fails"`
 	Env      map[string]text `yaml:"env" about:"templates by variable"`
-	Workdir  text            `yaml:"workdir" about:"directory of the worktree"`
+	Workdir  text            `yaml:"workdir" about:"directory in the worktree"`
 }
 
 func (r *reader) agent(n yamldoc.Node, depth int) Step {
@@ -79,10 +79,10 @@ func (r *reader) templates(kind templateKind, step string, in map[string]text) m
 
 type scriptKeys struct {
 	Step    stepKeys         `yaml:",inline"`
-	Command text             `yaml:"command" about:"template of a command for sh -c; what it names is quoted for the shell"`
+	Command text             `yaml:"command" about:"template of a command for sh -c; values are quoted for the shell"`
 	Checks  yamldoc.At[bool] `yaml:"checks" about:"true: run the configured checks, in order"`
 	Env     map[string]text  `yaml:"env" about:"templates by variable"`
-	Workdir text             `yaml:"workdir" about:"directory of the worktree"`
+	Workdir text             `yaml:"workdir" about:"directory in the worktree"`
 }
 
 func (r *reader) script(n yamldoc.Node, depth int) Step {
@@ -129,7 +129,7 @@ func (r *reader) workdir(dir text) string {
 
 type loopKeys struct {
 	Step            stepKeys                   `yaml:",inline"`
-	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"what is repeated"`
+	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"the steps to repeat"`
 	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations" about:"1 to 100; 3"`
 	OnMaxIterations text                       `yaml:"on_max_iterations" oneof:"block|continue|fail|exit" about:"block; exit is fail"`
 }
@@ -158,9 +158,9 @@ type mergeKeys struct {
 	Step          stepKeys             `yaml:",inline"`
 	RequireReview yamldoc.At[bool]     `yaml:"require_review" about:"wait for coven approve; true"`
 	Strategy      text                 `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
-	Message       text                 `yaml:"message" about:"template of the message of the commit"`
+	Message       text                 `yaml:"message" about:"template of the commit message"`
 	Checks        yamldoc.At[[]string] `yaml:"checks" about:"commands instead of the configured ones"`
-	OnConflict    text                 `yaml:"on_conflict" oneof:"block|agent" about:"agent: one brings branch and target together, at most twice"`
+	OnConflict    text                 `yaml:"on_conflict" oneof:"block|agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
 }
 
 func (r *reader) merge(n yamldoc.Node, depth int) Step {

@@ -9,15 +9,15 @@ import (
 
 // judgeKeys is a reviewer or an arbiter given as a map.
 type judgeKeys struct {
-	Name   text            `yaml:"name" about:"what the record calls it; the plugin's name"`
+	Name   text            `yaml:"name" about:"name in the record; default: name of the plugin"`
 	Plugin text            `yaml:"plugin" need:"true" about:"agent, command, rules (arbiters), or coven-reviewer-NAME, coven-arbiter-NAME"`
-	Prompt text            `yaml:"prompt" about:"name of a prompt, or a text with more than one line; of agent: review, for arbiters is-actionable"`
+	Prompt text            `yaml:"prompt" about:"name of a prompt, or a text with more than one line; default for agent: review, for arbiters is-actionable"`
 	With   map[string]text `yaml:"with" about:"options of the plugin"`
 }
 
 type reviewKeys struct {
 	Step      stepKeys                   `yaml:",inline"`
-	Reviewers yamldoc.At[[]yamldoc.Node] `yaml:"reviewers" need:"true" about:"who judges the change, all at once: names of plugins, or maps with plugin, name, prompt, with"`
+	Reviewers yamldoc.At[[]yamldoc.Node] `yaml:"reviewers" need:"true" about:"reviewers, which run at the same time: names of plugins, or maps with plugin, name, prompt, with"`
 }
 
 func (r *reader) review(n yamldoc.Node, depth int) Step {
@@ -31,12 +31,12 @@ func (r *reader) review(n yamldoc.Node, depth int) Step {
 type agentLoopKeys struct {
 	Step            stepKeys                   `yaml:",inline"`
 	Steps           yamldoc.At[[]yamldoc.Node] `yaml:"steps" about:"of each round, before the review"`
-	Reviewers       yamldoc.At[[]yamldoc.Node] `yaml:"reviewers" need:"true" about:"who judges the change, all at once: names of plugins, or maps with plugin, name, prompt, with"`
-	Arbiter         yamldoc.Node               `yaml:"arbiter" about:"who decides whether findings are worth another round: name of a plugin, or a map with plugin, prompt, with; rules"`
-	Fix             text                       `yaml:"fix" about:"prompt of the agent that fixes; apply-review"`
+	Reviewers       yamldoc.At[[]yamldoc.Node] `yaml:"reviewers" need:"true" about:"reviewers, which run at the same time: names of plugins, or maps with plugin, name, prompt, with"`
+	Arbiter         yamldoc.Node               `yaml:"arbiter" about:"arbiter, which decides whether findings are worth another round: name of a plugin, or a map with plugin, prompt, with; rules"`
+	Fix             text                       `yaml:"fix" about:"prompt of the agent that fixes findings; apply-review"`
 	MaxIterations   yamldoc.At[int]            `yaml:"max_iterations" about:"rounds: 1 to 100; 3"`
 	OnMaxIterations text                       `yaml:"on_max_iterations" oneof:"block|continue|fail|exit" about:"block; exit is fail"`
-	Patience        yamldoc.At[int]            `yaml:"patience" about:"rounds in a row without fewer findings that end the loop as max_iterations does; any number"`
+	Patience        yamldoc.At[int]            `yaml:"patience" about:"rounds in a row without fewer findings after which the loop ends like at max_iterations; any number"`
 }
 
 func (r *reader) agentLoop(n yamldoc.Node, depth int) Step {

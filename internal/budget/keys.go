@@ -9,7 +9,7 @@ import (
 // Keys is a budget as a file has it.
 type Keys struct {
 	USD    yamldoc.At[float64]       `yaml:"usd" about:"US dollars"`
-	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"that the model read for the first time or wrote"`
+	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"tokens that the model reads for the first time or writes"`
 	Turns  yamldoc.At[int]           `yaml:"turns" about:"answers of the model"`
 	Wall   yamldoc.At[time.Duration] `yaml:"wall" about:"time at work"`
 }

@@ -18,14 +18,14 @@ func amount(doc *yamldoc.Document, given yamldoc.At[budget.Keys], before budget.
 
 // pricesKeys is the prices section of a file.
 type pricesKeys struct {
-	AsOf   text       `yaml:"as_of" need:"true" about:"the day on which they held: 2026-01-31"`
-	Models []priceKey `yaml:"models" about:"the first whose pattern fits counts"`
+	AsOf   text       `yaml:"as_of" need:"true" about:"the date they applied on: 2026-01-31"`
+	Models []priceKey `yaml:"models" about:"prices; the first matching pattern applies"`
 }
 
 type priceKey struct {
 	Model      text                `yaml:"model" need:"true" about:"a name, or a pattern: claude-sonnet-*"`
-	Input      yamldoc.At[float64] `yaml:"input" need:"true" about:"US dollars for a million tokens"`
-	Output     yamldoc.At[float64] `yaml:"output" need:"true" about:"US dollars for a million tokens"`
+	Input      yamldoc.At[float64] `yaml:"input" need:"true" about:"US dollars per million tokens"`
+	Output     yamldoc.At[float64] `yaml:"output" need:"true" about:"US dollars per million tokens"`
 	CacheRead  yamldoc.At[float64] `yaml:"cache_read" about:"as input"`
 	CacheWrite yamldoc.At[float64] `yaml:"cache_write" about:"as input"`
 }

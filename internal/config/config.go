@@ -175,7 +175,7 @@ type keys struct {
 	DefaultModel text                    `yaml:"default_model" about:"the model that agents use; sonnet"`
 	Provider     text                    `yaml:"provider" about:"the provider that runs agents; claude"`
 	Grimoire     text                    `yaml:"grimoire" about:"the default workflow; implement"`
-	PriorAttempt yamldoc.At[bool]        `yaml:"prior_attempt" about:"tell agents what the session before came to; true"`
+	PriorAttempt yamldoc.At[bool]        `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended; true"`
 	Tracker      text                    `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
 	Budget       yamldoc.At[budget.Keys] `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       yamldoc.At[pricesKeys]  `yaml:"prices" about:"of models whose CLI does not report the cost"`
@@ -184,14 +184,14 @@ type keys struct {
 		Budget   yamldoc.At[budget.Keys] `yaml:"budget"`
 	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
-		Pass yamldoc.At[[]text] `yaml:"pass" about:"their names in addition"`
-	} `yaml:"env" about:"what of the environment is passed on"`
+		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of additional variables"`
+	} `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts struct {
 		Idle yamldoc.At[time.Duration] `yaml:"idle" about:"a step that prints nothing for this long is stopped; 10m"`
-	} `yaml:"timeouts" about:"limits that hold for every step"`
+	} `yaml:"timeouts" about:"limits of every step"`
 	Limits       limits               `yaml:"limits" about:"of accounts and agents"`
-	Notify       yamldoc.At[[]notice] `yaml:"notify" about:"commands that tell you when a task changes its state; of the user only"`
-	AllowUngated yamldoc.At[bool]     `yaml:"allow_ungated" about:"run agents whose tool calls coven cannot stop (codex, qwen); of the user only; false"`
+	Notify       yamldoc.At[[]notice] `yaml:"notify" about:"commands that notify you when a task changes its state; the user's file only"`
+	AllowUngated yamldoc.At[bool]     `yaml:"allow_ungated" about:"run agents whose tool calls coven cannot stop (codex, qwen); the user's file only; false"`
 }
 
 type text = yamldoc.At[string]

@@ -17,7 +17,7 @@ func States() []string {
 // notice is a Notice in a file.
 type notice struct {
 	Command text               `yaml:"command" need:"true" about:"given to sh -c"`
-	On      yamldoc.At[[]text] `yaml:"on" about:"the states; all but interrupted"`
+	On      yamldoc.At[[]text] `yaml:"on" about:"states; default: all but interrupted"`
 }
 
 // usersOnly reports whether a file may have a key that is reserved to the user's file,

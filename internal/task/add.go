@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Add adds a task and returns it with its new id. It fails with ErrInvalid when
-// the task is not acceptable, with ErrNotFound when one of After does not
-// exist, and with a *CycleError when it could never become ready.
+// Add adds a task and returns it with its new id. It fails with ErrInvalid if the task
+// is not acceptable, with ErrNotFound if one of After does not exist, and with a
+// *CycleError if the task could never become ready.
 func (f *File) Add(ctx context.Context, n New) (Task, error) {
 	if err := n.check(); err != nil {
 		return Task{}, err
 	}
-	// Before the lock, which is on this directory.
+	// This precedes the lock, which is on this directory.
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 		return Task{}, fmt.Errorf("write tasks: %w", err)
 	}
@@ -69,7 +69,7 @@ func (f *File) checkAfter(d *document, after []string) error {
 	return nil
 }
 
-// edge is a dependency as beads writes it.
+// edge is a dependency in the format of beads.
 type edge struct {
 	IssueID     string `json:"issue_id"`
 	DependsOnID string `json:"depends_on_id"`
@@ -79,7 +79,7 @@ type edge struct {
 	Metadata    string `json:"metadata"`
 }
 
-// record is a new line, with its members in the order of bd export.
+// record is a new line, with members in the order of bd export.
 type record struct {
 	Kind         string   `json:"_type,omitempty"`
 	ID           string   `json:"id"`
@@ -96,7 +96,7 @@ type record struct {
 	Dependencies []edge   `json:"dependencies,omitempty"`
 }
 
-// author is who added what coven adds.
+// author is the author of what coven adds.
 const author = "coven"
 
 func (n New) line(id, now string, typed bool) ([]byte, error) {
@@ -116,7 +116,7 @@ func (n New) line(id, now string, typed bool) ([]byte, error) {
 	return encode(r)
 }
 
-// checklist writes criteria as a Markdown task list.
+// checklist formats criteria as a Markdown task list.
 func checklist(criteria []string) string {
 	items := make([]string, len(criteria))
 	for i, c := range criteria {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// clock ticks a millisecond at every look, so that changes can be told apart.
+// clock advances a millisecond on every reading, so that changes have different times.
 func clock() func() time.Time {
 	var mu sync.Mutex
 	now := at
@@ -131,7 +131,7 @@ func TestAddKeepsTheEnding(t *testing.T) {
 	}
 }
 
-// A file whose lines do not say _type gets none.
+// A file whose lines have no _type gets none.
 func TestAddWritesAsItsNeighbours(t *testing.T) {
 	f := tracker(t, `{"id":"a-1"}`+"\n")
 	if _, err := f.Add(t.Context(), New{Title: "x"}); err != nil {
@@ -180,7 +180,7 @@ func TestPrefixFromName(t *testing.T) {
 	}
 }
 
-// What people write stays as it is, and so do ids that other programs made.
+// Text that people write stays unchanged, and so do ids made by other programs.
 func TestVerbatim(t *testing.T) {
 	words := []string{"🧙‍♀️ emoji", strings.Repeat("x", 5000), "a b/../c", "-x", "$(rm -rf /); `id` 'q' \"q\" | & > < \\ \t", "<script>&amp;", "line\nbreak", "a\u2028b"}
 	for _, w := range words {

@@ -11,8 +11,8 @@ import (
 
 var errNotJSON = errors.New("the output is not a JSON list of issues")
 
-// payload takes an answer out of its envelope. Programs answer with an array, an
-// object, or {"data": either}; v2 of bd always does the last.
+// payload unwraps an answer. Programs print an array, an object, or {"data": either};
+// bd v2 always prints the last.
 func payload(answer []byte) json.RawMessage {
 	var envelope struct {
 		ID   json.RawMessage `json:"id"`
@@ -24,14 +24,14 @@ func payload(answer []byte) json.RawMessage {
 	return bytes.TrimSpace(answer)
 }
 
-// tasks reads the issues of an answer.
+// tasks decodes the issues of an answer.
 func (o *output) tasks() ([]Task, error) {
 	all, _, err := o.issues()
 	return all, err
 }
 
-// issues reads the issues of an answer and, apart, those that they depend on,
-// as far as the answer has them in full. Tombstones are left out.
+// issues decodes the issues of an answer and, separately, their dependencies as far as
+// the answer has them in full. It omits tombstones.
 func (o *output) issues() (all, near []Task, err error) {
 	raw := payload(o.stdout)
 	var list []json.RawMessage
@@ -59,7 +59,7 @@ func (o *output) issues() (all, near []Task, err error) {
 	return all, near, nil
 }
 
-// near are the issues that a line's dependencies hold in full.
+// near returns the issues that a line's dependencies contain in full.
 func (d *decoder) near() []Task {
 	var list []json.RawMessage
 	if json.Unmarshal(d.raw("dependencies"), &list) != nil {
@@ -78,13 +78,13 @@ func (d *decoder) near() []Task {
 	return near
 }
 
-// senseless is the error of an answer that is no JSON.
+// senseless returns the error of an answer that is not JSON.
 func (o *output) senseless() error {
 	return &ProgramError{Program: o.program, Args: o.args, Message: oneline.Clip(firstLine(string(o.stdout)), maxMessage), cause: errNotJSON}
 }
 
-// complaint is why a run failed, in the program's words: an error in JSON on
-// either stream, else the line of standard error that says most.
+// complaint returns the program's reason for a failure: an error in JSON on either
+// stream, or else the most informative line of standard error.
 func complaint(stdout, stderr []byte) string {
 	for _, stream := range [][]byte{stdout, stderr} {
 		if text := jsonError(stream); text != "" {
@@ -114,8 +114,8 @@ func complaint(stdout, stderr []byte) string {
 	return oneline.Clip(strings.TrimPrefix(best, "Error: "), maxMessage)
 }
 
-// jsonError finds {"error": "..."}, {"data": {"error": "..."}} or the
-// {"error": {"code", "message"}} of br in a stream that may begin with noise.
+// jsonError finds {"error": "..."}, {"data": {"error": "..."}} or the {"error":
+// {"code", "message"}} of br in a stream that may start with other output.
 func jsonError(stream []byte) string {
 	for at := 0; at >= 0 && at < len(stream); {
 		if stream[at] == '{' {
@@ -162,5 +162,5 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// maxMessage is how much of a program's message is shown, in characters.
+// maxMessage limits the part of a program's message that is shown, in characters.
 const maxMessage = 500

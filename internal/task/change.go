@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Claim takes a task for actor: in_progress, with actor as its assignee. It
-// succeeds when the task is open, or blocked by status only, and belongs to
-// nobody or to actor; it changes nothing when actor has the task already.
-// Errors: ErrNotFound, ErrClaimed (a *ClaimedError), ErrNotClaimable (a
-// *StatusError), *BlockedError when open tasks block it.
+// Claim claims a task for actor: its status becomes in_progress and its assignee
+// actor. It succeeds if the task is open, or blocked by status only, and unassigned or
+// assigned to actor; it changes nothing if actor has already claimed it. Errors:
+// ErrNotFound, ErrClaimed (a *ClaimedError), ErrNotClaimable (a *StatusError), and
+// *BlockedError if open tasks block it.
 func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
@@ -45,7 +45,7 @@ func claimable(g graph, t Task, actor string) error {
 	return nil
 }
 
-// fence refuses a change of a task that somebody else has.
+// fence refuses to change a task that somebody else has claimed.
 func fence(t Task, actor string) error {
 	if actor != "" && t.Assignee != "" && t.Assignee != actor {
 		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
@@ -53,8 +53,8 @@ func fence(t Task, actor string) error {
 	return nil
 }
 
-// Close closes a task, whatever blocks it, for actor. Closing it again changes
-// nothing, unless another reason is given: the last one counts.
+// Close closes a task for actor, whatever blocks it. Closing it again changes nothing
+// unless the reason differs: the last reason applies.
 func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
@@ -74,9 +74,9 @@ func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error
 	})
 }
 
-// Block gives a task the status blocked, takes it from its assignee and appends
-// note to its notes, for actor. Blocking it again with the same note changes
-// nothing. A closed task stays as it is.
+// Block sets a task's status to blocked, removes its assignee and appends note to its
+// notes, for actor. Blocking it again with the same note changes nothing. A closed
+// task does not change.
 func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		if t.Status == StatusClosed || t.Status == StatusBlocked && t.Assignee == "" && noted(t.Notes, note) {
@@ -89,9 +89,9 @@ func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) 
 	})
 }
 
-// Release gives a task back, for actor: nobody's, and open if it was in progress
-// or blocked. note is appended to its notes unless it is empty. Releasing it
-// again with the same note changes nothing. A closed task stays as it is.
+// Release removes a task's assignee and opens the task if it was in progress or
+// blocked, for actor. A non-empty note is appended to its notes. Releasing it again
+// with the same note changes nothing. A closed task does not change.
 func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
 		held := t.Status == StatusInProgress || t.Status == StatusBlocked
@@ -122,12 +122,12 @@ func (f *File) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	})
 }
 
-// noted reports whether note is the last thing in notes.
+// noted reports whether notes end with note.
 func noted(notes, note string) bool {
 	return note == "" || notes == note || strings.HasSuffix(notes, "\n"+note)
 }
 
-// change decides under the lock what to do with one task's line, and does it.
+// change decides under the lock how to change one task's line, and changes it.
 func (f *File) change(ctx context.Context, id string, decide func(*document, Task) ([]edit, error)) (Task, error) {
 	var t Task
 	err := f.update(ctx, func(d *document) error {
@@ -157,8 +157,8 @@ type edits struct {
 
 func (f *File) edits() *edits { return &edits{at: stamp(f.now())} }
 
-// stamp writes a time with all its digits, so that tasks added in one second
-// keep their order.
+// stamp formats a time with full precision, so that tasks added within a second keep
+// their order.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func (e *edits) set(name string, value any) *edits {
@@ -174,7 +174,7 @@ func (e *edits) remove(name string) *edits {
 
 func (e *edits) now(name string) { e.set(name, e.at) }
 
-// note appends to the notes what is not there already.
+// note appends to the notes unless they already end with it.
 func (e *edits) note(notes, note string) *edits {
 	switch {
 	case noted(notes, note):

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// odd is a line that another program wrote in its own way.
+// odd is a line in the style of another program.
 const odd = `{ "zeta" : [1, {"a":"}"}] ,"id":"t-1", "title":"\u00e9 <b> & \"q\"","x":1.50 }`
 
 func TestChangesTouchOnlyTheirMembers(t *testing.T) {
@@ -100,7 +100,7 @@ func TestClaimOfBlockedTask(t *testing.T) {
 	}
 }
 
-// Every change made twice writes once.
+// A change made twice is written once.
 func TestChangesAreIdempotent(t *testing.T) {
 	steps := []struct {
 		name string
@@ -176,7 +176,7 @@ func TestUnknownTask(t *testing.T) {
 	}
 }
 
-// The last of several lines with one id is the one that is changed.
+// Of several lines with one id, the last is changed.
 func TestLastDuplicateIsChanged(t *testing.T) {
 	const first = `{"id":"x","title":"one","status":"closed"}` + "\n"
 	f := tracker(t, first+`{"id":"x","title":"two","status":"open","status":"open"}`)

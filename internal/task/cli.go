@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// CLI is a tracker that is kept by a program: bd, or br, which takes the same
-// commands. It holds no tasks: every call runs the program, one process at a
-// time, for each costs a tenth of a second or more of a processor.
+// CLI is a tracker kept by a program: bd, or br, which takes the same commands. It
+// caches no tasks: every call runs the program, one process at a time, since each
+// costs at least a tenth of a second of CPU time.
 type CLI struct {
 	kind    string // bd or br
 	program string // absolute path
@@ -56,9 +56,9 @@ func (c *CLI) List(ctx context.Context) ([]Task, error) {
 	return inOrder(all), nil
 }
 
-// Ready returns the tasks that the program calls ready and coven's own rules do
-// too: bd lists epics and templates, and does not hold a task back because its
-// parent is blocked by status.
+// Ready returns the tasks that are ready by the program's rules and by coven's: bd
+// lists epics and templates, and does not hold a task back if its parent is blocked by
+// status.
 func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 	found, err := c.askReady(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *CLI) askReady(ctx context.Context) ([]Task, error) {
 	return out.tasks()
 }
 
-// distant are the tasks that may hold t back though the program calls it ready.
+// distant returns the tasks that may hold t back although the program calls it ready.
 func distant(t Task) []string {
 	ids := parents(t)
 	for _, d := range t.DependsOn {
@@ -115,7 +115,7 @@ func distant(t Task) []string {
 	return ids
 }
 
-// around reads the ancestors of tasks, and what these wait for.
+// around reads the ancestors of tasks, and the tasks that these wait for.
 func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
 	g := graph{map[string]Task{}, c.now()}
 	asked := map[string]bool{}
@@ -145,8 +145,8 @@ func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
 	}
 }
 
-// show reads tasks into g, with those that they depend on as far as the program
-// tells of them. It returns the ones that there are.
+// show reads tasks into g, with their dependencies as far as the program prints them.
+// It returns the tasks that exist.
 func (c *CLI) show(ctx context.Context, g graph, ids ...string) ([]Task, error) {
 	out, err := c.run(ctx, append([]string{"show", "--json", "--"}, ids...)...)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *CLI) show(ctx context.Context, g graph, ids ...string) ([]Task, error) 
 	return found, nil
 }
 
-// notFound gives the program's "no such issue" its name.
+// notFound converts the program's "no such issue" to ErrNotFound.
 func (c *CLI) notFound(id string, err error) error {
 	if program := (*ProgramError)(nil); errors.As(err, &program) && missing.MatchString(program.Message) {
 		return fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
@@ -175,8 +175,7 @@ func (c *CLI) notFound(id string, err error) error {
 	return err
 }
 
-// look reads one task into a graph. The program takes a part of an id for the
-// whole; coven does not.
+// look reads one task into a graph. The program accepts part of an id; coven does not.
 func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
 	g := graph{map[string]Task{}, c.now()}
 	absent := fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
@@ -195,7 +194,7 @@ func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
 	return Task{}, g, absent
 }
 
-// Get returns one task; ErrNotFound when there is none of exactly that id.
+// Get returns one task, or ErrNotFound if no task has exactly that id.
 func (c *CLI) Get(ctx context.Context, id string) (Task, error) {
 	t, _, err := c.look(ctx, id)
 	return t, err

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Claim takes a task for actor. The program's own claim is one transaction, so
-// of several claims one wins; it does not look at blockers, so coven does,
-// before it. A task that is blocked by status only is opened first.
+// Claim claims a task for actor. The program's own claim is a transaction, so only one
+// of several claims succeeds; it ignores blockers, so coven checks them first. A task
+// that is blocked by status only is opened first.
 func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
@@ -33,7 +33,8 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if failed := (*ProgramError)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
 		return Task{}, err
 	}
-	// Lost, or won by a program that failed later: the task shows which.
+	// Either the claim failed, or it succeeded and the program failed later: the task
+	// shows which.
 	now, why := c.claimable(ctx, id, actor)
 	if why != nil || held(now, actor) {
 		return now, why
@@ -60,7 +61,7 @@ func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 	return t, nil
 }
 
-// claimError is what the program says of a claim that failed, when the task has
+// claimError converts the program's error about a failed claim of a task that has
 // changed again since.
 func claimError(id string, err error) error {
 	failed := (*ProgramError)(nil)
@@ -75,8 +76,8 @@ func claimError(id string, err error) error {
 	return err
 }
 
-// after is the task after a change: what was known of it, with what the program
-// answered. An answer that makes no sense is replaced by a look.
+// after returns the task after a change: its known state, updated from the program's
+// answer. If the answer is unusable, the task is read again.
 func (c *CLI) after(ctx context.Context, t Task, out *output) (Task, error) {
 	answered, err := out.tasks()
 	if err != nil || len(answered) != 1 || answered[0].ID != t.ID {
@@ -88,9 +89,9 @@ func (c *CLI) after(ctx context.Context, t Task, out *output) (Task, error) {
 	return t, nil
 }
 
-// Close closes a task, whatever blocks it: the work is done. The program cannot
-// make it depend on the assignee, so it is looked at just before. A reason of
-// more than 64 KiB is cut.
+// Close closes a task, whatever blocks it: the work is done. The program cannot check
+// the assignee in the same command, so coven checks it just before. A reason of more
+// than 64 KiB is truncated.
 func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error) {
 	t, _, err := c.look(ctx, id)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error)
 	return c.after(ctx, t, out)
 }
 
-// as names the actor for the program's history.
+// as names the actor in the program's history.
 func as(actor string, args ...string) []string {
 	if actor == "" {
 		return args
@@ -125,16 +126,16 @@ func as(actor string, args ...string) []string {
 	return append([]string{"--actor=" + actor}, args...)
 }
 
-// Block gives a task the status blocked, takes it from its assignee and appends
-// note, in one command.
+// Block sets a task's status to blocked, removes its assignee and appends note, in one
+// command.
 func (c *CLI) Block(ctx context.Context, id, actor, note string) (Task, error) {
 	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
 		return StatusBlocked, t.Status == StatusBlocked && t.Assignee == ""
 	})
 }
 
-// Release gives a task back, in one command: nobody's, and open if it was in
-// progress or blocked.
+// Release removes a task's assignee and opens the task if it was in progress or
+// blocked, in one command.
 func (c *CLI) Release(ctx context.Context, id, actor, note string) (Task, error) {
 	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
 		if t.Status == StatusInProgress || t.Status == StatusBlocked {
@@ -144,8 +145,8 @@ func (c *CLI) Release(ctx context.Context, id, actor, note string) (Task, error)
 	})
 }
 
-// Note appends note to a task's notes. The program cannot make that depend on
-// the assignee, so it is looked at just before.
+// Note appends note to a task's notes. The program cannot check the assignee in the
+// same command, so coven checks it just before.
 func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	note = argument(note)
 	t, _, err := c.look(ctx, id)
@@ -162,16 +163,16 @@ func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	return c.after(ctx, t, out)
 }
 
-// giveBack takes a task from its assignee. to says which status it gets, and
-// whether it is as it should be already.
+// giveBack removes a task's assignee. to returns the new status, and whether the task
+// already is as required.
 func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
 	note = argument(note)
 	t, _, err := c.look(ctx, id)
 	if err != nil {
 		return Task{}, err
 	}
-	// Claimed and changed by one command: the program checks the owner again,
-	// in a transaction. Where that fails, the task is read again.
+	// One command claims and changes the task: the program checks the owner again, in
+	// a transaction. If that fails, the task is read again.
 	for _, checked := range []bool{c.kind == BD && actor != "" && held(t, actor), false} {
 		status, done := to(t)
 		if t.Status == StatusClosed || done && noted(t.Notes, note) {
@@ -195,7 +196,7 @@ func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task
 	return Task{}, c.notFound(id, err)
 }
 
-// update sets the status, no assignee and a note.
+// update sets the status and a note, and removes the assignee.
 func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, checked bool) (*output, error) {
 	args := as(actor, "update", "--json", "--assignee=")
 	if status != t.Status {
@@ -210,7 +211,7 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 	return c.append(ctx, t, args, note)
 }
 
-// append runs a command that changes a task, and appends a note with it.
+// append runs a command that changes a task and appends a note.
 func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*output, error) {
 	id := []string{"--", t.ID}
 	out, err := c.change(ctx, slices.Concat(args, []string{"--append-notes=" + note}, id)...)
@@ -221,8 +222,8 @@ func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*
 	return out, err
 }
 
-// argument makes a text fit to be one: UTF-8 without a NUL, which no database
-// takes either, and not too long for the system.
+// argument makes a text usable as an argument: valid UTF-8 without a NUL, which
+// databases do not accept either, and within the system's limit.
 func argument(text string) string {
 	const note = "\n[cut by coven: the whole text is in its session]"
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
@@ -232,8 +233,9 @@ func argument(text string) string {
 	return text
 }
 
-// Add adds a task. What it comes after is told to the program when it makes the
-// task, so that nobody finds it ready in between, and again where that failed.
+// Add adds a task. The command that creates the task names its dependencies, so that
+// it never appears to be ready before they are set; if that fails, they are added
+// afterwards.
 func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	if err := n.check(); err != nil {
 		return Task{}, err
@@ -270,7 +272,7 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	return c.wire(ctx, made[0].ID, after)
 }
 
-// wire makes sure that a new task depends on others.
+// wire ensures that a new task depends on others.
 func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error) {
 	t, err := c.Get(ctx, id)
 	if err != nil {
@@ -288,7 +290,8 @@ func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error)
 	return t, nil
 }
 
-// arguments is the command that adds a task. No text can be taken for a flag.
+// arguments returns the command that adds a task. No text in it can be mistaken for a
+// flag.
 func (n New) arguments(after []string) ([]string, error) {
 	args := []string{"create", "--json", "--title=" + n.Title, "--priority=" + strconv.Itoa(n.Priority)}
 	if n.Type != "" {
@@ -316,7 +319,7 @@ func (n New) arguments(after []string) ([]string, error) {
 	return args, nil
 }
 
-// commas writes words as a list that flags take: CSV.
+// commas formats words as a list for a flag: CSV.
 func commas(words []string) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/fakebd"
 )
 
-// captured are the recorded answers and errors of the real bd.
+// captured lists the recorded answers and errors of the real bd.
 const captured = "../fakebd/testdata/captures"
 
 func recorded(t *testing.T, name, ext string) []byte {
@@ -28,7 +28,7 @@ func recorded(t *testing.T, name, ext string) []byte {
 	return data
 }
 
-// Every recorded answer with issues is read, in an envelope and out of it.
+// Every recorded answer with issues can be read, with and without its envelope.
 func TestAnswersOfBd(t *testing.T) {
 	for name, want := range map[string]string{
 		"02-ready-empty": "", "03-create": "gg-rls open", "04-create-full": "gg-9m1 open", "06-ready": "gg-rls open",
@@ -61,7 +61,7 @@ func TestAnswersOfBd(t *testing.T) {
 	}
 }
 
-// Every recorded error is told in bd's words.
+// Every recorded error is reported in bd's words.
 func TestComplaintsOfBd(t *testing.T) {
 	for name, want := range map[string]string{
 		"00-no-db-list":            "no beads database found",
@@ -94,7 +94,7 @@ func TestComplaintsOfBd(t *testing.T) {
 	}
 }
 
-// What goes wrong with the program is told, with the command and a next step.
+// Failures of the program are reported with the command and a next step.
 func TestFaults(t *testing.T) {
 	for fault, test := range map[string]struct {
 		call func(*CLI, string) error
@@ -130,9 +130,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A change that landed has landed, whatever the program said then; an answer
-// with noise beside it is an answer; a program that does not know a flag is
-// asked without it.
+// A change that was made counts, whatever the program printed afterwards; other output
+// beside an answer is ignored; a program that does not know a flag runs again without
+// it.
 func TestFaultsThatAreNone(t *testing.T) {
 	for _, fault := range []string{
 		"lost@update", "garbage@update", "garbage@close", "noise", "old=exclude-type@ready", "old=append-notes@update", "slow=20",
@@ -160,7 +160,7 @@ func TestFaultsThatAreNone(t *testing.T) {
 	}
 }
 
-// A note whose command did its work and was not heard of is not written twice.
+// A note whose command succeeded without an answer is not written twice.
 func TestLostNote(t *testing.T) {
 	s := bdSite(t, "", nil)
 	plain := s.cli(t)
@@ -178,8 +178,8 @@ func TestLostNote(t *testing.T) {
 	is(t, plain, got, err, Task{Status: StatusOpen, Notes: "why\nopen again"})
 }
 
-// Somebody takes the task between the look and the change: the program's own
-// claim notices.
+// If somebody claims the task between the check and the change, the program's own
+// claim detects it.
 func TestFenceInTheProgram(t *testing.T) {
 	s := bdSite(t, "", nil)
 	c := s.cli(t)
@@ -224,7 +224,7 @@ func TestNextSteps(t *testing.T) {
 	}
 }
 
-// Waiting for the program ends with the context, and so does the program.
+// The context ends the wait for the program, and the program.
 func TestProgramEndsWithTheContext(t *testing.T) {
 	s := bdSite(t, "", nil)
 	c := s.cli(t, "FAKEBD_FAULT=hang@list")
@@ -249,7 +249,7 @@ func TestProgramEndsWithTheContext(t *testing.T) {
 	most(t, s, 1)
 }
 
-// running waits until the program runs for the second time: the first was init.
+// running waits until the program runs for the second time: the first run was init.
 func running(t *testing.T, s site) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -298,8 +298,8 @@ func TestNoThunderingHerd(t *testing.T) {
 	most(t, s, 1)
 }
 
-// 8 processes claim 24 tasks of one database: each is claimed once, and nobody
-// sees another error than that a task is taken.
+// 8 processes claim 24 tasks of one database: each task is claimed once, and the only
+// error is that a task is claimed.
 func TestClaimsOfProcessesAreDistinct(t *testing.T) {
 	const tasks, processes = 24, 8
 	var lines bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// decoder reads the members of one line. The first member that has the wrong
-// type stays in err.
+// decoder decodes the members of one line. err is about the first member with a wrong
+// type.
 type decoder struct {
 	line  []byte
 	found []member
@@ -24,7 +24,7 @@ func newDecoder(line []byte) (*decoder, error) {
 	return &decoder{line: line, found: found}, nil
 }
 
-// last is the member of a name that counts, or nothing at the line's start.
+// last returns the last member with a name, or a zero member at the line's start.
 func (d *decoder) last(name string) (member, bool) {
 	for i := len(d.found) - 1; i >= 0; i-- {
 		if d.found[i].name == name {
@@ -34,7 +34,7 @@ func (d *decoder) last(name string) (member, bool) {
 	return member{}, false
 }
 
-// raw is the value of a member, nil when it is absent or null.
+// raw returns the value of a member, or nil if it is absent or null.
 func (d *decoder) raw(name string) []byte {
 	m, ok := d.last(name)
 	if !ok || string(d.line[m.value:m.end]) == "null" {
@@ -50,7 +50,7 @@ func (d *decoder) fail(name, want string) {
 	}
 }
 
-// into decodes a member, if it is there.
+// into decodes a member if it exists.
 func (d *decoder) into(name, want string, to any) {
 	raw := d.raw(name)
 	if raw != nil && json.Unmarshal(raw, to) != nil {
@@ -70,7 +70,7 @@ func (d *decoder) text(name, absent string) string {
 	return cmp.Or(s, absent)
 }
 
-// flag reads a boolean; SQLite writes them as numbers.
+// flag decodes a boolean; SQLite writes it as a number.
 func (d *decoder) flag(name string) bool {
 	switch string(d.raw(name)) {
 	case "", "false", "0":
@@ -82,8 +82,7 @@ func (d *decoder) flag(name string) bool {
 	return false
 }
 
-// moment reads a time. One that is there and cannot be read is an error only
-// when it decides something.
+// moment decodes a time. An invalid time is an error only if decisions depend on it.
 func (d *decoder) moment(name string, decides bool) time.Time {
 	text := d.text(name, "")
 	if text == "" {
@@ -134,7 +133,7 @@ func (d *decoder) comments() []Comment {
 	return comments
 }
 
-// dependencies reads both shapes: edges, and the full issues that bd show prints.
+// dependencies decodes both forms: edges, and the full issues that bd show prints.
 func (d *decoder) dependencies() []Dependency {
 	var all []struct {
 		ID        string `json:"id"`
@@ -161,7 +160,7 @@ func (d *decoder) dependencies() []Dependency {
 	return found
 }
 
-// task reads everything that coven knows of a task.
+// task decodes all of a task that coven knows.
 func (d *decoder) task() (Task, error) {
 	t := Task{
 		ID: d.text("id", ""), Title: d.text("title", ""), Description: d.text("description", ""),

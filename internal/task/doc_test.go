@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The examples in the documentation are what the package reads and writes.
+// The package reads and writes the examples in the documentation.
 func TestDocumentedLines(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "tasks.md"))
 	if err != nil {

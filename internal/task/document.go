@@ -14,24 +14,24 @@ import (
 type document struct {
 	path    string
 	lines   [][]byte
-	said    []said // what each line says
+	said    []said // the content of each line
 	tasks   map[string]Task
-	line    map[string]int // where the line that counts is, tombstones too
-	typed   bool           // the last line says "_type"
+	line    map[string]int // index of the line in effect, tombstones too
+	typed   bool           // the last line has "_type"
 	changed bool
-	far     map[int]far // lines that are too long: of those lines holds the head
+	far     map[int]far // overlong lines, of which lines holds the head
 }
 
-// said is what one line says.
+// said is the content of a line.
 type said struct {
 	known bool
 	task  Task
-	none  bool // it is no task
-	typed bool // it says "_type"
+	none  bool // not a task
+	typed bool // has "_type"
 }
 
-// reading is what the lines of a file said when it was read last. A line that is
-// still the same says the same.
+// reading is the content of the lines when the file was read last. An unchanged line
+// has the same content.
 type reading struct {
 	lines [][]byte
 	said  []said
@@ -40,15 +40,15 @@ type reading struct {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// parse reads the content of a file.
+// parse decodes the content of a file.
 func parse(path string, data []byte) (*document, error) { return reading{}.parse(path, data) }
 
-// parse reads the content of a file that was read before.
+// parse decodes the content of a file that was read before.
 func (r reading) parse(path string, data []byte) (*document, error) {
 	return r.parseFrom(path, bytes.NewReader(data))
 }
 
-// parseFrom is parse of a file that is open.
+// parseFrom decodes the content of an open file.
 func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
 	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
 	var err error
@@ -69,7 +69,7 @@ func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
 	return d, nil
 }
 
-// read takes in one line.
+// read decodes one line.
 func (d *document) read(i int) error {
 	if !d.said[i].known {
 		var err error
@@ -90,7 +90,7 @@ func (d *document) read(i int) error {
 	return nil
 }
 
-// decode finds out what a line says.
+// decode returns the content of a line.
 func (d *document) decode(i int) (said, error) {
 	_, body, _ := d.parts(i)
 	if _, isFar := d.far[i]; isFar {
@@ -127,8 +127,8 @@ func (d *document) parts(i int) (mark, body, ending []byte) {
 	return mark, body[:end], body[end:]
 }
 
-// isConflictMarker knows the four lines that git puts into a file. No JSON
-// value starts like them.
+// isConflictMarker reports whether a line is one of git's four conflict markers. No
+// JSON value starts like them.
 func isConflictMarker(body []byte) bool {
 	for _, mark := range []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"} {
 		rest, ok := bytes.CutPrefix(body, []byte(mark))
@@ -139,7 +139,7 @@ func isConflictMarker(body []byte) bool {
 	return false
 }
 
-// corrupt reports where in the file a line is wrong.
+// corrupt returns the error about an invalid line, with its place in the file.
 func (d *document) corrupt(i int, err error) error {
 	mark, _, _ := d.parts(i)
 	found := &CorruptError{File: d.path, Line: i + 1, Column: 1, Reason: err.Error()}
@@ -174,7 +174,7 @@ func (d *document) patch(id string, edits []edit) error {
 	return d.read(i)
 }
 
-// add puts a line at the end. A file that ended without a newline still does.
+// add appends a line. A file without a final newline stays without one.
 func (d *document) add(body []byte) error {
 	ending, last := []byte("\n"), len(d.lines)-1
 	if last >= 0 {
@@ -189,7 +189,7 @@ func (d *document) add(body []byte) error {
 	return d.read(len(d.lines) - 1)
 }
 
-// ending is how the file ends its lines.
+// ending returns the line ending of the file.
 func (d *document) ending() []byte {
 	if _, _, end := d.parts(0); len(end) > 0 {
 		return end
@@ -197,7 +197,8 @@ func (d *document) ending() []byte {
 	return []byte("\n")
 }
 
-// reading is what the lines say, whatever becomes of the document.
+// reading returns the content of the lines, independent of later changes of the
+// document.
 func (d *document) reading() reading {
 	return reading{slices.Clone(d.lines), slices.Clone(d.said), maps.Clone(d.far)}
 }

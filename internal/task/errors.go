@@ -10,19 +10,19 @@ import (
 )
 
 var (
-	// ErrNotFound reports that the tracker has no task of that id.
+	// ErrNotFound reports that the tracker has no task with the id.
 	ErrNotFound = exit.Sentinel(exit.Failed, "coven task list", "no such task")
-	// ErrClaimed reports that the task belongs to another. It is wrapped by a
-	// *ClaimedError.
+	// ErrClaimed reports that somebody else has claimed the task. A *ClaimedError
+	// wraps it.
 	ErrClaimed = exit.Sentinel(exit.Person, "", "task is claimed")
-	// ErrNotClaimable reports that the task's status allows no claim. It is
-	// wrapped by a *StatusError.
+	// ErrNotClaimable reports that the task's status does not allow a claim. A
+	// *StatusError wraps it.
 	ErrNotClaimable = exit.Sentinel(exit.Person, "", "task is not claimable")
-	// ErrInvalid reports that a task to be added is not acceptable.
+	// ErrInvalid reports that a new task is not acceptable.
 	ErrInvalid = exit.Sentinel(exit.Usage, "", "invalid task")
 )
 
-// ClaimedError names who has a task.
+// ClaimedError names the owner of a claimed task.
 type ClaimedError struct{ ID, Owner string }
 
 func (e *ClaimedError) Error() string {
@@ -31,7 +31,7 @@ func (e *ClaimedError) Error() string {
 
 func (e *ClaimedError) Unwrap() error { return ErrClaimed }
 
-// StatusError names the status that keeps a task from being claimed.
+// StatusError names the status that prevents a claim.
 type StatusError struct{ ID, Status string }
 
 func (e *StatusError) Error() string {
@@ -57,10 +57,10 @@ func (e *CycleError) Error() string {
 	return "tasks wait for each other: " + strings.Join(append(e.IDs[:len(e.IDs):len(e.IDs)], e.IDs[0]), " -> ")
 }
 
-// BackendError reports that the tasks are kept where coven cannot get at them.
+// BackendError reports that coven cannot read the storage of the tasks.
 type BackendError struct {
 	Dir     string // the .beads directory
-	Backend string // dolt, or what else its metadata.json says
+	Backend string // dolt, or the value in its metadata.json
 	Program string // bd or br, which is not on PATH; empty when only a file was asked for
 	Export  string // the JSONL file beside the database, if there is one
 }
@@ -89,15 +89,14 @@ func (e *BackendError) Error() string {
 		"or without a tracker (coven run -p PROMPT)", program)
 }
 
-// RedirectError reports that a .beads directory only points to another one.
+// RedirectError reports that a .beads directory only refers to another one.
 type RedirectError struct{ Dir, To string }
 
 func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the file redirect points to %q, which coven does not follow: set BEADS_DIR to the directory that holds the tasks", e.Dir, e.To)
 }
 
-// ConflictMarkersError reports that a file has git's conflict markers. Nothing was
-// written.
+// ConflictMarkersError reports git conflict markers in a file. Nothing was written.
 type ConflictMarkersError struct {
 	File string
 	Line int // from 1
@@ -107,8 +106,7 @@ func (e *ConflictMarkersError) Error() string {
 	return fmt.Sprintf("%s:%d: git conflict marker; nothing was written. Resolve it: delete the marker lines and keep one line of each task, then run the command again", e.File, e.Line)
 }
 
-// CorruptError reports which line of a file cannot be read, and why. Nothing was
-// written.
+// CorruptError reports an invalid line of a file, and the reason. Nothing was written.
 type CorruptError struct {
 	File   string
 	Line   int // from 1

@@ -5,7 +5,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// What errors of this package mean for the command that they end: see internal/exit.
+// Exit codes and next commands of this package's errors: see internal/exit.
 
 // CommandExit returns exit.Person.
 func (e *StatusError) CommandExit() int { return exit.Person }

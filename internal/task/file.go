@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// File is a beads JSONL file. It holds no state of its own: every call reads
-// the file, and decodes the lines that it has not seen. It may be used by several
-// goroutines, and by several processes.
+// File is a beads JSONL file. It caches only decoded lines: every call reads the file,
+// and decodes new lines. It is safe for concurrent use by goroutines and processes.
 type File struct {
 	path    string
 	lockDir string
@@ -20,15 +19,14 @@ type File struct {
 	last reading // never changed, only replaced
 }
 
-// OpenFile returns the tracker that is kept in the file at path. The file and
-// its directory are made when the first task is added. Locks are kept in
-// lockDir, which is made when it is needed; programs that share the file should
-// share lockDir too, and it should be outside the working tree.
+// OpenFile returns the tracker of the file at path. Adding the first task creates the
+// file and its directory. Locks are in lockDir, which is created when needed; programs
+// that share the file should share lockDir, and it should be outside the working tree.
 func OpenFile(path, lockDir string) *File {
 	return &File{path: path, lockDir: lockDir, now: time.Now}
 }
 
-// Path returns where the tasks are.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
 // Kind returns jsonl.
@@ -50,8 +48,7 @@ func (f *File) List(ctx context.Context) ([]Task, error) {
 	return inOrder(all), nil
 }
 
-// Ready returns the tasks that could be worked on now, in the order in which
-// they should be.
+// Ready returns the tasks that can be worked on now, in order.
 func (f *File) Ready(ctx context.Context) ([]Task, error) {
 	d, err := f.read(ctx)
 	if err != nil {
@@ -67,7 +64,7 @@ func (f *File) Ready(ctx context.Context) ([]Task, error) {
 	return inOrder(ready), nil
 }
 
-// Get returns one task; ErrNotFound when there is none of that id.
+// Get returns one task, or ErrNotFound if no task has that id.
 func (f *File) Get(ctx context.Context, id string) (Task, error) {
 	d, err := f.read(ctx)
 	if err != nil {
@@ -97,7 +94,7 @@ func (f *File) read(ctx context.Context) (*document, error) {
 	return d, err
 }
 
-// load reads the file and returns its identity: nil when there is none.
+// load reads the file and returns its identity, or nil if it does not exist.
 func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -115,7 +112,7 @@ func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 	return d, was, err
 }
 
-// stoppable ends when its context does.
+// stoppable is a reader that fails once its context is done.
 type stoppable struct {
 	ctx context.Context
 	io.Reader
@@ -129,7 +126,7 @@ func (r stoppable) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// parse reads the content of the file, with what is known of its lines.
+// parse decodes the content of the file, using the known lines.
 func (f *File) parse(from io.Reader) (*document, error) {
 	f.mu.Lock()
 	last := f.last

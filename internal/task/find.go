@@ -21,13 +21,12 @@ const (
 	maxSetting = 1 << 20 // bytes of a file of settings
 )
 
-// Find returns the path of the tasks file for somebody who stands in dir, a
-// directory of a checkout of the repository whose main checkout is given: the
-// file in $BEADS_DIR, else in the nearest .beads from dir up to the top of the
-// checkout, else in the main checkout's .beads. A linked worktree's own copy is
-// never used: the file at the same place in the main checkout is. The file need
-// not exist. Errors: *BackendError when a database holds the tasks,
-// *RedirectError when the directory points to another one.
+// Find returns the path of the tasks file for a user in dir, a directory in a checkout
+// of the repository with the given main checkout: the file in $BEADS_DIR, or else in
+// the nearest .beads from dir up to the top of the checkout, or else in the main
+// checkout's .beads. The copy in a linked worktree is never used; the file at the same
+// place in the main checkout is. The file need not exist. Errors: *BackendError if a
+// database holds the tasks, *RedirectError if the directory refers to another one.
 func Find(dir, mainCheckout string, getenv func(string) string) (string, error) {
 	beads, err := findDirectory(dir, mainCheckout, getenv)
 	if err != nil {
@@ -64,9 +63,8 @@ func findDirectory(dir, mainCheckout string, getenv func(string) string) (string
 	return filepath.Join(home, directory), nil
 }
 
-// nearest finds the first directory from dir upward that has a .beads. It
-// returns the top of the checkout and the path within it; both are empty when
-// there is none.
+// nearest finds the first directory with a .beads, from dir upward. It returns the top
+// of the checkout and the path within it; both are empty if there is none.
 func nearest(dir string) (top, within string, err error) {
 	dir, err = filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -133,10 +131,10 @@ func fileName(beads string) (string, error) {
 	return m.fileIn(beads)
 }
 
-// backend is dolt, sqlite, ...; empty when nothing is said.
+// backend returns dolt, sqlite, ...; empty if not specified.
 func (m metadata) backend() string { return cmp.Or(m.Backend, databaseKind(m.Database)) }
 
-// readable reports whether the tasks are in a JSONL file too.
+// readable reports whether a JSONL file has the tasks too.
 func (m metadata) readable() bool {
 	switch m.backend() {
 	case "", "sqlite", "jsonl":
@@ -145,7 +143,7 @@ func (m metadata) readable() bool {
 	return false
 }
 
-// fileIn is the name of the JSONL file.
+// fileIn returns the name of the JSONL file.
 func (m metadata) fileIn(beads string) (string, error) {
 	if m.Export != "" {
 		if filepath.Base(m.Export) != m.Export || filepath.Ext(m.Export) != ".jsonl" {
@@ -159,7 +157,7 @@ func (m metadata) fileIn(beads string) (string, error) {
 	return defaultFile, nil
 }
 
-// databaseKind is dolt when only the database's name says so.
+// databaseKind returns dolt if only the database's name shows it.
 func databaseKind(database string) string {
 	if database == "dolt" {
 		return database

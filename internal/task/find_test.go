@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// place makes files below a fresh directory and returns it.
+// place creates files in a new directory and returns it.
 func place(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())

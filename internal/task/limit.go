@@ -14,15 +14,14 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// MaxText bounds all text of a task together, in bytes: its line of JSON in
-// a file, its texts elsewhere.
+// MaxText is the maximum size of a task's text in bytes: of its line of JSON in a
+// file, of its texts elsewhere.
 const MaxText = 1 << 20
 
-// maxFile is how many bytes a file of tasks may have, lines that are too long among
-// them.
+// maxFile is the maximum size of a tasks file in bytes, including overlong lines.
 const maxFile = 512 << 20
 
-// headLen is how much of a line that is too long is looked at, for its id.
+// headLen is how much of an overlong line is searched for its id.
 const headLen = 4 << 10
 
 // TooLargeError reports a task with more text than MaxText.
@@ -44,8 +43,8 @@ func (e *TooLargeError) Error() string {
 // Unwrap returns ErrInvalid.
 func (e *TooLargeError) Unwrap() error { return ErrInvalid }
 
-// tooLarge stands in lists for a task that is too large: it is not ready, and what
-// depends on it waits.
+// tooLarge returns a placeholder for a task that is too large: it is not ready, and
+// its dependents wait.
 func tooLarge(id, status string) Task {
 	return Task{
 		ID: id, Title: fmt.Sprintf("(left out: more than %d bytes of text)", MaxText), Status: status, Type: "task", Priority: defaultPriority,
@@ -53,18 +52,18 @@ func tooLarge(id, status string) Task {
 	}
 }
 
-// far is a line that was too long to be kept: where it is in the file, without what ends
-// it.
+// far is an overlong line that is not in memory: its place in the file, without its
+// ending.
 type far struct{ from, size int64 }
 
-// heads finds the id and the status at the beginning of a line that was cut.
+// These match the id and the status at the start of a truncated line.
 var (
 	headID     = regexp.MustCompile(`^[\s\x{FEFF}]*\{(?s:.*?)"id"\s*:\s*"([^"\\]{1,200})"`)
 	headStatus = regexp.MustCompile(`"status"\s*:\s*"([a-z_]{1,40})"`)
 )
 
-// large is what a line that is too long says. Nobody knows the status of one that does
-// not begin with it: then it counts as open.
+// large returns the content of an overlong line. If the status is not in its head, the
+// task counts as open.
 func large(head []byte) said {
 	id := headID.FindSubmatch(head)
 	if id == nil {
@@ -77,7 +76,7 @@ func large(head []byte) said {
 	return said{known: true, task: tooLarge(string(id[1]), status)}
 }
 
-// open opens the file of tasks to read it. Without one both are nil.
+// open opens the tasks file for reading. Both results are nil if it does not exist.
 func (f *File) open() (*os.File, fs.FileInfo, error) {
 	file, err := regularfile.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +95,8 @@ func (f *File) open() (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// readLines reads a file of tasks line by line. Of a line that is too long only the
-// head is kept, and where the rest is.
+// readLines reads a tasks file line by line. Of an overlong line it keeps the head,
+// and the place of the rest.
 func readLines(r io.Reader) (lines [][]byte, distant map[int]far, err error) {
 	in, at := bufio.NewReaderSize(r, 64<<10), int64(0)
 	distant = map[int]far{}
@@ -118,8 +117,8 @@ func readLines(r io.Reader) (lines [][]byte, distant map[int]far, err error) {
 	}
 }
 
-// readLine returns a line with its ending and its size; of a line that is too long the
-// head, with the newline if there is one.
+// readLine returns a line with its ending and its size; of an overlong line the head,
+// with the newline if there is one.
 func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -139,7 +138,7 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	}
 }
 
-// writeTo writes the document. from has the file that was read.
+// writeTo writes the document. from is the file that was read.
 func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 	for i, line := range d.lines {
 		at, isFar := d.far[i]
@@ -161,11 +160,11 @@ func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 	return nil
 }
 
-// cutMark ends a text of a program's answer that was cut.
+// cutMark ends a truncated text in a program's answer.
 const cutMark = "\uFFFFcut by coven\uFFFF"
 
-// shortener passes JSON on, and cuts texts in it that are longer than a task may be:
-// the answer of a program may have one task that is too large beside many others.
+// shortener copies JSON and truncates texts that are longer than a task may be: one
+// task in the answer of a program may be too large.
 type shortener struct {
 	to       io.Writer
 	inText   bool
@@ -187,7 +186,7 @@ func (s *shortener) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next takes one byte in.
+// next processes one byte.
 func (s *shortener) next(out []byte, b byte) []byte {
 	ends := b == '"' && !s.escaped
 	s.escaped = b == '\\' && !s.escaped && s.inText
@@ -214,14 +213,15 @@ func (s *shortener) next(out []byte, b byte) []byte {
 	return out
 }
 
-// flush hands on a text that never ended: what was written is no JSON.
+// flush writes an unterminated text: the input was not JSON.
 func (s *shortener) flush() error {
 	_, err := s.to.Write(s.kept)
 	s.kept = nil
 	return err
 }
 
-// whole is how much of the head of a text ends with no half of a character or escape.
+// whole returns the length of the head without a partial character or escape at its
+// end.
 func (s *shortener) whole() int {
 	end := min(len(s.kept), headLen)
 	for i, b := range s.kept[:end] {
@@ -232,7 +232,7 @@ func (s *shortener) whole() int {
 	return end
 }
 
-// isLarge reports whether a task says too much, or was cut.
+// isLarge reports whether a task has too much text, or was truncated.
 func (t Task) isLarge() bool {
 	size := 0
 	for _, text := range []string{t.Title, t.Description, t.Acceptance, t.Design, t.Notes, t.CloseReason} {
@@ -250,7 +250,7 @@ func (t Task) isLarge() bool {
 	return size > MaxText
 }
 
-// Usable returns a *TooLargeError for a task that says too much to be worked on.
+// Usable returns a *TooLargeError if a task has too much text to work on.
 func (t Task) Usable() error {
 	if t.large {
 		return &TooLargeError{ID: t.ID}
@@ -258,7 +258,7 @@ func (t Task) Usable() error {
 	return nil
 }
 
-// size is how many bytes a new task says.
+// size returns the size of a new task's text in bytes.
 func (n New) size() int {
 	size := len(n.Title) + len(n.Description) + len(n.Type)
 	for _, text := range append(n.Acceptance[:len(n.Acceptance):len(n.Acceptance)], n.Labels...) {

@@ -57,8 +57,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A task of 100 MB costs no more than one of the size that is allowed, stops no other
-// task, and stays as it is when others are changed.
+// A task of 100 MB uses no more memory than one of the maximum size, stops no
+// other task, and stays unchanged when others change.
 func TestHugeTask(t *testing.T) {
 	least, _ := withHuge(t, MaxText-1000)
 	floor := allocated(func() {

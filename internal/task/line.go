@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// member is one name and value of a line's object, by offsets into the line:
-// the name starts at start, the value is [value, end).
+// member is a name and value of a line's object, as offsets into the line: the name
+// starts at start, the value is [value, end).
 type member struct {
 	name              string
 	start, value, end int
@@ -22,7 +22,7 @@ type edit struct {
 	value []byte
 }
 
-// set makes an edit. Characters are written as they are: no HTML escapes.
+// set returns an edit. Characters are written unescaped: no HTML escapes.
 func set(name string, value any) (edit, error) {
 	raw, err := encode(value)
 	return edit{name, raw}, err
@@ -38,7 +38,7 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// syntaxError is what is wrong with a line and where: the offset counts from 0.
+// syntaxError is an error in a line and its offset, from 0.
 type syntaxError struct {
 	offset int
 	reason string
@@ -46,7 +46,7 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.reason }
 
-// members finds the members of the object that a line is, in order.
+// members returns the members of a line's object, in order.
 func members(line []byte) ([]member, error) {
 	if !json.Valid(line) {
 		return nil, describe(line)
@@ -83,7 +83,7 @@ func describe(line []byte) error {
 	return &syntaxError{0, "not JSON"}
 }
 
-// cursor walks over a line that is known to be valid JSON.
+// cursor walks over a line of valid JSON.
 type cursor struct {
 	line []byte
 	at   int
@@ -112,8 +112,8 @@ func (c *cursor) member() (member, error) {
 	return m, nil
 }
 
-// unquote decodes a JSON string. Most have nothing to decode, and files have
-// many: those are taken as they are.
+// unquote decodes a JSON string. Most strings have no escapes and are used as they
+// are: files have many of them.
 func unquote(raw []byte) (string, error) {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : len(raw)-1]), nil
@@ -123,7 +123,7 @@ func unquote(raw []byte) (string, error) {
 	return s, err
 }
 
-// text goes past a string.
+// text skips a string.
 func (c *cursor) text() {
 	for c.at++; c.line[c.at] != '"'; c.at++ {
 		if c.line[c.at] == '\\' {
@@ -133,7 +133,7 @@ func (c *cursor) text() {
 	c.at++
 }
 
-// skip goes past a value.
+// skip skips a value.
 func (c *cursor) skip() {
 	for depth := 0; ; {
 		switch c.line[c.at] {
@@ -156,15 +156,15 @@ func (c *cursor) skip() {
 	}
 }
 
-// word goes past a number or one of true, false and null.
+// word skips a number or one of true, false and null.
 func (c *cursor) word() {
 	for c.at < len(c.line) && strings.IndexByte(",:]} \t\r\n", c.line[c.at]) < 0 {
 		c.at++
 	}
 }
 
-// patch applies edits to a line. Bytes that no edit names stay as they are. Of
-// a name that occurs more than once the last one counts, as it does for readers.
+// patch applies edits to a line. Other bytes stay unchanged. Of several members with
+// one name the last is edited, as the last is read.
 func patch(line []byte, edits []edit) ([]byte, error) {
 	for _, e := range edits {
 		found, err := members(line)

@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// lock keeps every other coven from changing the file until unlock is called.
-// It waits for as long as ctx lasts.
+// lock prevents other coven processes from changing the file until unlock is called.
+// It waits until ctx is done.
 func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	type result struct {
 		unlock func()
@@ -38,9 +38,9 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// acquire takes the lock file, which works on every file system, and then the
-// directory of the tasks, which covers those that share it from other
-// repositories by BEADS_DIR and keep their lock files elsewhere.
+// acquire locks the lock file, which works on every file system, and then the
+// directory of the tasks, which covers other repositories that share it by BEADS_DIR
+// and keep their lock files elsewhere.
 func (f *File) acquire() (func(), error) {
 	name, err := f.lockName()
 	if err != nil {
@@ -60,17 +60,17 @@ func (f *File) acquire() (func(), error) {
 	}
 	return func() {
 		if dir != nil {
-			_ = dir.Close() // it was only read; closing gives the lock back
+			_ = dir.Close() // read only; closing releases the lock
 		}
 		release()
 	}, nil
 }
 
-// lockName is the same for every name of one file.
+// lockName returns the same name for every path of one file.
 func (f *File) lockName() (string, error) {
 	path, err := f.target()
 	if errors.Is(err, fs.ErrNotExist) {
-		path, err = filepath.Abs(f.path) // not even its directory is there
+		path, err = filepath.Abs(f.path) // its directory does not exist either
 	}
 	if err != nil {
 		return "", err
@@ -79,8 +79,8 @@ func (f *File) lockName() (string, error) {
 	return fmt.Sprintf("tasks-%x.lock", sum[:8]), nil
 }
 
-// lockDirectory locks a directory. It returns nil when there is none, or when
-// its file system has no such locks, as some network file systems do not.
+// lockDirectory locks a directory. It returns nil if the directory does not exist, or
+// if its file system does not support such locks, like some network file systems.
 func lockDirectory(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -35,14 +35,14 @@ var (
 	forceable = regexp.MustCompile(`--force|blocked by open issues`)
 )
 
-// output is what a run of the program printed that went well.
+// output is the output of a successful run of the program.
 type output struct {
 	program string
 	args    []string
 	stdout  []byte
 }
 
-// change is run, of a command that writes.
+// change runs a command that writes.
 func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
 	failpoint.Point("task.before.program")
 	out, err := c.run(ctx, args...)
@@ -50,9 +50,9 @@ func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
 	return out, err
 }
 
-// run runs the program once. Its standard input is empty, its output and its
-// errors are kept apart, and it is ended with its process group when ctx is done
-// or the time limit has passed.
+// run runs the program once. Its standard input is empty, its output and errors are
+// separate, and its process group is killed when ctx is done or the time limit has
+// passed.
 func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -94,8 +94,8 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	return nil, failed
 }
 
-// capped keeps the first bytes that are written to it. What comes after them is
-// thrown away, or refused with err.
+// capped keeps the first bytes written to it. It drops the rest, or refuses it with
+// err.
 type capped struct {
 	kept bytes.Buffer
 	max  int
@@ -120,10 +120,10 @@ func (b *capped) Write(p []byte) (int, error) {
 type ProgramError struct {
 	Program  string   // bd or br
 	Args     []string // without the program
-	ExitCode int      // -1 when it did not end by itself
-	Message  string   // what it printed, one line; empty when it printed nothing
+	ExitCode int      // -1 if it was killed
+	Message  string   // its output in one line; empty if it printed nothing
 
-	cause error // why there is no exit code, or no sense in what it printed
+	cause error // why the exit code is missing or the output is unusable
 }
 
 func (e *ProgramError) Error() string {
@@ -146,7 +146,7 @@ func (e *ProgramError) Error() string {
 
 func (e *ProgramError) Unwrap() error { return e.cause }
 
-// command is the command line for people: quoted, and long texts cut.
+// command returns the command line for people: quoted, with long texts truncated.
 func (e *ProgramError) command() string {
 	words := []string{e.Program}
 	for _, arg := range e.Args {
@@ -164,7 +164,7 @@ var (
 	readonly   = regexp.MustCompile(`(?i)read-?only`)
 )
 
-// next explains what to do about it.
+// next returns the next step for the user.
 func (e *ProgramError) next() string {
 	switch {
 	case noDatabase.MatchString(e.Message) && e.Program == BD:

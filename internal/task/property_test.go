@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lineOf draws one line of a file, in the many ways that programs write them.
+// lineOf draws a line of a file in one of the styles that programs use.
 func lineOf() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		id := rapid.SampledFrom([]string{"a-1", "a-2", "a-3", "b 4/..", "-x", "é🧙"}).Draw(t, "id")
@@ -34,8 +34,8 @@ func lineOf() *rapid.Generator[string] {
 	})
 }
 
-// Whatever is done to one task: no other line changes by a byte, and in its own
-// line only the members that coven writes do.
+// Changing one task changes no byte of other lines, and only coven's members of its
+// own line.
 func TestNoOtherByteChanges(t *testing.T) {
 	ours := []string{"status", "assignee", "started_at", "updated_at", "closed_at", "close_reason", "notes"}
 	dir := t.TempDir()
@@ -64,8 +64,8 @@ func TestNoOtherByteChanges(t *testing.T) {
 	})
 }
 
-// operate does something to the file and returns the id it was done to; none
-// for a new task.
+// operate changes the file and returns the id of the changed task; empty for a new
+// task.
 func operate(r *rapid.T, f *File) (string, error) {
 	ctx := context.Background()
 	id := rapid.SampledFrom([]string{"a-1", "a-2", "a-3", "b 4/..", "-x", "é🧙", "gone"}).Draw(r, "task")
@@ -113,7 +113,7 @@ func compare(r *rapid.T, before, after *document, id string, ours []string) {
 	}
 }
 
-// foreign is a line without the members that coven writes.
+// foreign returns a line without the members that coven writes.
 func foreign(r *rapid.T, d *document, i int, ours []string) string {
 	_, body, ending := d.parts(i)
 	found, err := members(body)

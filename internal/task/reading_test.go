@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever others do to the file between two calls, and whatever coven does
-// itself: a File that has read it before says what one says that has not.
+// Whatever changes the file between two calls, a File that has read it before returns
+// the same as a new one.
 func TestReadAgain(t *testing.T) {
 	top := t.TempDir()
 	n := 0

@@ -12,14 +12,14 @@ const (
 	defaultPriority = 2
 )
 
-// blocks reports whether a dependency of this type holds a task back while the
-// other one is open. A parent does so in another way: see graph.above.
+// blocks reports whether a dependency of this type holds a task back while the other
+// task is open. Parents do so differently: see graph.above.
 func (d Dependency) blocks() bool {
 	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
 }
 
-// Work reports whether an agent can be given the task. Containers are no work, nor
-// are the records that other programs keep in beads.
+// Work reports whether an agent can work on the task. Containers, and records of other
+// programs in beads, are not work.
 func (t Task) Work() bool {
 	switch t.Type {
 	case "epic", "molecule", "gate", "message", "merge-request", "agent", "role", "rig":
@@ -28,21 +28,20 @@ func (t Task) Work() bool {
 	return !t.aside
 }
 
-// graph answers which task waits for which.
+// graph tells which tasks wait for which.
 type graph struct {
 	tasks map[string]Task
 	now   time.Time
 }
 
-// ready reports whether a task could be worked on now, by anybody.
+// ready reports whether anybody could work on a task now.
 func (g graph) ready(t Task) bool {
 	return t.Status == StatusOpen && t.Assignee == "" && t.Work() &&
 		!t.DeferUntil.After(g.now) && len(g.blockers(t)) == 0
 }
 
-// blockers are the ids of the tasks that hold t back: those that t depends on,
-// those that an ancestor of t depends on, and ancestors that are held back by
-// their own status.
+// blockers returns the ids of the tasks that hold t back: dependencies of t,
+// dependencies of its ancestors, and ancestors held back by their own status.
 func (g graph) blockers(t Task) []string {
 	ids := g.direct(t)
 	for _, a := range g.above(t) {
@@ -54,7 +53,7 @@ func (g graph) blockers(t Task) []string {
 	return unique(ids)
 }
 
-// direct are the open tasks that t itself depends on.
+// direct returns the open tasks that t itself depends on.
 func (g graph) direct(t Task) []string {
 	var ids []string
 	for _, d := range t.DependsOn {
@@ -65,9 +64,9 @@ func (g graph) direct(t Task) []string {
 	return ids
 }
 
-// holds reports whether a task blocks those that depend on it. One that is gone
-// does not; a task of another tracker does, because its state is unknown;
-// a pinned one does not, for it is never done.
+// holds reports whether a task blocks its dependents. A missing task does not; a task
+// of another tracker does, since its state is unknown; a pinned task does not, since
+// it is never done.
 func (g graph) holds(id string) bool {
 	t, ok := g.tasks[id]
 	if !ok {
@@ -76,7 +75,7 @@ func (g graph) holds(id string) bool {
 	return t.Status != StatusClosed && t.Status != statusPinned
 }
 
-// above are the ancestors of t that are not closed, nearest first.
+// above returns the ancestors of t that are not closed, nearest first.
 func (g graph) above(t Task) []Task {
 	var found []Task
 	seen := map[string]bool{t.ID: true}
@@ -105,8 +104,8 @@ func parents(t Task) []string {
 	return ids
 }
 
-// cycle finds open tasks that wait for each other, among those that ids wait
-// for. It is nil when there are none.
+// cycle returns open tasks that wait for each other, among those that ids wait for, or
+// nil if there are none.
 func (g graph) cycle(ids []string) []string {
 	done := map[string]bool{}
 	var path []string
@@ -135,7 +134,7 @@ func (g graph) cycle(ids []string) []string {
 	return nil
 }
 
-// inOrder sorts tasks as they are to be worked on: priority, age, id.
+// inOrder sorts tasks by the order of work: priority, age, id.
 func inOrder(tasks []Task) []Task {
 	slices.SortFunc(tasks, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))

@@ -3,11 +3,11 @@
 // keeps them in a database (bd, br).
 //
 // Rules of the file:
-//   - The file belongs to the user and to other programs too. A change touches
+//   - The user and other programs share the file. A change touches
 //     only the members it names, of one line; every other byte of the file, the
 //     order of lines and members, unknown members, line endings and the final
 //     newline (or its absence) stay as they are.
-//   - Of several lines with one id the last counts. Lines of another _type and
+//   - Of several lines with one id the last applies. Lines of another _type and
 //     tombstones are kept and not listed.
 //   - A file with git's conflict markers or with a line that cannot be read is
 //     refused as a whole: nothing is listed and nothing is written.
@@ -29,7 +29,7 @@ package task
 
 import "time"
 
-// The statuses that coven reads and writes. Others are kept as they are.
+// The statuses that coven reads and writes. Others are kept.
 const (
 	StatusOpen       = "open"
 	StatusInProgress = "in_progress"
@@ -43,8 +43,8 @@ const (
 	statusTombstone = "tombstone"
 )
 
-// Task is a unit of work as its tracker describes it. What its lists and maps
-// hold is not changed: others may have them, too.
+// Task is a unit of work in a tracker. Its lists and maps are shared: do not modify
+// them.
 type Task struct {
 	ID          string         `json:"id"`
 	Title       string         `json:"title"`
@@ -69,15 +69,15 @@ type Task struct {
 	Metadata    map[string]any `json:"metadata,omitempty"` // numbers are json.Number
 	Comments    []Comment      `json:"comments,omitempty"`
 
-	// large marks one that stands for a task which says too much.
+	// large marks a placeholder for a task with too much text.
 	large bool
-	// aside marks what is kept in a tracker but is no work: a template, a
-	// pinned or an ephemeral record.
+	// aside marks records of a tracker that are not work: templates, pinned and
+	// ephemeral records.
 	aside bool
 }
 
-// Dependency is a task that another one refers to. Type is written with
-// hyphens: blocks, parent-child, related, ...
+// Dependency is a reference to another task. Type is written with hyphens: blocks,
+// parent-child, related, ...
 type Dependency struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -90,13 +90,13 @@ type Comment struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// New is a task to be added.
+// New is a task to add.
 type New struct {
 	Title       string
 	Description string
 	Acceptance  []string // one criterion each, plain text or Markdown
 	Priority    int      // 0 (most urgent) to 4
 	Labels      []string
-	After       []string // ids of the tasks that must be closed first
+	After       []string // ids of tasks that must be closed first
 	Type        string   // "task" when empty
 }

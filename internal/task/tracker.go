@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The choices of a tracker, and the kinds of them. Auto is no kind.
+// The values of Options.Choice, and the kinds of trackers. Auto is not a kind.
 const (
 	Auto  = "auto"
 	JSONL = "jsonl"
@@ -17,72 +17,72 @@ const (
 	BR    = "br"
 )
 
-// directoryOnly stands for the backend of a directory that says nothing of it.
+// directoryOnly is the backend of a directory that does not specify one.
 const directoryOnly = "beads"
 
-// Tracker is where tasks live. Every implementation keeps the same contract:
-// calls may come from several goroutines, and other programs may change tasks at
-// any time. Changes made twice are made once.
+// Tracker stores tasks. All implementations keep one contract: they are safe for
+// concurrent use, and other programs may change tasks at any time. Repeating a change
+// has no effect.
 //
-// actor is who asks for a change. Empty, the change is made whoever has the task:
-// a person wants it. Otherwise it is made only while the task is nobody's or the
-// actor's, and fails with a *ClaimedError that names the owner if not; a change
-// that finds nothing to do does not ask. Claim needs an actor.
+// actor is the author of a change. If it is empty, a person wants the change, and it
+// is made whoever has claimed the task. Otherwise it is made only if the task is
+// unassigned or assigned to actor, and fails with a *ClaimedError that names the owner
+// if not; a change without effect is not checked. Claim needs an actor.
 //
-// Errors of all: ErrNotFound (wrapped, with the id), the context's, and what the
-// place of the tasks has: *CorruptError and *ConflictMarkersError of a file,
+// Errors of all methods: ErrNotFound (wrapped, with the id), those of the context, and
+// those of the storage: *CorruptError and *ConflictMarkersError of a file,
 // *ProgramError of a program.
 type Tracker interface {
-	// Kind is jsonl, bd or br.
+	// Kind returns jsonl, bd or br.
 	Kind() string
-	// Where names the place for people: the file, or the program and its
-	// .beads directory.
+	// Where names the storage for people: the file, or the program and its .beads
+	// directory.
 	Where() string
 	// List returns all tasks, closed ones too, by priority, age and id.
 	List(ctx context.Context) ([]Task, error)
-	// Ready returns the tasks that could be worked on now: open, unassigned,
-	// not blocked, not deferred, and work rather than a container or a record
-	// (no epic, template, pinned or ephemeral one), by priority, age and id.
+	// Ready returns the tasks that can be worked on now: open, unassigned, not
+	// blocked, not deferred, and work rather than a container or a record (no epic,
+	// template, pinned or ephemeral one), by priority, age and id.
 	Ready(ctx context.Context) ([]Task, error)
 	// Get returns one task.
 	Get(ctx context.Context, id string) (Task, error)
-	// Blockers returns the ids of the open tasks that hold a task back; an
-	// ancestor that is blocked or deferred itself is among them.
+	// Blockers returns the ids of the open tasks that hold a task back, including
+	// ancestors that are blocked or deferred themselves.
 	Blockers(ctx context.Context, id string) ([]string, error)
 	// Add adds a task and returns it with its new id. Errors: ErrInvalid,
 	// ErrNotFound for one of After, *CycleError.
 	Add(ctx context.Context, n New) (Task, error)
-	// Claim takes a task for actor: in_progress, with actor as its assignee.
-	// It can be had when it is open, or blocked by status only, and nobody's or
-	// the actor's. Errors: ErrClaimed (a *ClaimedError), ErrNotClaimable (a
+	// Claim claims a task for actor: its status becomes in_progress and its assignee
+	// actor. The task must be open, or blocked by status only, and unassigned or
+	// assigned to actor. Errors: ErrClaimed (a *ClaimedError), ErrNotClaimable (a
 	// *StatusError), *BlockedError.
 	Claim(ctx context.Context, id, actor string) (Task, error)
-	// Close closes a task, whatever blocks it. Closing it again changes
-	// nothing, unless another reason is given: the last one counts.
+	// Close closes a task, whatever blocks it. Closing it again changes nothing unless
+	// the reason differs: the last reason applies.
 	Close(ctx context.Context, id, actor, reason string) (Task, error)
-	// Block gives a task the status blocked, takes it from its assignee and
-	// appends note to its notes. A closed task stays as it is.
+	// Block sets a task's status to blocked, removes its assignee and appends note to
+	// its notes. A closed task does not change.
 	Block(ctx context.Context, id, actor, note string) (Task, error)
-	// Release gives a task back: nobody's, and open if it was in progress or
-	// blocked; note is appended unless it is empty. A closed task stays as it is.
+	// Release removes a task's assignee and opens the task if it was in progress or
+	// blocked. A non-empty note is appended. A closed task does not change.
 	Release(ctx context.Context, id, actor, note string) (Task, error)
-	// Note appends note to a task's notes, whatever its status, unless it is the
-	// last thing there already.
+	// Note appends note to a task's notes, whatever its status, unless the notes
+	// already end with it.
 	Note(ctx context.Context, id, actor, note string) (Task, error)
 }
 
 var _, _ Tracker = (*File)(nil), (*CLI)(nil)
 
-// Options say where to look for tasks, and how.
+// Options select the tracker of a repository.
 type Options struct {
-	Dir          string // where the user stands, in a checkout of the repository
+	Dir          string // the user's current directory, in a checkout of the repository
 	MainCheckout string // of the repository
 	LockDir      string // for OpenFile
 	Choice       string // auto (or empty), bd, br or jsonl
 
-	Getenv   func(string) string          // asked for BEADS_DIR
-	Environ  []string                     // what the tracker's program gets
-	LookPath func(string) (string, error) // exec.LookPath when nil
+	Getenv   func(string) string          // looks up BEADS_DIR
+	Environ  []string                     // of the tracker's program
+	LookPath func(string) (string, error) // nil: exec.LookPath
 }
 
 // Open finds the tracker of a repository. Which .beads directory counts is what
@@ -115,7 +115,7 @@ func Open(o Options) (Tracker, error) {
 	return nil, fmt.Errorf("%w: tracker %q is none of auto, bd, br, jsonl", ErrInvalid, o.Choice)
 }
 
-// choose is the choice auto.
+// choose returns the tracker for the choice auto.
 func (o Options) choose(beads string, m metadata) (Tracker, error) {
 	if err := checkRedirect(beads); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func existing(path string) string {
 	return ""
 }
 
-// environ is the environment of the tracker's program: the user's, in which
-// BEADS_DIR counts from where the program runs, and no questions are asked.
+// environ returns the environment of the tracker's program: the user's, with BEADS_DIR
+// relative to the program's directory, and prompts disabled.
 func (o Options) environ(beads string) []string {
 	var kept []string
 	for _, one := range o.Environ {

@@ -42,7 +42,7 @@ func bdSite(t *testing.T, program string, issues []byte) site {
 	return s
 }
 
-// fakeProgram is this test program under the name of bd.
+// fakeProgram is this test binary under the name bd.
 func fakeProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -56,7 +56,7 @@ func fakeProgram(t *testing.T) string {
 	return path
 }
 
-// bd runs the program as a person would.
+// bd runs the program like a user.
 func (s site) bd(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(s.program, args...)
@@ -85,7 +85,7 @@ func (s site) cli(t *testing.T, env ...string) *CLI {
 	return c
 }
 
-// TestTrackers is the contract of Tracker.
+// TestTrackers checks the contract of Tracker.
 func TestTrackers(t *testing.T) {
 	kinds := map[string]func(t *testing.T) Tracker{
 		"file":    func(t *testing.T) Tracker { return tracker(t, "") },
@@ -127,7 +127,7 @@ func add(t *testing.T, tr Tracker, n New) Task {
 	return got
 }
 
-// is checks a task as it is now, and as the change returned it.
+// is checks a task in the tracker, and as returned by the change.
 func is(t *testing.T, tr Tracker, got Task, err error, want Task) {
 	t.Helper()
 	if err != nil {
@@ -208,7 +208,8 @@ func readyOrder(t *testing.T, tr Tracker) {
 	}
 }
 
-// fenced checks that what one has nobody else changes, unless a person does.
+// fenced checks that nobody but a person can change a task that somebody else has
+// claimed.
 func fenced(t *testing.T, tr Tracker) {
 	a := add(t, tr, New{Title: "a"})
 	if _, err := tr.Claim(t.Context(), a.ID, "me"); err != nil {
@@ -249,7 +250,7 @@ func fenced(t *testing.T, tr Tracker) {
 	}
 }
 
-// twice checks that a change made again changes nothing.
+// twice checks that repeating a change has no effect.
 func twice(t *testing.T, tr Tracker) {
 	a := add(t, tr, New{Title: "a"})
 	steps := []func() (Task, error){
@@ -346,7 +347,7 @@ func adding(t *testing.T, tr Tracker) {
 	}
 }
 
-// verbatim checks that words stay as they are, and are never flags or commands.
+// verbatim checks that texts stay unchanged, and are never flags or commands.
 func verbatim(t *testing.T, tr Tracker) {
 	for _, w := range []string{
 		"--claim", "-p", "--", "-", "@/etc/passwd", "$(rm -rf /); `id` 'q' \"q\" | & > < \\", "🧙‍♀️ emoji, 日本", "a, b=c", "line\nbreak <b>&amp;",

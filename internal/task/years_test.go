@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/fakebd"
 )
 
-// years are 337 beads of a repository that is as old as beads.
+// years holds 337 beads of a repository that is as old as beads.
 const years = 337
 
 // The file and the program agree on which of 337 tasks are ready, and when.
