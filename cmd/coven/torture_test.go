@@ -468,7 +468,7 @@ func (g *torture) leave(disk, ballast string, room int64) {
 	if err := syscall.Statfs(disk, &st); err != nil {
 		g.t.Fatal(err)
 	}
-	free := int64(st.Bavail) * st.Bsize
+	free := int64(st.Bavail * uint64(st.Bsize))
 	file, err := os.Create(ballast)
 	if err != nil {
 		g.t.Fatal(err)
