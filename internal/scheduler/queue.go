@@ -79,6 +79,7 @@ func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
 	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
 }
 
+// Next implements Queue.
 func (p *ReadyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	jobs, err := p.resumable(ctx, busy)
 	tracker, trackerErr := p.project.Tasks()
@@ -197,8 +198,11 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
+// Started implements Queue.
 func (p *ReadyQueue) Started(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
+// Done implements Queue.
 func (p *ReadyQueue) Done(item project.Item) { p.tried[item.Task.ID] = time.Now() }
 
+// Left implements Queue.
 func (p *ReadyQueue) Left() int { return 0 }

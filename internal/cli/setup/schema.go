@@ -29,6 +29,7 @@ func SchemaKinds() []SchemaKind {
 	}
 }
 
+// SchemaKind is a kind of file that has a schema.
 type SchemaKind struct {
 	Name, file string
 	Schema     func() *schema.Schema
