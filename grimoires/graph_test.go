@@ -135,7 +135,7 @@ func complete(t *testing.T, name, text, node, edge string, nodes, edges int) {
 	}
 }
 
-// nodeTexts are the nodes of a graph, one a line, with their loops.
+// nodeTexts lists the nodes of a graph, one per line, with their loops.
 func nodeTexts(g Graph) string {
 	var b strings.Builder
 	for _, n := range g.Nodes {

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// A parameter that an included prompt needs and nobody gives is found in its
-// file, before a run; what it is given is known there.
+// A missing parameter of an included prompt is found in the prompt's file before a
+// run; the shape of a given one is known there.
 func TestIncludeParametersAreChecked(t *testing.T) {
 	step := func(prompt string) string {
 		return "name: NAME\nsteps:\n- {name: look, type: script, command: ls, output: seen}\n- name: s\n  type: agent\n  input: {x: y}\n  prompt: |\n    go\n    " + prompt + "\n"
@@ -100,8 +100,8 @@ func TestSpells(t *testing.T) {
 	}
 }
 
-// original 3c 6 and 18: what a condition can never be is said when the file is
-// read; the parts of an output are known.
+// original 3c 6 and 18: conditions that can never be true or false are errors when the
+// file is read; the parts of an output are known.
 func TestConditionsAndOutputs(t *testing.T) {
 	for when, want := range map[string]string{
 		"{{.seen}}": "", "{{.seen.success}}": "", "{{.seen.outputs.ready}}": "", "{{.previous.failed}}": "", "{{not .look.success}}": "",

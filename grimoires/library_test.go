@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// files makes a repository and a user directory and returns their library.
+// files creates a repository and a user directory and returns their library.
 func files(t *testing.T, all map[string]string) (*Library, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -144,7 +144,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// A repository cannot make coven read what is outside of it.
+// A repository cannot make coven read files outside it.
 func TestProjectLinksStayInside(t *testing.T) {
 	l, dir := files(t, map[string]string{"outside.md": "secret", "repo/docs/inside.md": "fine", "repo/.coven/prompts/x.md": "x"})
 	for name, to := range map[string]string{"out": "../../../outside.md", "abs": filepath.Join(dir, "outside.md"), "in": "../../docs/inside.md"} {
@@ -172,7 +172,7 @@ func TestProjectLinksStayInside(t *testing.T) {
 	}
 }
 
-// Nobody writes into a pipe that a repository has in the place of a file.
+// Reading does not hang on a pipe that a repository has in place of a file.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	for _, name := range []string{"grimoires/x.yaml", "prompts/x.md", matchersFile, "config.json", "grimoires"} {
 		l, dir := files(t, nil)
@@ -225,7 +225,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// What coven ships is right, under its own name.
+// The built-in grimoires and prompts are valid, under their own names.
 func TestShipped(t *testing.T) {
 	l := NewLibrary("", "")
 	names, err := l.Names()
@@ -257,7 +257,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// Every example in the reference is right, and it names every key.
+// Every example in the reference is valid, and the examples use every key.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../docs/formats/grimoire.md")
 	if err != nil {

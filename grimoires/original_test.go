@@ -78,8 +78,8 @@ Do it
 	}
 }
 
-// What coven does not take of the original is explained, with what to write
-// instead.
+// Errors explain features of the original that coven does not support, with what to
+// write instead.
 func TestOriginalExplained(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {name: m, type: merge, commit_message: x}":                                                           `3:26: unknown key "commit_message" (write message: TEXT)`,

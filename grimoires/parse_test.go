@@ -138,8 +138,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Everything wrong in a file is said at once, in the order of the file, and an
-// unknown type does not make its step unknown.
+// All errors of a file are reported together in file order, and a step of an unknown
+// type is still a known step.
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
 	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, review, agent-loop, merge (did you mean "script"?)
@@ -187,7 +187,7 @@ func TestAllStopsEarly(t *testing.T) {
 	}
 }
 
-// No file makes it panic, and what is read can be frozen and read again.
+// Parse never panics, and a parsed grimoire can be frozen and read again.
 func FuzzParse(f *testing.F) {
 	f.Add(one("name: a, type: merge, when: '{{.task.id}}'"))
 	f.Add("name: g\nsteps: &a [{name: x, type: loop, steps: *a}]")

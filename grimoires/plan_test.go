@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// again writes a plan and reads it: nothing may change.
+// again encodes and decodes a plan: nothing may change.
 func again(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -151,7 +151,7 @@ func TestPlanVersions(t *testing.T) {
 	}
 }
 
-// stepData is what the runner gives the prompt of a step.
+// stepData is the data that the runner passes to the prompt of a step.
 func stepData(p *Plan, input map[string]any) map[string]any {
 	task := TaskData(p.Task)
 	return map[string]any{"task": task, "bead": task, "attempt": p.Attempt, "input": input}

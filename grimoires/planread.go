@@ -52,7 +52,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	for name, prompt := range keys.Prompts {
 		p.Prompts[name] = Prompt{Name: name, Text: string(prompt.Text), Source: string(prompt.Source)}
 	}
-	r.demand(p)
+	r.requirePrompts(p)
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func versionOf(data []byte) int {
 	return head.V
 }
 
-// demand records prompts that steps name and the plan lacks.
-func (r *reader) demand(p *Plan) {
+// requirePrompts records prompts that steps name and the plan lacks.
+func (r *reader) requirePrompts(p *Plan) {
 	for _, t := range r.found {
 		if t.kind != promptTemplate || isInline(t.at.Value) {
 			continue

@@ -124,8 +124,7 @@ func TestReviewPrompts(t *testing.T) {
 	}
 }
 
-// The plugins that a file names, with their places; what is taken unless it says
-// otherwise is not named.
+// The plugins that a file names, with their places; default plugins are not listed.
 func TestUses(t *testing.T) {
 	l, _ := files(t, nil)
 	all, err := l.ValidateFile("x/judged.yaml", []byte(judgedFile+"- {name: last, type: agent, prompt: task, provider: codex}\n"))

@@ -117,7 +117,7 @@ func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 	switch {
 	case filepath.Ext(base) == ".md":
 		c := v.file("prompt", name, file)
-		v.loosely(c, Prompt{Name: name, Text: lf(strings.TrimPrefix(string(data), "\ufeff")), Source: file})
+		v.checkPrompt(c, Prompt{Name: name, Text: lf(strings.TrimPrefix(string(data), "\ufeff")), Source: file})
 	case base == matchersFile:
 		known, err := l.Names()
 		if err != nil {
@@ -225,12 +225,12 @@ func (v *validation) prompt(name string) {
 	}
 	seen := slices.ContainsFunc(v.files, func(c *Checked) bool { return c.File == found.file() && c.Kind == "prompt" })
 	if !seen {
-		v.loosely(v.file("prompt", name, found.file()), found)
+		v.checkPrompt(v.file("prompt", name, found.file()), found)
 	}
 }
 
-// loosely checks a prompt without knowing its steps.
-func (v *validation) loosely(c *Checked, found Prompt) {
+// checkPrompt checks a prompt without knowing its steps.
+func (v *validation) checkPrompt(c *Checked, found Prompt) {
 	if !utf8.ValidString(found.Text) {
 		v.blame(c, &tmpl.Error{Name: c.File, Line: 1, Msg: "the prompt is not UTF-8 text"})
 		return

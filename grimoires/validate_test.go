@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lines are what was found, a line each.
+// lines lists the problems, one per line.
 func lines(all []Checked) string {
 	var out []string
 	for _, c := range all {
@@ -28,8 +28,8 @@ func lines(all []Checked) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// Everything that a run could read is looked at, and what is wrong is said in
-// the file that is wrong, once.
+// Everything that a run could read is checked, and each error is reported once, for
+// its own file.
 func TestValidate(t *testing.T) {
 	l, _ := files(t, map[string]string{
 		"repo/.coven/grimoires/good.yaml":       named("good"),

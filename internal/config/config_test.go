@@ -63,7 +63,7 @@ func TestAskedNames(t *testing.T) {
 	if want := (Env{Pass: []string{"MINE", "THEIRS"}, Asked: []string{"THEIRS"}}); err != nil || !reflect.DeepEqual(c.Env, want) {
 		t.Errorf("%+v, %v", c.Env, err)
 	}
-	// A file of the user's that is inside of the repository is the repository's.
+	// A user's file inside the repository counts as the repository's.
 	c, err = Load(root, trust.NewUntrustedPaths(filepath.Dir(root)), getenv)
 	if want := []string{"MINE", "THEIRS"}; err != nil || !reflect.DeepEqual(c.Env.Asked, want) {
 		t.Errorf("%+v, %v", c.Env, err)
@@ -177,7 +177,7 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	}
 }
 
-// A user's file that the repository brings, or leads to, allows nothing.
+// A user's file that is in the repository, or that it links to, allows nothing.
 func TestUsersFileInside(t *testing.T) {
 	const text = "default_model: opus\nallow_ungated: true\nnotify: [{command: x}]\n"
 	for name, where := range map[string]func(t *testing.T, root, home string){
@@ -262,7 +262,7 @@ func TestDetectChecks(t *testing.T) {
 	}
 }
 
-// Every example in the reference is read, and it names every key.
+// Every example in the reference is valid, and the examples use every key.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/config.md")
 	if err != nil {

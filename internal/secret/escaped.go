@@ -67,7 +67,7 @@ func spansIn(text string, values []string) [][2]int {
 // find returns the spans of secrets in a layer, as positions in the original text.
 func (l layer) find(values []string) [][2]int {
 	var found [][2]int
-	first := firsts(values)
+	first := firstBytes(values)
 	for i := 0; i < len(l.text); i++ {
 		if !first[l.text[i]] {
 			continue

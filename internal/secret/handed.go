@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// telling matches the names of variables that hold credentials.
-var telling = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|HEADERS)`)
+// credentialName matches the names of variables that hold credentials.
+var credentialName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|HEADERS)`)
 
 // IsTelling reports whether a variable of this name holds a credential.
-func IsTelling(name string) bool { return telling.MatchString(name) }
+func IsTelling(name string) bool { return credentialName.MatchString(name) }
 
 // plainValue matches values that reveal nothing: words, numbers, versions.
 var plainValue = regexp.MustCompile(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
@@ -31,10 +31,10 @@ func (s *Store) Handed(env []string, isNamed func(name string) bool) (short []st
 		}
 		switch {
 		case !isNamed(name) || value == "":
-		case telling.MatchString(name) && len(value) < MinLength:
+		case credentialName.MatchString(name) && len(value) < MinLength:
 			short = append(short, name)
 		case len(value) < MinLength:
-		case telling.MatchString(name) && !isFile(value), !isPlain(value):
+		case credentialName.MatchString(name) && !isFile(value), !isPlain(value):
 			s.hideOnce(value)
 		}
 	}

@@ -40,12 +40,12 @@ func (s *Store) hide(value string) {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	s.known = slices.Compact(s.known)
-	s.written = slices.Clone(s.known)
+	s.encoded = slices.Clone(s.known)
 	for _, form := range s.known {
-		s.written = append(s.written, inJSON(form, true), inJSON(form, false))
+		s.encoded = append(s.encoded, inJSON(form, true), inJSON(form, false))
 	}
-	slices.Sort(s.written)
-	s.written = slices.Compact(s.written)
+	slices.Sort(s.encoded)
+	s.encoded = slices.Compact(s.encoded)
 }
 
 // inJSON returns a text encoded as JSON, without the quotes.
@@ -98,7 +98,7 @@ func (s *Store) beforeCut(text string) string {
 // look like those of coven's own records stay.
 func (s *Store) JSON(raw []byte) []byte {
 	s.mu.RLock()
-	written := s.written
+	written := s.encoded
 	s.mu.RUnlock()
 	isIn := func(value string) bool { return bytes.Contains(raw, []byte(value)) }
 	if len(written) == 0 || !isIn(cutMark) && !isIn(`\\`) && !isIn(`\u`) && !isIn(`\/`) && !slices.ContainsFunc(written, isIn) {
@@ -175,7 +175,7 @@ func (w *writer) Write(p []byte) (int, error) {
 // redact masks the values in a text. held is the end of the text if a value may begin
 // there. values are sorted, longest first.
 func redact(text []byte, values []string) (clean, held []byte) {
-	first := firsts(values)
+	first := firstBytes(values)
 	for {
 		at := slices.IndexFunc(text, func(b byte) bool { return first[b] })
 		if at < 0 {
@@ -207,8 +207,8 @@ func match(text []byte, values []string) (value string, open bool) {
 	return "", false
 }
 
-// firsts returns the bytes that values begin with.
-func firsts(values []string) (first [256]bool) {
+// firstBytes returns the bytes that values begin with.
+func firstBytes(values []string) (first [256]bool) {
 	for _, v := range values {
 		first[v[0]] = true
 	}

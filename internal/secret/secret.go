@@ -54,7 +54,7 @@ type Store struct {
 
 	mu      sync.RWMutex
 	known   []string // values to hide, longest first
-	written []string // known, and how JSON writes them
+	encoded []string // known, and how JSON writes them
 }
 
 // Open reads the secrets of a project. root is its main checkout; getenv reads the

@@ -39,13 +39,13 @@ func (o *output) issues() (all, near []Task, err error) {
 	case bytes.HasPrefix(raw, []byte("{")):
 		list = []json.RawMessage{raw}
 	case json.Unmarshal(raw, &list) != nil:
-		return nil, nil, o.senseless()
+		return nil, nil, o.notIssues()
 	}
 	all = []Task{}
 	for _, one := range list {
 		d, err := newDecoder(one)
 		if err != nil {
-			return nil, nil, o.senseless()
+			return nil, nil, o.notIssues()
 		}
 		t, err := d.task()
 		if err != nil {
@@ -78,8 +78,8 @@ func (d *decoder) near() []Task {
 	return near
 }
 
-// senseless returns the error of an answer that is not JSON.
-func (o *output) senseless() error {
+// notIssues returns the error of an answer that is not JSON.
+func (o *output) notIssues() error {
 	return &ProgramError{Program: o.program, Args: o.args, Message: oneline.Clip(firstLine(string(o.stdout)), maxMessage), cause: errNotJSON}
 }
 

@@ -45,8 +45,8 @@ func claimable(g graph, t Task, actor string) error {
 	return nil
 }
 
-// fence refuses to change a task that somebody else has claimed.
-func fence(t Task, actor string) error {
+// checkOwner refuses to change a task that somebody else has claimed.
+func checkOwner(t Task, actor string) error {
 	if actor != "" && t.Assignee != "" && t.Assignee != actor {
 		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
 	}
@@ -60,7 +60,7 @@ func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error
 		if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
 			return nil, nil
 		}
-		if err := fence(t, actor); err != nil && t.Status != StatusClosed {
+		if err := checkOwner(t, actor); err != nil && t.Status != StatusClosed {
 			return nil, err
 		}
 		e := f.edits().set("status", StatusClosed)
@@ -82,7 +82,7 @@ func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) 
 		if t.Status == StatusClosed || t.Status == StatusBlocked && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
 		}
-		if err := fence(t, actor); err != nil {
+		if err := checkOwner(t, actor); err != nil {
 			return nil, err
 		}
 		return f.edits().set("status", StatusBlocked).remove("assignee").note(t.Notes, note).done()
@@ -98,7 +98,7 @@ func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error
 		if t.Status == StatusClosed || !held && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
 		}
-		if err := fence(t, actor); err != nil {
+		if err := checkOwner(t, actor); err != nil {
 			return nil, err
 		}
 		e := f.edits().remove("assignee").note(t.Notes, note)
@@ -115,7 +115,7 @@ func (f *File) Note(ctx context.Context, id, actor, note string) (Task, error) {
 		if noted(t.Notes, note) {
 			return nil, nil
 		}
-		if err := fence(t, actor); err != nil {
+		if err := checkOwner(t, actor); err != nil {
 			return nil, err
 		}
 		return f.edits().note(t.Notes, note).done()

@@ -70,7 +70,7 @@ func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 			continue
 		}
 		able = append(able, t)
-		if len(distant(t)) > 0 {
+		if len(maybeBlocked(t)) > 0 {
 			far = append(far, t)
 		}
 	}
@@ -104,8 +104,8 @@ func (c *CLI) askReady(ctx context.Context) ([]Task, error) {
 	return out.tasks()
 }
 
-// distant returns the tasks that may hold t back although the program calls it ready.
-func distant(t Task) []string {
+// maybeBlocked returns the tasks that may hold t back although the program calls it ready.
+func maybeBlocked(t Task) []string {
 	ids := parents(t)
 	for _, d := range t.DependsOn {
 		if d.Type == "waits-for" && !strings.HasPrefix(d.ID, "external:") {
@@ -122,7 +122,7 @@ func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
 	for {
 		var ids []string
 		for _, t := range tasks {
-			for _, id := range distant(t) {
+			for _, id := range maybeBlocked(t) {
 				if known, ok := g.tasks[id]; !asked[id] && (!ok || known.Status != StatusClosed) {
 					asked[id] = true
 					ids = append(ids, id)

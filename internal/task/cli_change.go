@@ -101,7 +101,7 @@ func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error)
 	if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
 		return t, nil
 	}
-	if err := fence(t, actor); err != nil && t.Status != StatusClosed {
+	if err := checkOwner(t, actor); err != nil && t.Status != StatusClosed {
 		return Task{}, err
 	}
 	args := as(actor, "close", "--json")
@@ -129,7 +129,7 @@ func as(actor string, args ...string) []string {
 // Block sets a task's status to blocked, removes its assignee and appends note, in one
 // command.
 func (c *CLI) Block(ctx context.Context, id, actor, note string) (Task, error) {
-	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
+	return c.unassign(ctx, id, actor, note, func(t Task) (string, bool) {
 		return StatusBlocked, t.Status == StatusBlocked && t.Assignee == ""
 	})
 }
@@ -137,7 +137,7 @@ func (c *CLI) Block(ctx context.Context, id, actor, note string) (Task, error) {
 // Release removes a task's assignee and opens the task if it was in progress or
 // blocked, in one command.
 func (c *CLI) Release(ctx context.Context, id, actor, note string) (Task, error) {
-	return c.giveBack(ctx, id, actor, note, func(t Task) (string, bool) {
+	return c.unassign(ctx, id, actor, note, func(t Task) (string, bool) {
 		if t.Status == StatusInProgress || t.Status == StatusBlocked {
 			return StatusOpen, false
 		}
@@ -153,7 +153,7 @@ func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	if err != nil || noted(t.Notes, note) {
 		return t, err
 	}
-	if err := fence(t, actor); err != nil {
+	if err := checkOwner(t, actor); err != nil {
 		return Task{}, err
 	}
 	out, err := c.append(ctx, t, as(actor, "update", "--json"), note)
@@ -163,9 +163,9 @@ func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
 	return c.after(ctx, t, out)
 }
 
-// giveBack removes a task's assignee. to returns the new status, and whether the task
+// unassign removes a task's assignee. to returns the new status, and whether the task
 // already is as required.
-func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
+func (c *CLI) unassign(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
 	note = argument(note)
 	t, _, err := c.look(ctx, id)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *CLI) giveBack(ctx context.Context, id, actor, note string, to func(Task
 		if t.Status == StatusClosed || done && noted(t.Notes, note) {
 			return t, nil
 		}
-		if err := fence(t, actor); err != nil {
+		if err := checkOwner(t, actor); err != nil {
 			return Task{}, err
 		}
 		var out *output
@@ -264,16 +264,16 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	}
 	made, err := out.tasks()
 	if err != nil || len(made) != 1 {
-		return Task{}, fmt.Errorf("the task may have been added: %w", errors.Join(err, out.senseless()))
+		return Task{}, fmt.Errorf("the task may have been added: %w", errors.Join(err, out.notIssues()))
 	}
 	if len(after) == 0 {
 		return made[0], nil
 	}
-	return c.wire(ctx, made[0].ID, after)
+	return c.ensureDependencies(ctx, made[0].ID, after)
 }
 
-// wire ensures that a new task depends on others.
-func (c *CLI) wire(ctx context.Context, id string, after []string) (Task, error) {
+// ensureDependencies ensures that a new task depends on others.
+func (c *CLI) ensureDependencies(ctx context.Context, id string, after []string) (Task, error) {
 	t, err := c.Get(ctx, id)
 	if err != nil {
 		return Task{}, err

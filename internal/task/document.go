@@ -12,18 +12,18 @@ import (
 // document is the content of a file: its lines with their endings, and the
 // tasks found in them.
 type document struct {
-	path    string
-	lines   [][]byte
-	said    []said // the content of each line
-	tasks   map[string]Task
-	line    map[string]int // index of the line in effect, tombstones too
-	typed   bool           // the last line has "_type"
-	changed bool
-	far     map[int]far // overlong lines, of which lines holds the head
+	path      string
+	lines     [][]byte
+	contents  []lineContent // the content of each line
+	tasks     map[string]Task
+	line      map[string]int // index of the line in effect, tombstones too
+	typed     bool           // the last line has "_type"
+	changed   bool
+	longLines map[int]longLine // overlong lines, of which lines holds the head
 }
 
-// said is the content of a line.
-type said struct {
+// lineContent is the content of a line.
+type lineContent struct {
 	known bool
 	task  Task
 	none  bool // not a task
@@ -33,9 +33,9 @@ type said struct {
 // reading is the content of the lines when the file was read last. An unchanged line
 // has the same content.
 type reading struct {
-	lines [][]byte
-	said  []said
-	far   map[int]far
+	lines     [][]byte
+	contents  []lineContent
+	longLines map[int]longLine
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
@@ -52,15 +52,15 @@ func (r reading) parse(path string, data []byte) (*document, error) {
 func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
 	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
 	var err error
-	if d.lines, d.far, err = readLines(from); err != nil {
+	if d.lines, d.longLines, err = readLines(from); err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
-	d.said = make([]said, len(d.lines))
+	d.contents = make([]lineContent, len(d.lines))
 	for i := range d.lines {
-		_, isFar := d.far[i]
-		_, wasFar := r.far[i]
-		if i < len(r.lines) && isFar == wasFar && bytes.Equal(d.lines[i], r.lines[i]) {
-			d.said[i] = r.said[i]
+		_, isLong := d.longLines[i]
+		_, wasLong := r.longLines[i]
+		if i < len(r.lines) && isLong == wasLong && bytes.Equal(d.lines[i], r.lines[i]) {
+			d.contents[i] = r.contents[i]
 		}
 		if err := d.read(i); err != nil {
 			return nil, err
@@ -71,17 +71,17 @@ func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
 
 // read decodes one line.
 func (d *document) read(i int) error {
-	if !d.said[i].known {
+	if !d.contents[i].known {
 		var err error
-		if d.said[i], err = d.decode(i); err != nil {
+		if d.contents[i], err = d.decode(i); err != nil {
 			return err
 		}
 	}
-	if d.said[i].none {
+	if d.contents[i].none {
 		return nil
 	}
-	d.typed = d.said[i].typed
-	t := d.said[i].task
+	d.typed = d.contents[i].typed
+	t := d.contents[i].task
 	d.line[t.ID] = i
 	delete(d.tasks, t.ID)
 	if t.Status != statusTombstone {
@@ -91,30 +91,30 @@ func (d *document) read(i int) error {
 }
 
 // decode returns the content of a line.
-func (d *document) decode(i int) (said, error) {
+func (d *document) decode(i int) (lineContent, error) {
 	_, body, _ := d.parts(i)
-	if _, isFar := d.far[i]; isFar {
+	if _, isLong := d.longLines[i]; isLong {
 		return large(body), nil
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return said{known: true, none: true}, nil
+		return lineContent{known: true, none: true}, nil
 	}
 	if isConflictMarker(body) {
-		return said{}, &ConflictMarkersError{File: d.path, Line: i + 1}
+		return lineContent{}, &ConflictMarkersError{File: d.path, Line: i + 1}
 	}
 	fields, err := newDecoder(body)
 	if err != nil {
-		return said{}, d.corrupt(i, err)
+		return lineContent{}, d.corrupt(i, err)
 	}
 	kind := fields.text("_type", "")
 	if kind != "" && kind != "issue" {
-		return said{known: true, none: true}, nil
+		return lineContent{known: true, none: true}, nil
 	}
 	t, err := fields.task()
 	if err != nil {
-		return said{}, d.corrupt(i, err)
+		return lineContent{}, d.corrupt(i, err)
 	}
-	return said{known: true, task: t, typed: kind != ""}, nil
+	return lineContent{known: true, task: t, typed: kind != ""}, nil
 }
 
 // parts splits a line into a byte order mark, its body and its ending.
@@ -169,7 +169,7 @@ func (d *document) patch(id string, edits []edit) error {
 	if err != nil {
 		return d.corrupt(i, err)
 	}
-	d.lines[i], d.said[i] = bytes.Join([][]byte{mark, body, ending}, nil), said{}
+	d.lines[i], d.contents[i] = bytes.Join([][]byte{mark, body, ending}, nil), lineContent{}
 	d.changed = true
 	return d.read(i)
 }
@@ -184,7 +184,7 @@ func (d *document) add(body []byte) error {
 			ending = nil
 		}
 	}
-	d.lines, d.said = append(d.lines, append(body, ending...)), append(d.said, said{})
+	d.lines, d.contents = append(d.lines, append(body, ending...)), append(d.contents, lineContent{})
 	d.changed = true
 	return d.read(len(d.lines) - 1)
 }
@@ -200,7 +200,7 @@ func (d *document) ending() []byte {
 // reading returns the content of the lines, independent of later changes of the
 // document.
 func (d *document) reading() reading {
-	return reading{slices.Clone(d.lines), slices.Clone(d.said), maps.Clone(d.far)}
+	return reading{slices.Clone(d.lines), slices.Clone(d.contents), maps.Clone(d.longLines)}
 }
 
 func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }

@@ -52,9 +52,9 @@ func tooLarge(id, status string) Task {
 	}
 }
 
-// far is an overlong line that is not in memory: its place in the file, without its
+// longLine is an overlong line that is not in memory: its place in the file, without its
 // ending.
-type far struct{ from, size int64 }
+type longLine struct{ from, size int64 }
 
 // These match the id and the status at the start of a truncated line.
 var (
@@ -64,16 +64,16 @@ var (
 
 // large returns the content of an overlong line. If the status is not in its head, the
 // task counts as open.
-func large(head []byte) said {
+func large(head []byte) lineContent {
 	id := headID.FindSubmatch(head)
 	if id == nil {
-		return said{known: true, none: true}
+		return lineContent{known: true, none: true}
 	}
 	status := StatusOpen
 	if m := headStatus.FindSubmatch(head); m != nil {
 		status = string(m[1])
 	}
-	return said{known: true, task: tooLarge(string(id[1]), status)}
+	return lineContent{known: true, task: tooLarge(string(id[1]), status)}
 }
 
 // open opens the tasks file for reading. Both results are nil if it does not exist.
@@ -97,19 +97,19 @@ func (f *File) open() (*os.File, fs.FileInfo, error) {
 
 // readLines reads a tasks file line by line. Of an overlong line it keeps the head,
 // and the place of the rest.
-func readLines(r io.Reader) (lines [][]byte, distant map[int]far, err error) {
+func readLines(r io.Reader) (lines [][]byte, longLines map[int]longLine, err error) {
 	in, at := bufio.NewReaderSize(r, 64<<10), int64(0)
-	distant = map[int]far{}
+	longLines = map[int]longLine{}
 	for {
 		line, size, err := readLine(in)
 		if size > 0 {
 			if size > int64(len(line)) {
-				distant[len(lines)] = far{at, size - int64(bytes.Count(line[len(line)-1:], []byte("\n")))}
+				longLines[len(lines)] = longLine{at, size - int64(bytes.Count(line[len(line)-1:], []byte("\n")))}
 			}
 			lines, at = append(lines, line), at+size
 		}
 		if errors.Is(err, io.EOF) {
-			return lines, distant, nil
+			return lines, longLines, nil
 		}
 		if err != nil {
 			return nil, nil, err
@@ -141,7 +141,7 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 // writeTo writes the document. from is the file that was read.
 func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 	for i, line := range d.lines {
-		at, isFar := d.far[i]
+		at, isFar := d.longLines[i]
 		if !isFar {
 			if _, err := to.Write(line); err != nil {
 				return err

@@ -86,7 +86,7 @@ func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 // rewrite writes the document, with the overlong lines of the file that it was read
 // from.
 func (f *File) rewrite(d *document, was fs.FileInfo, to io.Writer) error {
-	if len(d.far) == 0 {
+	if len(d.longLines) == 0 {
 		return d.writeTo(to, nil)
 	}
 	from, is, err := f.open()

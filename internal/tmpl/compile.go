@@ -167,7 +167,7 @@ func (p *program) node(n parse.Node, root bool) error {
 
 func (p *program) branch(b *parse.BranchNode, root, inner bool) error {
 	if b.NodeType != parse.NodeRange {
-		p.asks(b.Pipe)
+		p.recordTested(b.Pipe)
 	}
 	if err := p.pipe(b.Pipe, root); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (p *program) ident(name string, at parse.Pos) parse.Node {
 func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	for i, c := range pipe.Cmds {
 		if i > 0 && len(c.Args) == 2 && called(c, "default") {
-			p.asks(pipe.Cmds[i-1])
+			p.recordTested(pipe.Cmds[i-1])
 		}
 		if err := p.call(c, i > 0, root); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 		switch {
 		case !ok:
 		case function.Ident == "default" && i == 0 && len(c.Args) == 3:
-			p.asks(c.Args[2])
+			p.recordTested(c.Args[2])
 		case function.Ident == "raw":
 			p.uses.Raw = append(p.uses.Raw, p.reference(function.Pos, nil))
 		case function.Ident == "include" && p.form != prompt:

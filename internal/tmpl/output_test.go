@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a step's output is called by prints as its text and has the parts of the
-// step's result; to functions it is a text like any other.
+// An output prints as its text and has the parts of the step's result; functions treat
+// it as a text.
 func TestOutput(t *testing.T) {
 	data := map[string]any{
 		"v":     Output{"it's {{.x}}", map[string]any{"success": true, "outputs": map[string]any{"pr-url": "http://x"}}},
@@ -112,8 +112,8 @@ func containsAll(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// A prompt may ask for what is not there, as the documentation of the original has
-// it. Whatever else it names must be there.
+// A prompt may test a name that does not exist, as the original documents. All other
+// names must exist.
 func TestOptionalNames(t *testing.T) {
 	data := map[string]any{"step": map[string]any{"outputs": map[string]any{}, "output": "out"}, "none": nil}
 	lookup := func(string) (string, string, bool) { return "i.md", "{{if .inner}}{{.inner}}{{else}}-{{end}}", true }

@@ -46,7 +46,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// What a secret holds stays one word for the shell.
+// The value of a secret stays one word for the shell.
 func TestSecretInShell(t *testing.T) {
 	data := map[string]any{"secrets": map[string]any{"key": Secret{"key"}}}
 	command, err := Command("c", "printf '<%s>' a{{.secrets.key}}b {{.secrets.key}}", data)

@@ -124,8 +124,8 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// fragments are what generated commands are made of. None of them, run in any
-// order, writes a file called pwned.
+// fragments are the parts of generated commands. None of them, run in any order,
+// writes a file called pwned.
 var fragments = []string{
 	"'", `"`, `\`, "$", "(", ")", "$(", "$((", "))", "`", "#", "\n", " ", " ", ";", "|", "&", "<", "<<", "<<E\n", "\nE\n", "{", "}", "${", "${x:-", "$'", `\'`, "$$", "$[",
 	"case a in a)", ";;", " esac", "echo ", "a", "if true; then ", " fi", "[[ a = a ]]", "((", "!", "~", "=", "x=", "*", "?",

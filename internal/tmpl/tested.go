@@ -2,9 +2,9 @@ package tmpl
 
 import "text/template/parse"
 
-// asks records the paths of a prompt that a condition or default tests: a path by
+// recordTested records the paths of a prompt that a condition or default tests: a path by
 // itself, and the operands of and, or and not.
-func (p *program) asks(n parse.Node) {
+func (p *program) recordTested(n parse.Node) {
 	if p.form != prompt {
 		return
 	}
@@ -16,7 +16,7 @@ func (p *program) asks(n parse.Node) {
 		p.tested[n] = true
 	case *parse.PipeNode:
 		if len(n.Cmds) == 1 {
-			p.asks(n.Cmds[0])
+			p.recordTested(n.Cmds[0])
 		}
 	case *parse.CommandNode:
 		args := n.Args
@@ -26,7 +26,7 @@ func (p *program) asks(n parse.Node) {
 			return
 		}
 		for _, arg := range args {
-			p.asks(arg)
+			p.recordTested(arg)
 		}
 	}
 }

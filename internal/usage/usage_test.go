@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// story makes events of lines: the second, the type, the path, the data.
+// story returns events, one per line: the second, the type, the path, the data.
 type line struct {
 	at   int
 	what event.Type
@@ -45,7 +45,7 @@ func TestLedger(t *testing.T) {
 		{6, event.AgentStarted, "l[1]/b#1", nil},
 		{8, event.AgentUsage, "l[1]/b#1", event.Usage{Input: 1_000_000, Model: "sonnet", Turns: 1}},
 		{9, event.AgentUsage, "l[1]/b#1", event.Usage{Input: 2_000_000, Model: "sonnet", Turns: 2}},
-		// kill -9: the next process goes on a hundred seconds later.
+		// kill -9: the next process continues a hundred seconds later.
 		{109, event.SessionResumed, "", event.Resumed{}},
 		{110, event.AgentStarted, "l[1]/b#1", nil},
 		{112, event.AgentUsage, "l[1]/b#1", event.Usage{Output: 1_000_000, Model: "other", Turns: 1, Cost: 0.5}},
@@ -93,8 +93,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// The time for which a leaf waited for a limit is no time at work, also when coven
-// was killed afterwards, or meanwhile.
+// The time for which a leaf waited for a limit is not working time, even if coven was
+// killed during or after the wait.
 func TestLimit(t *testing.T) {
 	l := New(budget.DefaultPrices())
 	l.Read(story(t, []line{
