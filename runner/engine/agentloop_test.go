@@ -174,7 +174,7 @@ func TestAgentLoopNames(t *testing.T) {
 	for _, name := range []string{"review", "arbiter", "fix"} {
 		inner := "{name: " + name + ", type: script, command: x}"
 		_, err := grimoires.Parse("g.yaml", []byte("name: g\nsteps:\n- {name: q, type: agent-loop, reviewers: [agent], steps: ["+inner+"]}"))
-		if want := `g.yaml:3:59: each round of "q" has a part "` + name + `" of its own (give the step another name)`; err == nil || err.Error() != want {
+		if want := `g.yaml:3:59: each round of "q" already has a part named "` + name + `" (give the step another name)`; err == nil || err.Error() != want {
 			t.Errorf("%v", err)
 		}
 		p := plan(t, "steps:\n- {name: q, type: agent-loop, reviewers: [agent], steps: [{name: l, type: loop, max_iterations: 1, on_max_iterations: continue, steps: ["+inner+"]}]}")
