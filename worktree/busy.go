@@ -17,9 +17,13 @@ import (
 // A BusyError means that a lock file of git exists: another git process works in the
 // repository or was killed there. Nothing was changed. coven never removes such a file.
 type BusyError struct {
-	File string
-	Age  time.Duration // since File was made
+	File   string
+	Age    time.Duration // since File was made
+	Others []string      // more lock files in the way that are as old: of the same transaction
 }
+
+// Files returns all lock files.
+func (e *BusyError) Files() []string { return append([]string{e.File}, e.Others...) }
 
 func (e *BusyError) Error() string { return e.reason() + "; next: " + e.next() }
 
@@ -28,7 +32,11 @@ func (e *BusyError) reason() string {
 }
 
 func (e *BusyError) next() string {
-	return "end that process, or if there is none: rm " + shellword.Quote(e.File)
+	command := "rm"
+	for _, file := range e.Files() {
+		command += " " + shellword.Quote(file)
+	}
+	return "end that process, or if there is none: " + command
 }
 
 const (
@@ -118,14 +126,19 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 	return found
 }
 
-// heldSince returns a lock that is as old as that.
+// heldSince returns the locks that are as old as that, as one error.
 func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
+	var held *BusyError
 	for _, lock := range locks {
-		if lock.Age >= time.Since(start) {
-			return lock, true
+		switch {
+		case lock.Age < time.Since(start):
+		case held == nil:
+			held = lock
+		default:
+			held.Others = append(held.Others, lock.File)
 		}
 	}
-	return nil, false
+	return held, held != nil
 }
 
 func age(info fs.FileInfo) time.Duration { return time.Since(info.ModTime()) }

@@ -1,11 +1,16 @@
 package worktree
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // Other gits take the checkout's index again and again, for a moment each: a
@@ -45,4 +50,34 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 	others.Wait()
 	equal(t, "file", read(t, filepath.Join(r.Root, "file0.txt")), "one\ntwo\nthree 0\n")
 	noLocks(t, r.GitDir)
+}
+
+// A git that was killed in a transaction leaves a lock of each ref: one error names all.
+func TestLocksOfADeadTransaction(t *testing.T) {
+	r := sample(t)
+	tip := r.target(t).Tip
+	refs := []string{"refs/coven/keep/T/landing", "refs/coven/keep/T/integrate"}
+	var locks []string
+	var edits []git.Edit
+	for _, ref := range refs {
+		lock := filepath.Join(r.GitDir, ref+".lock")
+		must(t, os.MkdirAll(filepath.Dir(lock), 0o755))
+		must(t, os.WriteFile(lock, nil, 0o644))
+		old := time.Now().Add(-time.Minute)
+		must(t, os.Chtimes(lock, old, old))
+		locks, edits = append(locks, lock), append(edits, git.Set(ref, tip))
+	}
+	err := r.transact(t.Context(), r.git(), "keep", edits...)
+	busy := (*BusyError)(nil)
+	if !errors.As(err, &busy) {
+		t.Fatalf("%v", err)
+	}
+	equal(t, "files", strings.Join(busy.Files(), " "), strings.Join(locks, " "))
+	for _, lock := range locks {
+		if !strings.Contains(busy.Error(), "'"+lock+"'") || !strings.Contains(busy.NextCommand(), lock) {
+			t.Errorf("%v does not name %s; next: %s", busy, lock, busy.NextCommand())
+		}
+		must(t, os.Remove(lock))
+	}
+	must(t, r.transact(t.Context(), r.git(), "keep", edits...))
 }

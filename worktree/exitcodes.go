@@ -10,8 +10,14 @@ import (
 // CommandExit returns exit.Person.
 func (e *BusyError) CommandExit() int { return exit.Person }
 
-// NextCommand returns the command that removes the lock file.
-func (e *BusyError) NextCommand() string { return "rm " + shellword.Word(e.File) }
+// NextCommand returns the command that removes the lock files.
+func (e *BusyError) NextCommand() string {
+	command := "rm"
+	for _, file := range e.Files() {
+		command += " " + shellword.Word(file)
+	}
+	return command
+}
 
 // CommandExit returns exit.Person.
 func (e *ClaimedError) CommandExit() int { return exit.Person }

@@ -375,7 +375,7 @@ func childrenOf(pid int) []int {
 // it moves a ref leaves that one's lock, which only a person may remove.
 func (g *torture) resume(id string) {
 	g.t.Helper()
-	remove := regexp.MustCompile(`or if there is none: rm '([^']+\.lock)'`)
+	remove := regexp.MustCompile(`or if there is none: rm ('[^\n]+\.lock')`)
 	var said []string
 	for range 4 {
 		r := g.coven(nil, "resume", id)
@@ -388,8 +388,15 @@ func (g *torture) resume(id string) {
 			return // it had ended before it was killed
 		}
 		said = append(said, fmt.Sprintf("exit code %d:\n%s", code, out))
-		if lock := remove.FindStringSubmatch(out); lock != nil && !strings.HasSuffix(lock[1], "/index.lock") {
-			if err := os.Remove(lock[1]); err != nil {
+		locks := remove.FindStringSubmatch(out)
+		if locks == nil {
+			continue
+		}
+		for lock := range strings.SplitSeq(strings.Trim(locks[1], "'"), "' '") {
+			if strings.HasSuffix(lock, "/index.lock") {
+				continue
+			}
+			if err := os.Remove(lock); err != nil {
 				g.t.Fatal(err)
 			}
 		}
