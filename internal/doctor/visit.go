@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -279,6 +280,24 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 	return ok("%s", strings.Join(parts, ", "))
 }
 
+// keepLanding makes a ref hold the commit of an interrupted landing. It takes the
+// session's lock: a coven that finishes the landing meanwhile would drop the ref first.
+func (v *Examination) keepLanding(ctx context.Context, view session.View, commit string) (string, error) {
+	root := v.project.Repo.Root
+	s, err := session.Open(root, view.ID, v.env.Now)
+	if errors.Is(err, session.ErrBusy) {
+		return "a coven resumes it", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer s.Close() //nolint:errcheck // nothing was written
+	if session.IsOver(root, view.ID) {
+		return "it has ended meanwhile", nil
+	}
+	return "refs/coven/keep holds it", v.project.Repo.KeepLanding(ctx, view.Task, commit)
+}
+
 // unkept finds landings of earlier covens whose commit no ref keeps: git gc would
 // take it before coven resume finishes the landing.
 func (v *Examination) unkept(ctx context.Context) []Finding {
@@ -286,17 +305,15 @@ func (v *Examination) unkept(ctx context.Context) []Finding {
 	var found []Finding
 	for _, s := range views {
 		id, commit := s.Task, s.Landing.New
-		if commit == "" || session.IsOver(v.project.Repo.Root, s.ID) {
-			continue
+		if commit == "" || session.Busy(s.Dir) || session.IsOver(v.project.Repo.Root, s.ID) {
+			continue // there is none, or its coven is about to drop the ref
 		}
 		kept, err := v.project.Repo.LandingKept(ctx, id, commit)
 		if err != nil || kept {
 			continue
 		}
 		f := warn("coven doctor --fix", "task %s is landing commit %.10s, and no ref keeps it from git gc", id, commit)[0]
-		f.fix = func(ctx context.Context) (string, error) {
-			return "refs/coven/keep holds it", v.project.Repo.KeepLanding(ctx, id, commit)
-		}
+		f.fix = func(ctx context.Context) (string, error) { return v.keepLanding(ctx, s, commit) }
 		found = append(found, f)
 	}
 	return found
