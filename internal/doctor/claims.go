@@ -97,7 +97,7 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 	return removed + ", the task is open again", control.IgnoreClaimed(err)
 }
 
-// keeper holds tasks while they are mended, like a session that works on them:
+// keeper holds tasks while they are fixed, like a session that works on them:
 // no coven begins on them meanwhile. Killed, it leaves a session that never
 // began, whose claims are nobody's.
 type keeper struct {

@@ -21,26 +21,26 @@ type Checkup struct {
 // Checkups are what doctor examines, in order. What clears worktrees comes after
 // what gives back the claims on them.
 func Checkups() []Checkup {
-	all := []Checkup{{"git", "git is there, 2.38 or newer", false, (*Examination).git}}
+	all := []Checkup{{"git", "git 2.38 or newer is installed", false, (*Examination).git}}
 	for _, c := range builtin.AgentCLIs() {
-		all = append(all, Checkup{c.Program, "the agent CLI is there, and not older than the one coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
+		all = append(all, Checkup{c.Program, "the agent CLI is installed, and no older than the version coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
 	}
 	return append(all, []Checkup{
-		{"login", "the agent CLI has a credential; it is not tried out", false, (*Examination).login},
-		{"processes", "how the children of an agent are held together", false, (*Examination).processes},
-		{"sandbox", "what fences an agent's shell commands", false, (*Examination).sandbox},
-		{"repository", "there is one, with a branch to land on and no lock of a git that died", false, (*Examination).repository},
-		{"config", "the settings can be read, and from which files", true, (*Examination).config},
-		{"plugins", "each may run: it is built in, yours, or trusted", true, (*Examination).plugins},
-		{"tracker", "the tasks can be read, and from where", true, (*Examination).tracker},
+		{"login", "the agent CLI has a credential (it is not tried)", false, (*Examination).login},
+		{"processes", "how an agent's child processes are contained", false, (*Examination).processes},
+		{"sandbox", "what sandboxes an agent's shell commands", false, (*Examination).sandbox},
+		{"repository", "it exists, has a branch to land on, and has no stale git locks", false, (*Examination).repository},
+		{"config", "settings are valid, and which files they come from", true, (*Examination).config},
+		{"plugins", "each is built in, yours, or trusted", true, (*Examination).plugins},
+		{"tracker", "tasks can be read, and from where", true, (*Examination).tracker},
 		{"checks", "something is tested before a change lands", true, (*Examination).checks},
-		{"disk", "there is room for worktrees and journals", true, (*Examination).disk},
-		{"sessions", "all can be read, and none was cut off", true, (*Examination).sessions},
-		{"privacy", "records are for your eyes only, and git leaves them out", true, (*Examination).privacy},
+		{"disk", "there is room for worktrees and records", true, (*Examination).disk},
+		{"sessions", "all can be read and none was interrupted", true, (*Examination).sessions},
+		{"privacy", "only you can read records, and git ignores them", true, (*Examination).privacy},
 		{"claims", "no task is claimed by a session that is over or gone", true, (*Examination).claims},
-		{"worktrees", "no worktree, branch or record is left of a task that is over", true, (*Examination).worktrees},
-		{"leftovers", "no files of a coven that was killed", true, (*Examination).leftovers},
-		{"refs", "how many refs coven keeps, and what they cost", true, (*Examination).refs},
+		{"worktrees", "no worktree, branch or record of a task that is over is left", true, (*Examination).worktrees},
+		{"leftovers", "no files of a killed coven are left", true, (*Examination).leftovers},
+		{"refs", "how many refs coven keeps and how large they are", true, (*Examination).refs},
 	}...)
 }
 
@@ -123,7 +123,7 @@ func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Findin
 	}
 }
 
-// fixNow mends what was found, or says why it cannot.
+// fixNow applies the fix, or reports why it cannot.
 func (f Finding) fixNow(ctx context.Context) Finding {
 	fixed, err := f.fix(ctx)
 	if err != nil {

@@ -24,11 +24,11 @@ func NewAttach(a *cli.App) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{
 		Use:   "attach TASK",
-		Short: "Watch the agent at work on a task, and tell it something",
-		Long: `Watch what the agent at work says and does. Each line that you type is told to
-it: it hears it after its present step, and its work is not over before it has
-answered. A line that is typed while no agent works waits for the next one.
-Ctrl-C ends the watching, not the work.`,
+		Short: "Watch the agent working on a task and send it messages",
+		Long: `Watch what the agent says and does. Each line you type is sent to the agent: it
+reads the line after its current step and answers before it finishes. A line typed
+while no agent is working waits for the next one. Ctrl-C stops watching; the agent
+keeps working.`,
 		Example: `  coven attach bd-12
   coven attach bd-12 -m "use the existing parser"`,
 		Args:              cobra.ExactArgs(1),
@@ -52,7 +52,7 @@ Ctrl-C ends the watching, not the work.`,
 			return w.follow(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVarP(&message, "message", "m", "", "tell the agent this `TEXT`, and return when it was told")
+	cmd.Flags().StringVarP(&message, "message", "m", "", "send the agent this `TEXT` and return once it has read it")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ func NewDoctor(a *cli.App) *cobra.Command {
 	var fix, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what coven needs, and what a crash left; --fix clears that away",
+		Short: "Check what coven needs and what a crash left behind; --fix cleans up",
 		Long:  doctorHelp(),
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,21 +40,20 @@ func NewDoctor(a *cli.App) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything, and say what was done")
+	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func doctorHelp() string {
 	var b strings.Builder
-	b.WriteString(`Check what coven needs and what it left behind. A line that begins with FAIL is
-in the way of a run, one with warn is good to know; each has the command that
-helps.
+	b.WriteString(`Check what coven needs and what it left behind. FAIL marks a problem that prevents
+a run, warn one that does not; each names the command that helps.
 
---fix takes away what nobody needs: claims of sessions that are over or gone,
-whose tasks are free again, worktrees of such tasks, files of a coven that was
-killed. What is in a worktree is stored under refs/coven/rescue first. What
-belongs to a session that can go on is not touched, nor a lock of git's.
+--fix removes claims of sessions that are over or gone and reopens their tasks,
+removes the worktrees of such tasks, and deletes files of a coven that was killed.
+The content of a worktree is stored under refs/coven/rescue first. Sessions that can
+be resumed and git's own locks are left alone.
 
 `)
 	for _, c := range doctor.Checkups() {

@@ -43,7 +43,7 @@ type entryJSON struct {
 func newGrimoiresList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the workflows that a task can have, where they come from, and what they hide", Args: cobra.NoArgs,
+		Use: "list", Short: "List workflows, where they come from, and which others they hide", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Open(cmd.Context())
 			if err != nil {

@@ -17,11 +17,11 @@ import (
 func newGrimoiresTest(a *cli.App) *cobra.Command {
 	var asJSON, strict bool
 	cmd := &cobra.Command{
-		Use: "test [NAME...]", Short: "Play workflows with the answers of their test files: no agents, no tokens",
-		Long: `Play workflows with the answers of their test files, NAME.test.yaml beside
-NAME.yaml: no agent, no command and no worktree. It says whether each test takes
-the way that it expects, and which steps and branches no test reaches. Without
-NAME: all that have tests.`,
+		Use: "test [NAME...]", Short: "Test workflows with stubbed steps: no agents, no tokens",
+		Long: `Run workflows with the stubs of their test files, NAME.test.yaml next to NAME.yaml:
+no agent, command or worktree is used. Each test must take the path it expects;
+steps and branches that no test reaches are listed. Without NAME: every workflow
+that has tests.`,
 		Example: `  coven grimoires test
   coven grimoires test careful --strict`,
 		ValidArgsFunction: a.CompleteWords(oneGrimoire),

@@ -25,12 +25,12 @@ import (
 func newGrimoiresValidate(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "validate [NAME|FILE...]", Short: "Find what is wrong in workflows, prompts, and what chooses workflows",
-		Long: `Find what is wrong in workflows, prompts, and what chooses workflows, before a run
-does. Without arguments: everything of this repository, of yours, and what coven
-ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it need
-not be where coven looks for it, nor in a repository. A plugin that is not there is a warning: it may be
-there where the workflow runs.`,
+		Use: "validate [NAME|FILE...]", Short: "Find errors in workflows, prompts and workflow matchers",
+		Long: `Find errors in workflows, prompts and workflow matchers. Without
+arguments, check everything of this repository, of your configuration, and what
+coven ships. A FILE has a slash in its name or ends with .yaml, .yml or .md; it may
+be anywhere. A missing plugin is only a warning: it may exist where the workflow
+runs.`,
 		Example: `  coven grimoires validate
   coven grimoires validate implement
   coven grimoires validate drafts/careful.yaml`,

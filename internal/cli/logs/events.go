@@ -23,11 +23,11 @@ func NewEvents(a *cli.App) *cobra.Command {
 	var since int64
 	cmd := &cobra.Command{
 		Use:   "events [SESSION|TASK]",
-		Short: "Print events as JSON lines, as they are in the journals",
-		Long: `Print the events of a session, of a task's newest session, or without an
-argument of all sessions, one JSON object a line, the oldest first. The format
-is in docs/formats/session.md. With --follow, go on with those that still come:
-until the session stops, or without an argument until you stop it.`,
+		Short: "Print events as JSON lines",
+		Long: `Print the events of a session, of a task's newest session, or of all sessions, one
+JSON object per line, oldest first. docs/formats/session.md describes the format.
+With --follow, keep printing new events until the session stops, or until Ctrl-C
+if no session is named.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ until the session stops, or without an argument until you stop it.`,
 			return w.run(cmd.Context(), follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the events that still come")
-	cmd.Flags().Int64Var(&since, "since", 0, "leave out the events up to number `SEQ` of each session")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new events")
+	cmd.Flags().Int64Var(&since, "since", 0, "skip the events up to number `SEQ` of each session")
 	return cmd
 }
 

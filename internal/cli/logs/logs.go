@@ -46,8 +46,8 @@ func NewLogs(a *cli.App) *cobra.Command {
 			return o.print(cmd.Context(), v)
 		},
 	}
-	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the session stops")
-	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the raw terminal bytes of the steps")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "keep printing until the session stops")
+	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the steps' raw terminal output")
 	return cmd
 }
 

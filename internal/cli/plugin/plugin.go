@@ -22,7 +22,7 @@ import (
 // NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plugins", Short: "List plugins, say which may run, and test one; only test starts any",
+		Use: "plugins", Short: "List, verify and test plugins; only test starts them",
 		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a))
@@ -58,7 +58,7 @@ func pluginsJSON(all []registry.Plugin) []pluginJSON {
 func newPluginsList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List all plugins: where they come from, and whether they may run", Args: cobra.NoArgs,
+		Use: "list", Short: "List plugins, where they come from, and whether they may run", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).List)
 			if err != nil {
@@ -122,7 +122,7 @@ func stateOf(proj *project.Project, p registry.Plugin) string {
 func newPluginsInfo(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "info NAME", Short: "Show all about a plugin; NAME is its own or that of its file",
+		Use: "info NAME", Short: "Show details of a plugin, by its name or file name",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			proj, all, err := allPlugins(cmd.Context(), a, onlyCalled(args[0]))
@@ -186,9 +186,9 @@ func pluginInfo(proj *project.Project, p registry.Plugin) string {
 func newPluginsVerify(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Read the bytes of all plugins again, and name those that may not run",
-		Long: `Read the bytes of all plugins again, and compare them with what you trust and with
-.coven/plugins.lock. The exit code is 1 when one may not run.`,
+		Use: "verify", Short: "Check the hashes of all plugins, and list those that may not run",
+		Long: `Hash all plugins again, and compare them with what you trust and with
+.coven/plugins.lock. The exit code is 1 if a plugin may not run.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).Verify)

@@ -37,15 +37,13 @@ func newPluginsTest(a *cli.App) *cobra.Command {
 	var with []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "test FILE|NAME", Short: "Run a plugin and hold it to its contract, case by case",
-		Long: `Run a plugin and hold it to its contract, case by case: how it starts and ends,
-what it answers, whether it heeds a call that was cancelled, whether it grows, and
-for each kind what only that kind has to do. The exit code is 1 when a case failed.
+		Use: "test FILE|NAME", Short: "Run the conformance tests on a plugin",
+		Long: `Run the conformance tests on a plugin: starting and stopping, answers, cancellation,
+memory growth, and what its kind requires. The exit code is 1 if a case fails.
 
-A FILE, which is what has a / in it, is run because you say so: no trust is asked
-for, and no repository is needed. A NAME is a plugin that coven plugins list has; one
-of the repository runs only if you trust it. Reviewers are given a repository of
-coven's own making, never yours.`,
+An argument with a slash is a FILE: it runs without trust and outside a repository. A
+NAME is a plugin of coven plugins list; a plugin of the repository runs only if you
+trust it. Reviewers get a generated repository, never yours.`,
 		Example: `  coven plugins test ./coven-reviewer-style
   coven plugins test ./build/style --kind reviewer --with words=TODO
   coven plugins test coven-reviewer-style --json`,
@@ -62,9 +60,9 @@ coven's own making, never yours.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&kind, "kind", "", "what it is, when its name is not coven-KIND-NAME: "+strings.Join(kindNames(), ", "))
-	f.StringArrayVar(&with, "with", nil, "an option KEY=VALUE for a reviewer or an arbiter, as under with in a grimoire")
-	f.StringVar(&transcript, "transcript", "", "for a provider: a file with what its CLI once printed")
+	f.StringVar(&kind, "kind", "", "the kind, if the file is not named coven-KIND-NAME: "+strings.Join(kindNames(), ", "))
+	f.StringArrayVar(&with, "with", nil, "an option KEY=VALUE for a reviewer or arbiter, as under with in a grimoire")
+	f.StringVar(&transcript, "transcript", "", "for a provider: a `FILE` with recorded output of its CLI")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.CompleteFlag(cmd, "kind", cli.CompleteList(kindNames()...))
 	return cmd

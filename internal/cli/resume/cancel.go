@@ -17,10 +17,10 @@ func NewCancel(a *cli.App) *cobra.Command {
 	var req worktree.RemoveRequest
 	cmd := &cobra.Command{
 		Use:   "cancel TASK",
-		Short: "Stop a task's session for good, store its work and free the task",
-		Long: `Stop a task's session, also while another coven works on it: everything that
-the session started is ended first. Its worktree is stored under
-refs/coven/rescue before it is removed, and the task is open again.`,
+		Short: "Stop a task's session for good, store its work and reopen the task",
+		Long: `Stop a task's session, even while another coven is running it: all its processes are
+stopped first. Its worktree is stored under refs/coven/rescue and removed, and the
+task is open again.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,14 +19,14 @@ func NewResume(a *cli.App) *cobra.Command {
 	var more string
 	cmd := &cobra.Command{
 		Use:   "resume [TASK] [--budget usd=+5]",
-		Short: "Go on with a session that was interrupted, limited or blocked",
-		Long: `Go on with a task's session: steps that are on record are not run again, an
-agent that was cut off goes on with its conversation, a step that blocked the
-task is run anew. Without TASK: every session that was interrupted, that met a
-limit, or that waited for the checkout.
+		Short: "Resume sessions that were interrupted, limited or blocked",
+		Long: `Resume a task's session. Completed steps do not run again, an interrupted agent
+continues its conversation, and a step that blocked the task runs again. Without
+TASK: resume every session that was interrupted, reached a rate limit, or waited for
+the checkout.
 
---budget adds to the budgets that hold where the task waits: usd, tokens, turns
-and wall (a duration), several with commas between them.`,
+--budget adds to the budgets in effect where the task waits: usd, tokens, turns and
+wall (a duration), separated by commas.`,
 		Example: `  coven resume
   coven resume bd-12 --budget usd=+5,turns=+50`,
 		Args:              cobra.MaximumNArgs(1),

@@ -16,17 +16,17 @@ func NewRetry(a *cli.App) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "retry TASK [--from STEP]",
-		Short: "Run the step that failed again, or everything from a step on",
-		Long: `Run the step that failed again, in the worktree as it is, and go on from there.
-With --from: that step and all after it run again; what they recorded counts no
-more. Nothing in the worktree is undone: the agent is told to look.`,
+		Short: "Run the failed step again, or everything from a step on",
+		Long: `Run the failed step again in the current worktree, and continue from there. With
+--from, run that step and all later ones again; their recorded results are
+discarded. Nothing in the worktree is undone: the agent is told to look at it.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithController(cmd.Context(), func(c *control.Controller) error { return cli.ExitStatus(c.Retry(cmd.Context(), args[0], from)) })
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP` on: its name, or its path as coven status shows it")
+	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP`, given by name or by its path in coven status")
 	cli.CompleteFlag(cmd, "from", a.CompleteWords(stepNames))
 	return cmd
 }

@@ -19,10 +19,10 @@ func NewReject(a *cli.App) *cobra.Command {
 	var req worktree.RemoveRequest
 	cmd := &cobra.Command{
 		Use:   "reject TASK --reason TEXT",
-		Short: "Reject a change: store it, free the task, tell the next attempt why",
-		Long: `Reject what a task's session made. Its worktree is stored under
-refs/coven/rescue before it is removed, the task is open again, and the next
-run of the task is told what was tried and why it was rejected.`,
+		Short: "Reject a change: store it, reopen the task, tell the next attempt why",
+		Long: `Reject a task's change. Its worktree is stored under refs/coven/rescue and removed,
+and the task is open again. The next run is told what was tried and why it was
+rejected.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ run of the task is told what was tried and why it was rejected.`,
 		},
 	}
 	cli.RemoveFlags(cmd, &req)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the next attempt and for people")
+	cmd.Flags().StringVar(&reason, "reason", "", "why the change is rejected; the next attempt is told")
 	return cmd
 }
 

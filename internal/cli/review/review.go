@@ -32,11 +32,11 @@ func NewReview(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "review [TASK]",
-		Short: "Show what a person decides on: what was done, what was proven, the diff",
-		Long: `Show the page that a person decides on: what the task asked for and what the
-agent says, warnings, the receipts of the checks, what it cost, and the diff. On a
-terminal it opens in your pager ($PAGER) and then asks. Without TASK: list the
-changes that wait for a review.`,
+		Short: "Show a change to decide on: summary, checks, findings and diff",
+		Long: `Show everything needed to decide on a change: the request, the agent's summary,
+findings and warnings, the checks that ran, the cost and the diff. On a terminal it
+opens in your pager ($PAGER) and then asks. Without TASK: list the changes that wait
+for a review.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {

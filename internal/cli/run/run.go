@@ -48,16 +48,15 @@ func NewRun(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [TASK...]",
 		Short: "Run tasks: each in its own worktree, checked, reviewed and landed",
-		Long: `Run tasks, several at once (-j). Without TASK: first those whose coven was
-killed, then all that are ready, the most urgent first, also those that become
-ready as others land. With -p: a task of your own words, which needs no tracker.
+		Long: `Run tasks, several at once (-j). Without TASK: first the tasks whose coven was killed,
+then all ready tasks by priority, including those that become ready as others land.
+With -p: run a prompt as a task, without a tracker.
 
-An agent works in a worktree of its own. When it is done and the checks pass,
-coven asks for your approval and lands the change on the branch that you have
-checked out, one task after the other. Uncommitted files of yours stay as they
-are.
+Each task gets its own worktree. When its agent is done and the checks pass, coven
+asks for your approval and lands the change on the branch that is checked out, one
+task at a time. Your uncommitted files are not touched.
 
-Ctrl-C once: start nothing new, park what is at work; coven resume goes on.
+Ctrl-C once: start nothing new and park running tasks; coven resume continues them.
 Ctrl-C twice: stop at once.`,
 		Example: `  coven run -p "add a --version flag"
   coven run bd-12
@@ -73,16 +72,16 @@ Ctrl-C twice: stop at once.`,
 	f.StringVarP(&o.prompt, "prompt", "p", "", "run this `TEXT` as a task")
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
-	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: just the agent")
-	f.StringVar(&o.provider, "provider", "", "who drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: only the agent")
+	f.StringVar(&o.provider, "provider", "", "the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+" or a plugin (default claude)")
 	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: run.budget of the configuration)")
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "land without asking, once the checks pass")
-	f.BoolVar(&o.yes, "yes", false, "do not ask before many tasks are run")
-	f.BoolVar(&o.watch, "watch", false, "when no task is ready, wait for more instead of ending")
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be run, in which order, and stop")
+	f.BoolVar(&o.yes, "yes", false, "do not ask before running many tasks")
+	f.BoolVar(&o.watch, "watch", false, "wait for more tasks when none is ready")
+	f.BoolVar(&o.dryRun, "dry-run", false, "list what would run, in order, and stop")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
 	cli.CompleteFlag(cmd, "grimoire", a.CompleteWords(cli.GrimoireNames))
 	cli.CompleteFlag(cmd, "model", cli.CompleteList("sonnet", "haiku", "opus"))

@@ -11,9 +11,8 @@ func NewCompletion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print the script that completes coven's command lines in a shell",
-		Long: `Print the script by which a shell completes coven's commands, flags, tasks,
-grimoires, branches and steps. Put it where the shell looks, once, and open a
-new shell:
+		Long: `Print the script that lets a shell complete coven's commands, flags, tasks,
+grimoires, branches and steps. Install it once and open a new shell:
 
   coven completion bash > ~/.local/share/bash-completion/completions/coven
   coven completion zsh > "${fpath[1]}/_coven"

@@ -23,9 +23,9 @@ import (
 func NewInit(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
-		Short: "Write .coven/config.yaml with the checks that this repository has",
-		Long: `Write .coven/config.yaml. coven runs without it; with it, what is checked before
-a change lands is written down and not detected anew each time.`,
+		Short: "Write .coven/config.yaml with this repository's checks",
+		Long: `Write .coven/config.yaml. coven works without it; the file fixes the checks that a
+change must pass before it lands, instead of detecting them on each run.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Open(cmd.Context())

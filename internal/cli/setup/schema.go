@@ -44,10 +44,10 @@ func NewSchema(a *cli.App) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "schema [KIND]",
-		Short: "Print the JSON Schema of a kind of file, for editors",
-		Long: `Print the JSON Schema of a kind of file, made of what coven itself reads it
-with. An editor with the YAML language server checks a file by it, and completes
-its keys, when the file begins with the line
+		Short: "Print the JSON Schema of a file format, for editors",
+		Long: `Print the JSON Schema of a file format, generated from coven's own reader. An editor
+with the YAML language server validates a file and completes its keys if the file
+begins with the line
 
   # yaml-language-server: $schema=PATH
 

@@ -14,8 +14,8 @@ func NewStatus(a *cli.App) *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the sessions and what is next for each",
-		Long:  "Show every session that is not over, and the last ten that are (--all: every session). It reads the disk: coven need not run.",
+		Short: "Show sessions and the next command for each",
+		Long:  "Show all open sessions and the last ten that ended (--all: every session). coven need not be running.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Open(cmd.Context())

@@ -15,9 +15,9 @@ func NewWhy(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "why TASK",
-		Short: "Say why a task is where it is, and the one command that goes on",
-		Long: `Say in one line why a task is where it is, and the one command that goes on. It
-reads the disk and the tracker: coven need not run.`,
+		Short: "Explain a task's state and the next command to run",
+		Long: `Explain in one line why a task is in its state, and name the next command to run.
+coven need not be running.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.All),
 		RunE: func(cmd *cobra.Command, args []string) error {

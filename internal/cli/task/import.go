@@ -49,16 +49,15 @@ func newTaskImport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import TASK",
 		Short: "Add the tasks that an agent proposed for TASK (grimoire spec-to-tasks)",
-		Long: `Add the tasks that an agent proposed in its last session for TASK: those of the
-list "tasks" among the outputs of its result, as the grimoire spec-to-tasks has them
-made. Each gets the label from:TASK; one that is there already with its title is not
-added again. Labels that begin with grimoire: or from: are yours to give, not an
-agent's: a list that has one is refused. Prints the ids, a line each, in the order
-of the list.`,
+		Long: `Add the tasks that an agent proposed in its last session for TASK: the list "tasks"
+in the outputs of its result, which the grimoire spec-to-tasks produces. Each task
+gets the label from:TASK; a task with the same label and title is not added again. A
+list with labels that begin with grimoire: or from: is refused: only you may set
+these. Prints the ids, one per line, in the order of the list.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error { return importTasks(cmd.Context(), a, args[0], dry) },
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be added, and add nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list the tasks without adding them")
 	return cmd
 }
 

@@ -18,9 +18,9 @@ func NewTask(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
 		Short: "Work with the repository's tasks",
-		Long: `Work with the tasks of beads: those that bd keeps, where the repository uses it,
-else those in .beads/issues.jsonl. That file is made when the first task is
-added; nothing else has to be installed.`,
+		Long: `Work with beads tasks: those of bd if the repository uses it, otherwise those in
+.beads/issues.jsonl. The first task creates that file; nothing else has to be
+installed.`,
 		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
@@ -47,11 +47,11 @@ func newTaskAdd(a *cli.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&n.Description, "description", "d", "", "what is to be done")
-	f.StringArrayVar(&n.Acceptance, "accept", nil, "a criterion that the result must meet (repeatable)")
+	f.StringVarP(&n.Description, "description", "d", "", "what to do")
+	f.StringArrayVar(&n.Acceptance, "accept", nil, "an acceptance criterion (repeatable)")
 	f.IntVar(&n.Priority, "priority", 2, "0 (most urgent) to 4")
 	f.StringArrayVar(&n.Labels, "label", nil, "a label (repeatable)")
-	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task that must be done first (repeatable)")
+	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task to complete first (repeatable)")
 	f.StringVar(&n.Type, "type", "task", "task, bug, feature, chore or epic")
 	cli.CompleteFlag(cmd, "type", cli.CompleteList("task", "bug", "feature", "chore", "epic"))
 	cli.CompleteFlag(cmd, "priority", cli.CompleteList("0", "1", "2", "3", "4"))
@@ -94,7 +94,7 @@ func openTasks(tasks []task.Task, all bool) []task.Task {
 func newTaskReady(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "ready", Short: "List the tasks that could be run now, in order", Args: cobra.NoArgs,
+		Use: "ready", Short: "List the tasks that are ready to run, in order", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tracker, err := tracker(a, cmd)
 			if err != nil {

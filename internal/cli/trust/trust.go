@@ -28,20 +28,20 @@ func NewTrust(a *cli.App) *cobra.Command {
 	var list, revoke, yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "trust [NAME...]",
-		Short: "Show what this repository wants to run with all your rights, and trust it or not",
-		Long: `Show the plugins that this repository brings, or changed, since you last said
-what you trust, and ask whether you trust them. A plugin runs outside of the fence:
-it can do what you can. Trusted are exactly the bytes that are shown, for this
-repository; when they change, coven asks again. Nothing is run.
+		Short: "Review and trust the programs that this repository wants to run",
+		Long: `Show the plugins of this repository that are new or changed, and ask whether you
+trust them. A plugin is not sandboxed: it can do anything you can. You trust exactly
+the bytes shown, for this repository; when they change, coven asks again. This
+command runs nothing.
 
-Show also the variables of your environment that this repository asks for: by
-env.pass in its configuration, or as secrets of its grimoires. They are handed to
-nothing until you trust these uses.
+It also shows the environment variables that this repository asks for, by env.pass in
+its configuration or as secrets of its grimoires. coven passes them on only after you
+trust these uses.
 
-What is trusted is written into .coven/plugins.lock, too, for everybody who works
-on the repository; the trust itself stays with you. What does not match the lock is
-not trusted by --yes, unless it is named. With COVEN_TRUST=1 in the environment
-everything is trusted that matches the lock, for that one command.`,
+Trusted hashes are also written to .coven/plugins.lock, for everyone who works on the
+repository; your trust itself is stored outside it. --yes does not trust a plugin
+that mismatches the lock unless you name it. COVEN_TRUST=1 in the environment trusts
+everything that matches the lock, for one command.`,
 		Example: `  coven trust
   coven trust coven-reviewer-style
   coven trust --list
@@ -71,8 +71,8 @@ everything is trusted that matches the lock, for that one command.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&list, "list", false, "list what is trusted in this repository")
-	f.BoolVar(&revoke, "revoke", false, "trust the named plugins no more; without NAME: nothing of this repository")
-	f.BoolVar(&yes, "yes", false, "show the same, and trust it without asking")
+	f.BoolVar(&revoke, "revoke", false, "stop trusting the named plugins; without NAME: everything of this repository")
+	f.BoolVar(&yes, "yes", false, "trust what is shown without asking")
 	f.BoolVar(&asJSON, "json", false, "with --list: print JSON")
 	return cmd
 }

@@ -60,7 +60,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 	req := worktree.RemoveRequest{Note: "coven worktree remove"}
 	cmd := &cobra.Command{
 		Use:               "remove TASK",
-		Short:             "Store what is in a worktree and nowhere else, then remove it",
+		Short:             "Store the unlanded work of a worktree, then remove it",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Treed),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
-	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "let ignored files go that are too large to store")
+	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "delete ignored files that are too large to store")
 	return cmd
 }
 
