@@ -1,0 +1,172 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Turn waits for the exclusive right to land on the target.
+func (s *Workspace) Turn(ctx context.Context) (func(), error) {
+	return s.Repo.LandingTurn(ctx, s.Target.Ref, "land "+s.Task)
+}
+
+// Conflict puts a conflict with the target into the worktree.
+func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
+	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
+	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
+			c, err = s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
+		}
+	}
+	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+		return "", nil, &runner.RefusedError{Reason: err.Error()}
+	}
+	if err != nil || len(c.Files) == 0 {
+		return "", nil, err
+	}
+	return c.TargetTip, c.Files, nil
+}
+
+// manualChanges is what a commit of a person's changes in a worktree is called.
+const manualChanges = "Changes by hand"
+
+// shortPath is the worktree as a person in the main checkout names it.
+func (s *Workspace) shortPath() string {
+	if rel, err := filepath.Rel(s.Repo.Root, s.Worktree.Path); err == nil {
+		return rel
+	}
+	return s.Worktree.Path
+}
+
+// Integrate brings the target's tip into the task branch and its worktree.
+func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
+	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	if errors.Is(err, worktree.ErrUnknownBranch) {
+		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.Target.Branch}
+	}
+	if err != nil {
+		return event.Landing{}, err
+	}
+	c, err := s.Worktree.Integrate(ctx, target)
+	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+		// A person has changed the worktree: that is part of what lands, and is
+		// checked and reviewed like the rest.
+		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
+			c, err = s.Worktree.Integrate(ctx, target)
+		}
+	}
+	if refused := refusal(err); refused != nil {
+		return event.Landing{}, refused
+	}
+	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+		return event.Landing{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
+	}
+	if err != nil {
+		return event.Landing{}, err
+	}
+	diff, err := s.Worktree.Diff(ctx, c.Old)
+	if err != nil {
+		return event.Landing{}, err
+	}
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, Patch: diff.PatchID}, nil
+}
+
+// Land moves the target to the candidate.
+func (s *Workspace) Land(ctx context.Context, c event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+	if err := s.presentable(ctx, c); err != nil {
+		return event.Landing{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	landed, err := s.Worktree.Land(ctx, worktree.LandRequest{
+		Landing:  worktree.Landing{Target: s.Target, Old: c.Old, Tip: c.Tip, Tree: c.Tree},
+		Strategy: worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
+		Hooks:   s.hook,
+		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Journal: intentFunc(func(i worktree.Landing) error {
+			c.New = i.New
+			return intent(c)
+		}),
+	})
+	switch wait := waitFor(err); {
+	case errors.Is(err, worktree.ErrTargetMoved):
+		return event.Landing{}, runner.ErrMoved
+	case wait != nil:
+		return event.Landing{}, wait
+	case refusal(err) != nil:
+		return event.Landing{}, refusal(err)
+	case err != nil:
+		return event.Landing{}, err
+	}
+	c.New, c.Tree = landed.New, landed.Tree
+	return c, nil
+}
+
+// refusal is why a change cannot land as it is; nil for other errors.
+func refusal(err error) error {
+	hook, unsigned := (*worktree.HookError)(nil), (*worktree.SignError)(nil)
+	dangling, unrelated := (*worktree.GitlinkError)(nil), (*worktree.UnrelatedError)(nil)
+	switch {
+	case errors.As(err, &hook):
+		return &runner.RefusedError{Reason: hook.Error(), Output: hook.Output}
+	case errors.As(err, &unsigned):
+		return &runner.RefusedError{Reason: unsigned.Error(), Output: unsigned.Output}
+	case errors.As(err, &dangling):
+		return &runner.RefusedError{Reason: dangling.Error()}
+	case errors.As(err, &unrelated):
+		return &runner.RefusedError{Reason: unrelated.Error(), Next: "reject --reason 'the target was replaced'"}
+	case errors.Is(err, worktree.ErrCannotRebase):
+		return &runner.RefusedError{Reason: err.Error()}
+	}
+	return nil
+}
+
+// presentable refuses to land commits as they are that tell a secret in their messages.
+func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
+	if worktree.Strategy(c.Strategy) != worktree.Merge {
+		return nil // coven writes the messages
+	}
+	telling, err := s.Worktree.Unredacted(ctx, c.Old)
+	if err != nil || len(telling) == 0 {
+		return err
+	}
+	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s tells a secret; change it, or land with strategy squash", telling[0])}
+}
+
+// Recover finishes or undoes a landing that was cut off.
+func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
+	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree})
+	if wait := waitFor(err); wait != nil {
+		return false, wait
+	}
+	return landed, err
+}
+
+// waitFor is what a landing waits for that met a person's checkout in another
+// state than it needs, or another git at work; nil for other errors.
+func waitFor(err error) *runner.Wait {
+	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
+	switch {
+	case errors.As(err, &checkout):
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: checkout.Error(), Next: "resume"}
+	case errors.As(err, &busy):
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: busy.Error(), Next: "resume"}
+	}
+	return nil
+}
+
+type intentFunc func(worktree.Landing) error
+
+// Intent implements the journal that a landing writes to.
+func (f intentFunc) Intent(i worktree.Landing) error { return f(i) }

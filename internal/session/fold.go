@@ -1,0 +1,262 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/usage"
+)
+
+// Fold computes a view from events.
+func Fold(events []event.Event) (View, error) { return newFolder().fold(events) }
+
+// folder computes the views of a growing session: it reads each event once.
+type folder struct {
+	view  View
+	since time.Time // when the present stretch of work began; zero: there is none
+	last  time.Time // of the events that are taken in
+	seen  int       // how many those are
+	book  *usage.Usage
+	found findings.Log
+}
+
+func newFolder() *folder {
+	return &folder{view: View{Status: Running}, book: usage.New(budget.DefaultPrices())}
+}
+
+// fold returns the view after events, which begin with those of the call before.
+// The view is good until the next call. After an error nothing more is taken in.
+func (f *folder) fold(events []event.Event) (View, error) {
+	for _, e := range events[f.seen:] {
+		if err := f.view.take(e); err != nil {
+			return f.view, err
+		}
+		if err := f.found.Take(e); err != nil {
+			return f.view, err
+		}
+		f.clock(e)
+		f.seen++
+	}
+	v := f.view
+	v.Open = f.found.Open()
+	if !f.since.IsZero() {
+		v.Active += v.Updated.Sub(f.since)
+	}
+	f.book.Read(events)
+	v.Used = f.book.Within("")
+	return v, nil
+}
+
+// clock adds up the active time.
+func (f *folder) clock(e event.Event) {
+	before := f.last
+	f.last = e.Time
+	switch {
+	case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
+		if !f.since.IsZero() { // the stretch before was cut off
+			f.view.Active += before.Sub(f.since)
+		}
+		f.since = e.Time
+	case f.since.IsZero():
+		return
+	}
+	if e.Type.Stops() || e.Type == event.LimitMet {
+		f.view.Active += e.Time.Sub(f.since)
+		f.since = time.Time{}
+	}
+}
+
+func (v *View) take(e event.Event) error {
+	v.Task, v.Updated = e.Task, e.Time
+	switch e.Type {
+	case event.SessionStarted:
+		v.Started, v.Since = e.Time, e.Time
+		err := e.Decode(&v.Info)
+		v.Holder = v.Info.Holder
+		return err
+	case event.SessionResumed:
+		var r event.Resumed
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		v.Holder, v.Since = r.Holder, e.Time
+		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
+		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
+		v.FailedAt, v.FailedWhy, v.Rejected = "", "", false
+	case event.SessionWaiting:
+		var w event.Waiting
+		err := e.Decode(&w)
+		v.Status, v.Reason, v.Detail, v.Next, v.Until, v.Parked = Waiting, w.Reason, w.Detail, w.Next, w.Until, nil
+		v.WaitsAt, v.More = w.Step, w.More
+		return err
+	case event.SessionCompleted, event.SessionFailed, event.SessionBlocked, event.SessionCancelled, event.SessionStopped:
+		return v.end(e)
+	default:
+		return v.work(e)
+	}
+	return nil
+}
+
+func (v *View) end(e event.Event) error {
+	var d event.Ended
+	if err := e.Decode(&d); err != nil {
+		return err
+	}
+	v.Status, v.Reason = event.Status(strings.TrimPrefix(string(e.Type), "session.")), ""
+	v.Rejected = d.Rejected || v.Status == Failed && d.Step == "" && strings.HasPrefix(d.Reason, "rejected: ") // so older sessions record it
+	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
+	v.Until, v.Parked = time.Time{}, nil
+	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {
+		v.FailedAt, v.FailedWhy = d.Step, d.Reason
+	}
+	if d.Summary != "" {
+		v.Summary = d.Summary
+	}
+	if d.Commit != "" {
+		v.Commit = d.Commit
+	}
+	if v.Status != Interrupted {
+		v.Ended = e.Time
+	}
+	return nil
+}
+
+func (v *View) work(e event.Event) error {
+	switch e.Type {
+	case event.StepStarted:
+		return v.stepStarted(e)
+	case event.StepCompleted:
+		return v.stepCompleted(e)
+	case event.AgentTool, event.CheckStarted:
+		return v.doing(e)
+	case event.LimitMet:
+		v.Parked = &event.Limit{}
+		return e.Decode(v.Parked)
+	case event.LimitOver:
+		v.Parked = nil
+	case event.CheckEnded:
+		return appendTo(&v.Receipts, e)
+	case event.GateDecided:
+		return appendTo(&v.Calls, e)
+	case event.ReviewAsked, event.ReviewAnswered:
+		return v.reviewed(e)
+	case event.LandIntended:
+		return e.Decode(&v.Landing)
+	case event.LandDone:
+		v.Landing = event.Landing{}
+		return e.Decode(&v.Landed)
+	case event.TaskClaimed:
+		var c event.Claim
+		err := e.Decode(&c)
+		v.ClaimOid = c.Oid
+		return err
+	case event.Warning:
+		var t event.Text
+		err := e.Decode(&t)
+		v.Warnings = append(v.Warnings, t.Text)
+		return err
+	}
+	return nil
+}
+
+// reviewed adds a question, or the answer to the last one.
+func (v *View) reviewed(e event.Event) error {
+	r := &Review{Path: e.Path}
+	err := e.Decode(&r.MergeDecision)
+	if v.Review != nil && v.Review.Patch == r.Patch && r.Message == "" {
+		r.Message = v.Review.Message
+	}
+	v.Review = r
+	return err
+}
+
+func (v *View) stepStarted(e event.Event) error {
+	var start event.StepStart
+	if err := e.Decode(&start); err != nil {
+		return err
+	}
+	v.Steps = append(v.Steps, Step{Path: e.Path, Kind: start.Kind, Status: Running, StartedAt: e.Time})
+	return nil
+}
+
+func (v *View) stepCompleted(e event.Event) error {
+	var r event.Result
+	if err := e.Decode(&r); err != nil {
+		return err
+	}
+	v.Usage = v.Usage.Add(r.Usage)
+	for _, receipt := range r.Receipts { // those of checks are there already
+		if !slices.Contains(v.Receipts, receipt) {
+			v.Receipts = append(v.Receipts, receipt)
+		}
+	}
+	if v.Summary == "" {
+		v.Summary = r.Summary
+	}
+	step := v.step(e.Path)
+	v.judged(e.Path, step != nil && step.Kind == "review", r)
+	if step == nil {
+		return nil
+	}
+	step.Status, step.EndedAt, step.Summary, step.Error, step.Doing = Completed, e.Time, r.Summary, r.Error, ""
+	if !r.OK {
+		step.Status = Failed
+	}
+	return nil
+}
+
+// judged adds a review, or an arbiter's decision about the last one.
+func (v *View) judged(path string, isReview bool, r event.Result) {
+	switch n := len(v.Rounds); {
+	case isReview && (len(r.Opinions) > 0 || r.Error != ""):
+		round := Round{Path: path, Patch: r.Patch, Opinions: r.Opinions}
+		if r.Patch == "" {
+			round.Error = r.Error
+		}
+		v.Rounds = append(v.Rounds, round)
+	case r.Decided && n > 0:
+		last := &v.Rounds[n-1]
+		last.Decided, last.Continue, last.Reason = true, r.Continue, r.Output
+	}
+}
+
+func (v *View) doing(e event.Event) error {
+	var doing string
+	var err error
+	if e.Type == event.AgentTool {
+		var call event.Tool
+		err = e.Decode(&call)
+		doing = call.Summary
+	} else {
+		var check event.Check
+		err = e.Decode(&check)
+		doing = check.Text
+	}
+	if step := v.step(event.LeafOf(e.Path)); step != nil {
+		step.Doing = doing
+	}
+	return err
+}
+
+// step is the latest run of the leaf at path.
+func (v *View) step(path string) *Step {
+	for i := range slices.Backward(v.Steps) {
+		if v.Steps[i].Path == path {
+			return &v.Steps[i]
+		}
+	}
+	return nil
+}
+
+func appendTo[T any](list *[]T, e event.Event) error {
+	var item T
+	if err := e.Decode(&item); err != nil {
+		return err
+	}
+	*list = append(*list, item)
+	return nil
+}
