@@ -75,7 +75,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
 		return ended, err
 	}
-	c.RunHooks(ctx, Notification{
+	c.runHooks(ctx, notification{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
 		Next: "coven run " + shellword.Word(v.Task),
 	})
@@ -168,7 +168,7 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := returnTask(ctx, NewTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
+	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
 		return "", err
 	}
 	return ref, c.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
@@ -176,7 +176,7 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 
 // returnTask tells the tracker that a session is over: a task that has landed is
 // done, whatever else was to come; any other is free.
-func returnTask(ctx context.Context, tracker TaskTracker, v session.View) error {
+func returnTask(ctx context.Context, tracker taskTracker, v session.View) error {
 	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
 		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }

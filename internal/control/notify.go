@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Notification is what a notice is told, in its environment and on standard input.
-type Notification struct {
+// notification is what a notice is told, in its environment and on standard input.
+type notification struct {
 	Task    string `json:"task"`
 	Title   string `json:"title"`
 	State   string `json:"state"`
@@ -32,7 +32,7 @@ type Notification struct {
 }
 
 // environment is the news as variables.
-func (n Notification) environment() []string {
+func (n notification) environment() []string {
 	return []string{
 		"COVEN_TASK=" + n.Task, "COVEN_TITLE=" + n.Title, "COVEN_STATE=" + n.State, "COVEN_REASON=" + n.Reason,
 		"COVEN_DETAIL=" + n.Detail, "COVEN_NEXT=" + n.Next, "COVEN_SESSION=" + n.Session, "COVEN_COMMIT=" + n.Commit,
@@ -45,15 +45,15 @@ const hookTime = 30 * time.Second
 // notifyEnded runs the user's commands that want to know how a session ended. The
 // run may be over because a person stopped it: that is told too.
 func (c *Controller) notifyEnded(ctx context.Context, item project.Item, s *session.Session, e runner.Outcome) {
-	n := Notification{
+	n := notification{
 		Task: item.Task.ID, Title: item.Task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
 		Next: e.Next, Session: s.ID, Commit: e.Commit,
 	}
-	c.RunHooks(ctx, n)
+	c.runHooks(ctx, n)
 }
 
-// RunHooks runs the user's notify commands for a notification.
-func (c *Controller) RunHooks(ctx context.Context, n Notification) {
+// runHooks runs the user's notify commands for a notification.
+func (c *Controller) runHooks(ctx context.Context, n notification) {
 	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)
 	for _, hook := range c.Project.Config.Notify {
 		if !wants(hook, n.State) {
@@ -74,7 +74,7 @@ func wants(n config.Notice, state string) bool {
 
 // runNotice runs one command. It is the user's own, outside every fence; what it
 // leaves running is ended with its group.
-func runNotice(ctx context.Context, e *project.Environment, command string, n Notification) error {
+func runNotice(ctx context.Context, e *project.Environment, command string, n notification) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
 	input, err := json.Marshal(n)

@@ -31,7 +31,7 @@ type Project struct {
 
 // Open finds the repository that the user stands in.
 func Open(ctx context.Context, e *Environment) (*Project, error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, fmt.Errorf("find the current directory: %w", err)
 	}
@@ -52,7 +52,7 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 // OpenLenient opens a repository also when its settings cannot be read: the defaults
 // hold then, and the second error tells what is wrong with them.
 func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the current directory: %w", err)
 	}
