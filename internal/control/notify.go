@@ -16,10 +16,9 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 )
 
-// notification is what a notice is told, in its environment and on standard input.
+// notification is what a notify command gets, in its environment and on standard input.
 type notification struct {
 	Task    string `json:"task"`
 	Title   string `json:"title"`
@@ -31,7 +30,7 @@ type notification struct {
 	Commit  string `json:"commit"`
 }
 
-// environment is the news as variables.
+// environment returns the notification as variables.
 func (n notification) environment() []string {
 	return []string{
 		"COVEN_TASK=" + n.Task, "COVEN_TITLE=" + n.Title, "COVEN_STATE=" + n.State, "COVEN_REASON=" + n.Reason,
@@ -39,15 +38,15 @@ func (n notification) environment() []string {
 	}
 }
 
-// hookTime bounds how long a notice may take.
+// hookTime bounds how long a notify command may take.
 const hookTime = 30 * time.Second
 
-// notifyEnded runs the user's commands that want to know how a session ended. The
-// run may be over because a person stopped it: that is told too.
-func (c *Controller) notifyEnded(ctx context.Context, item project.Item, s *session.Session, e runner.Outcome) {
+// notifyEnded runs the user's notify commands after a session has stopped, also after an
+// interrupt.
+func (c *Controller) notifyEnded(ctx context.Context, item project.Item, o Outcome) {
 	n := notification{
-		Task: item.Task.ID, Title: item.Task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
-		Next: e.Next, Session: s.ID, Commit: e.Commit,
+		Task: item.Task.ID, Title: item.Task.Title, State: string(o.Status), Reason: string(o.Reason), Detail: oneline.Of(o.Detail),
+		Next: o.Next, Session: o.Session, Commit: o.Commit,
 	}
 	c.runHooks(ctx, n)
 }
@@ -72,14 +71,14 @@ func wants(n config.Notice, state string) bool {
 	return slices.Contains(n.On, state)
 }
 
-// runNotice runs one command. It is the user's own, outside every fence; what it
-// leaves running is ended with its group.
+// runNotice runs one command. It is the user's own and runs outside every fence. Its
+// process group is killed when its time is up.
 func runNotice(ctx context.Context, e *project.Environment, command string, n notification) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
 	input, err := json.Marshal(n)
 	if err != nil {
-		return fmt.Errorf("encode the news: %w", err)
+		return fmt.Errorf("encode the notification: %w", err)
 	}
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
