@@ -27,8 +27,8 @@ func TrustPage(proj *project.Project, open []registry.Plugin) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This repository wants to run programs of its own. They are not fenced: they can do\n" +
-		"what you can. Trusted would be exactly these bytes, in this repository.\n\n")
+	b.WriteString("This repository wants to run programs of its own. They are not sandboxed: they\n" +
+		"can do anything you can. You would trust exactly these bytes, in this repository.\n\n")
 	for _, p := range open {
 		b.WriteString(trustEntry(proj, p) + "\n")
 	}

@@ -15,7 +15,7 @@ import (
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
-	workdir func() (string, error)
+	Workdir func() (string, error) // the directory that the user is in
 	Now     func() time.Time
 	Self    func() (string, error) // path of this binary
 	Version string                 // of coven
@@ -24,7 +24,7 @@ type Environment struct {
 
 // NewEnv returns the environment of this process. version is coven's.
 func NewEnv(version string) *Environment {
-	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
+	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
 // cacheDir returns the directory of coven's cache; empty if the environment names none.
@@ -70,7 +70,7 @@ func (e *Environment) Absolute(file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
 	}
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w", err)
 	}

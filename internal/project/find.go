@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
@@ -11,14 +12,26 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Find returns the newest session of a task.
+// Find returns the newest session of a task. The error is a *NoSessionError if it has none.
 func (p *Project) Find(id string) (session.View, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if errors.Is(err, session.ErrNone) {
-		return v, exit.Failedf("coven status", "task %s has no session", id)
+		return v, &NoSessionError{Task: id}
 	}
 	return v, err
 }
+
+// NoSessionError reports a task that has never been run.
+type NoSessionError struct{ Task string }
+
+// Error implements error.
+func (e *NoSessionError) Error() string { return fmt.Sprintf("task %s has no session", e.Task) }
+
+// CommandExit returns exit.Failed.
+func (e *NoSessionError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that lists the sessions.
+func (e *NoSessionError) NextCommand() string { return "coven status" }
 
 // SessionOf finds a session by its id or that of its task.
 func (p *Project) SessionOf(name string) (session.View, error) {

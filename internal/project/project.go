@@ -30,7 +30,7 @@ type Project struct {
 
 // Open opens the repository that contains the current directory.
 func Open(ctx context.Context, e *Environment) (*Project, error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, fmt.Errorf("find the current directory: %w", err)
 	}
@@ -51,7 +51,7 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 // OpenLenient opens a repository like Open, with the default settings if its own are
 // invalid. The error settings reports what is wrong with them.
 func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the current directory: %w", err)
 	}
