@@ -40,7 +40,7 @@ func BenchmarkStep(b *testing.B) {
 		must(b, err)
 		l := &lines{journal: j, file: f}
 		start := time.Now()
-		out, err := runner.RunSteps(b.Context(), p, fileJournal{j}, l, nil)
+		out, err := runner.RunSteps(b.Context(), p, runner.NewJournal(fileJournal{j}), l, nil)
 		all += time.Since(start) - l.away
 		if err != nil || out.Verdict != engine.Passed || len(j.Events()) != steps {
 			b.Fatalf("%+v, %v, %d events", out, err, len(j.Events()))

@@ -31,9 +31,9 @@ const maxCalls = 10
 // conversation with a delay, so the agent may not remember its last calls.
 func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
 	var calls []string
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentTool) {
 		var call event.Tool
-		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
+		if e.Seq > b.since && e.Decode(&call) == nil {
 			calls = append(calls, "- "+call.Summary)
 		}
 	}
@@ -44,9 +44,9 @@ func (x *Executor) reminder(how, whose, path string, b beginning, said []string)
 // not in its conversation.
 func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	var said []string
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentMessage) {
 		var m event.Message
-		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
+		if e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
 			said = append(said, m.By+" says: "+m.Text)
 		}
 	}
@@ -268,10 +268,13 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 // starts returns the runs of the agent of an interrupted leaf in its last
 // conversation.
 func (x *Executor) starts(path string, b beginning) []event.AgentStart {
+	if !b.cutOff {
+		return nil
+	}
 	var starts []event.AgentStart
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentStarted) {
 		var start event.AgentStart
-		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
+		if e.Seq < b.since || e.Decode(&start) != nil {
 			continue
 		}
 		if !start.Resumed {

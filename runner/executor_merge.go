@@ -90,13 +90,8 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 // recovered completes or undoes a landing that was interrupted between its intent and
 // its record.
 func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
-	var last event.Event
-	for _, e := range x.remembered() {
-		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
-			last = e
-		}
-	}
-	if last.Seq == 0 {
+	last, ok := x.Journal.lastAt(path, event.LandIntended, event.LandDone)
+	if !ok {
 		return event.Landing{}, false, nil
 	}
 	var landing event.Landing
@@ -136,9 +131,9 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 // provenHere reports whether this step has receipts from before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(c.Path, event.CheckEnded) {
 		var r event.Receipt
-		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
+		if e.Decode(&r) == nil {
 			receipts = append(receipts, r)
 		}
 	}
@@ -161,7 +156,7 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 // otherwise it asks and waits. What reviewers have not seen as it is, and what has
 // open error findings, always needs a person. message is what the change lands with.
 func (x *Executor) approval(c engine.Call, candidate event.Landing, message string) error {
-	open, err := findings.Open(x.Journal.Events())
+	open, err := x.Journal.openFindings()
 	if err != nil {
 		return err
 	}
@@ -212,9 +207,9 @@ func (x *Executor) becomes(tree, now string) bool {
 		return false
 	}
 	from := map[string]string{}
-	for _, e := range x.Journal.Events() {
+	for _, e := range x.Journal.all(event.MergeDone) {
 		var i event.Integrated
-		if e.Type == event.MergeDone && e.Decode(&i) == nil {
+		if e.Decode(&i) == nil {
 			from[i.Tree] = i.From
 		}
 	}
@@ -230,9 +225,9 @@ func (x *Executor) becomes(tree, now string) bool {
 // askedAbout reports whether a person was asked about a candidate, and whether one
 // approved it or a tree that became it.
 func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision
-		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {
+		if e.Decode(&r) != nil {
 			continue
 		}
 		same := r.Patch == candidate.Patch

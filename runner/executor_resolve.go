@@ -64,8 +64,8 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 // has the commit of the target that is being merged.
 func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
 	var m event.Merging
-	for _, e := range x.remembered() {
-		if b.cutOff && e.Type == event.MergeStarted && e.Path == path && e.Seq > b.since {
+	for _, e := range x.Journal.at(path, event.MergeStarted) {
+		if b.cutOff && e.Seq > b.since {
 			return m, e.Decode(&m)
 		}
 	}

@@ -109,13 +109,12 @@ func (e *pluginError) Unwrap() error { return e.err }
 // leaf was interrupted, by reviewer.
 func (p *reviewRun) onRecord() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
-	for _, e := range p.executor.remembered() {
+	for _, e := range p.executor.Journal.at(p.call.Path, event.StepCompleted, event.ReviewGiven) {
 		var o event.Opinion
 		switch {
-		case e.Path != p.call.Path:
 		case e.Type == event.StepCompleted: // and it runs again on request
 			clear(given)
-		case e.Type == event.ReviewGiven && e.Decode(&o) == nil && o.Tree == p.change.Tree:
+		case e.Decode(&o) == nil && o.Tree == p.change.Tree:
 			given[o.Reviewer] = o
 		}
 	}

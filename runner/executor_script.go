@@ -154,20 +154,14 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 // leftovers returns the snapshot before an interrupted check: later changes in the
 // worktree are the check's.
 func (x *Executor) leftovers(path string) string {
-	snapshot := ""
-	for _, e := range x.remembered() {
-		switch {
-		case e.Type == event.CheckStarted && e.Path == path:
-			var check event.Check
-			if e.Decode(&check) == nil {
-				snapshot = check.Snapshot
-			}
-		case e.Type == event.CheckEnded && e.Path == path, e.Type == event.StepCompleted && e.Path == path,
-			e.Type == event.SessionWaiting, e.Type == event.SessionStopped, e.Type == event.SessionBlocked:
-			snapshot = ""
-		}
+	last, ok := x.Journal.lastAt(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
+	if !ok || last.Type != event.CheckStarted {
+		return ""
 	}
-	return snapshot
+	if stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked); ok && stop.Seq > last.Seq {
+		return ""
+	}
+	return event.As[event.Check](last).Snapshot
 }
 
 // tidy removes the changes of a check from the worktree.

@@ -38,7 +38,7 @@ var ErrCancelled = errors.New("cancelled")
 type Runner struct {
 	Task      string // its id
 	Plan      *grimoires.Plan
-	Journal   journal
+	Journal   *Journal
 	Tracker   tracker
 	Claims    claims
 	Workspace workspace
@@ -93,10 +93,8 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if reason != engine.ExitSkipped {
 		return
 	}
-	for _, e := range engine.Remembered(r.Journal.Events()) {
-		if e.Type == event.StepSkipped && e.Path == path {
-			return
-		}
+	if len(r.Journal.at(path, event.StepSkipped)) > 0 {
+		return
 	}
 	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a broken journal fails at the next step
 }
@@ -141,25 +139,12 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 
 // closed reports whether the steps have ended and the tracker was told: the worktree
 // may be gone.
-func (r *Runner) closed() bool {
-	for _, e := range r.Journal.Events() {
-		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
-			return true
-		}
-	}
-	return false
-}
+func (r *Runner) closed() bool { return r.Journal.has(event.TaskClosed, event.TaskReleased) }
 
 // landing returns the last landing of this session, if any.
 func (r *Runner) landing() event.Landing {
-	var last event.Landing
-	for _, e := range r.Journal.Events() {
-		var l event.Landing
-		if e.Type == event.LandDone && e.Decode(&l) == nil {
-			last = l
-		}
-	}
-	return last
+	done, _ := r.Journal.last(event.LandDone)
+	return event.As[event.Landing](done)
 }
 
 // end tells the tracker, cleans up and records the outcome, in this order: the next

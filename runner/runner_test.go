@@ -33,9 +33,8 @@ func (w *world) runner(t *testing.T, yaml string) *Runner {
 		t.Fatal(err)
 	}
 	p.Task, p.Model = grimoires.Task{ID: "t-1", Title: "A title"}, "sonnet"
-	return &Runner{
-		Task: "t-1", Plan: p, Journal: w, Tracker: &w.tracker, Claims: &w.claims, Workspace: &w.workspace, Executor: w.executor(),
-	}
+	x := w.executor()
+	return &Runner{Task: "t-1", Plan: p, Journal: x.Journal, Tracker: &w.tracker, Claims: &w.claims, Workspace: &w.workspace, Executor: x}
 }
 
 // says is an agent that ends with a message.

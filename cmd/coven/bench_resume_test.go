@@ -82,7 +82,7 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 	if used.Within("").USD == 0 {
 		b.Fatal("nothing was used")
 	}
-	_, err = runner.RunSteps(b.Context(), plan, s, stopped{}, nil)
+	_, err = runner.RunSteps(b.Context(), plan, runner.NewJournal(s), stopped{}, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func long(b *testing.B, root string) (id string, plan *grimoires.Plan) {
 	must(b, err)
 	w := &tale{id: s.ID}
 	must(b, w.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "A long one", Project: root}))
-	_, err = runner.RunSteps(b.Context(), plan, w, w, nil)
+	_, err = runner.RunSteps(b.Context(), plan, runner.NewJournal(w), w, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestLastCheckAgain(t *testing.T) {
 			}
 			return ok(c)
 		}}
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

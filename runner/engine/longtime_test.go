@@ -46,7 +46,7 @@ func TestLongTimes(t *testing.T) {
 					}
 				})
 				start := time.Now()
-				out, err := runner.RunSteps(t.Context(), p, withoutLogs{&paper{}}, slow, nil)
+				out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{&paper{}}), slow, nil)
 				if took := time.Since(start); err != nil || out.Result.Error != test.error || took != test.took {
 					t.Errorf("after %s: %q, %v", took, out.Result.Error, err)
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/coven-run/coven/internal/event"
 )
@@ -16,30 +15,18 @@ type Replay struct {
 	clock   Clock
 	record  RecordFunc
 	results map[string]event.Event // by path
-	since   int64                  // number of the event since which the clocks of steps count
+	retried int64                  // number of the last retry: the clocks of steps started again there
 }
 
 // RecordFunc makes the result of a leaf durable. It returns the result as a later
 // replay will read it.
 type RecordFunc func(path string, result Result) (Result, error)
 
-// NewReplay returns leaves that answer from the events of a session what they can.
-// Other calls go to leaves, and their results to record.
-func NewReplay(events []event.Event, leaves Leaves, clock Clock, record RecordFunc) *Replay {
-	r := &Replay{leaves: leaves, clock: clock, record: record, results: map[string]event.Event{}}
-	for _, e := range Remembered(events) {
-		switch e.Type {
-		case event.StepCompleted:
-			r.results[e.Path] = e
-		case event.SessionResumed:
-			var again event.Resumed
-			if e.Decode(&again) == nil && again.Retry != "" {
-				r.since = e.Seq // a retry: the clocks start again
-				maps.DeleteFunc(r.results, func(path string, _ event.Event) bool { return meant(again.Retry, path) })
-			}
-		}
-	}
-	return r
+// NewReplay returns leaves that answer from the history of a session if it has their
+// result. Other calls go to leaves, and their results to record.
+func NewReplay(h *History, leaves Leaves, clock Clock, record RecordFunc) *Replay {
+	results, retried := h.results()
+	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried}
 }
 
 // Do implements Leaves.
@@ -50,7 +37,7 @@ func (r *Replay) Do(ctx context.Context, c Call) (Result, error) {
 	}
 	if e, ok := r.results[c.Path]; ok {
 		result, err := replay(e, hash)
-		if err == nil && e.Seq > r.since {
+		if err == nil && e.Seq > r.retried {
 			r.clock.charge(ctx, result.Used.Wall)
 		}
 		return result, err

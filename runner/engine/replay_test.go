@@ -151,13 +151,13 @@ func TestReplayAnywhere(t *testing.T) {
 		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
-		want, err := runner.RunSteps(t.Context(), p, withoutLogs{whole}, first, nil)
+		want, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{whole}), first, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		for cut := range whole.events {
 			part, rest := &paper{events: slices.Clone(whole.events[:cut])}, &leaves{answer: answer}
-			got, err := runner.RunSteps(t.Context(), p, withoutLogs{part}, rest, nil)
+			got, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{part}), rest, nil)
 			if err != nil || got.Verdict != want.Verdict || got.Status != want.Status || got.Path != want.Path {
 				t.Fatalf("cut at %d: %+v, %v; want %+v\n%s", cut, got, err, want, text)
 			}
@@ -190,7 +190,7 @@ steps:
 		<-ctx.Done()
 		return engine.Result{Error: "cut off"}, nil
 	})
-	out, err := runner.RunSteps(t.Context(), p, withoutLogs{journal}, cut, nil)
+	out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), cut, nil)
 	if err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -204,7 +204,7 @@ steps:
 	}
 	again := &leaves{answer: ok}
 	journal.events = journal.events[:4]
-	out, err = runner.RunSteps(t.Context(), p, withoutLogs{journal}, again, nil)
+	out, err = runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), again, nil)
 	if err != nil || out.Verdict != engine.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
 		t.Errorf("replayed: %+v, %v, ran %q", out, err, again.calls)
 	}
@@ -220,7 +220,7 @@ func TestTimeGoesOn(t *testing.T) {
 			r.Used.Wall = wall
 			return r, err
 		}}
-		if _, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil); err != nil {
+		if _, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil); err != nil {
 			t.Fatal(err)
 		}
 		j.events = j.events[:1]
@@ -228,7 +228,7 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 	run := func(j *paper) (engine.Outcome, []string) {
 		l := &leaves{answer: ok}
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 		<-ctx.Done()
 		return engine.Result{Used: want}, context.Cause(ctx)
 	})
-	if out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, cut, nil); err != nil || used(j) != want {
+	if out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), cut, nil); err != nil || used(j) != want {
 		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
 	}
 
@@ -297,7 +297,8 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, &runner.Executor{Journal: withoutLogs{j}}, nil)
+	indexed := runner.NewJournal(withoutLogs{j})
+	out, err := runner.RunSteps(t.Context(), p, indexed, &runner.Executor{Journal: indexed}, nil)
 	if err != nil || used(j) != want {
 		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}

@@ -229,7 +229,7 @@ func TestReplay(t *testing.T) {
 			done = append(done, c.Path)
 			return ok(c)
 		}}
-		_, err = runner.RunSteps(t.Context(), p, withoutLogs{journal}, l, nil)
+		_, err = runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), l, nil)
 		if round < 3 && !errors.Is(err, crash) || round == 3 && err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -247,7 +247,7 @@ func TestReplay(t *testing.T) {
 	}
 	defer journal.Close() //nolint:errcheck // the test is over
 	other := plan(t, "steps:\n- {name: a, type: script, command: something else}")
-	_, err = runner.RunSteps(t.Context(), other, withoutLogs{journal}, &leaves{answer: ok}, nil)
+	_, err = runner.RunSteps(t.Context(), other, runner.NewJournal(withoutLogs{journal}), &leaves{answer: ok}, nil)
 	if err == nil || !strings.Contains(err.Error(), "another input") {
 		t.Errorf("another plan: %v", err)
 	}
@@ -270,7 +270,7 @@ func TestRetryOnResume(t *testing.T) {
 		return ok(c)
 	}
 	once := func() engine.Outcome {
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{journal}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
