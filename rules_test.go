@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"internal/cli": {
 		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",
-		"runner", "runner/engine", "worktree",
+		"runner", "worktree",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal"},
 	"internal/cli/doctor": {"internal/cli", "internal/doctor", "internal/exit", "internal/oneline", "internal/terminal"},
@@ -105,7 +105,7 @@ var imports = map[string][]string{
 	"internal/cli/status": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/task": {
 		"internal/cli", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "internal/terminal", "runner/engine",
+		"internal/task", "internal/terminal",
 	},
 	"internal/cli/trust": {
 		"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/shellword", "internal/terminal", "internal/trust",
@@ -119,7 +119,7 @@ var imports = map[string][]string{
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/secret", "internal/session", "internal/shellword", "internal/task",
-		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "runner/engine", "worktree",
+		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "worktree",
 	},
 	"internal/control/agents": {
 		"internal/limits", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
@@ -148,7 +148,7 @@ var imports = map[string][]string{
 	},
 	"internal/scheduler": {
 		"internal/budget", "internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "runner", "runner/engine", "worktree",
+		"internal/task", "runner", "worktree",
 	},
 	"plugins/builtin": {
 		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",

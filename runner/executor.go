@@ -39,17 +39,17 @@ type Executor struct {
 }
 
 // Do implements Leaves.
-func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
+func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return engine.Result{Used: x.usedBefore(c.Path)}, err
+		return event.Result{Used: x.usedBefore(c.Path)}, err
 	}
 	usage, err := x.leafUsage(c)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	b, err := x.begin(ctx, c)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	b.usage = usage
 	charge(ctx, usage.before.Wall)
@@ -60,7 +60,7 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error)
 		err = cause // the cause of whatever was interrupted
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result, err = engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
+		result, err = event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
 	}
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
@@ -86,7 +86,7 @@ func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why
 	return nil
 }
 
-func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	switch {
 	case c.Pause != nil:
 		return x.pause(ctx, c, b)
@@ -190,7 +190,7 @@ func (x *Executor) started(path string) (b beginning, ok bool, err error) {
 }
 
 // pause waits; an interrupted pause waits for the rest.
-func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
 		left -= ourclock.Since(b.at)
@@ -199,9 +199,9 @@ func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engin
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return engine.Result{}, context.Cause(ctx)
+		return event.Result{}, context.Cause(ctx)
 	case <-timer.C:
-		return engine.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
+		return event.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
 	}
 }
 

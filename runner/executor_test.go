@@ -126,7 +126,7 @@ func mergeCall(m engine.MergeInput) engine.Call {
 func (s *world) given(step string, findings ...reviewer.Finding) {
 	path := step + "#1"
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "review"})
-	r := engine.Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
+	r := event.Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
 		Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail, Findings: findings},
 	}}}
 	if !r.OK {
@@ -293,7 +293,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 // A result that does not say what its leaf was given is not taken for one that does.
 func TestReplayWithoutInput(t *testing.T) {
 	s := newWorld()
-	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, engine.Result{OK: true})
+	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{OK: true})
 	if _, err := Recorded(NewJournal(s), s.executor()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
 		t.Errorf("%v", err)
 	}
@@ -306,7 +306,7 @@ func TestRetryDiscards(t *testing.T) {
 	paths := []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"}
 	for _, path := range paths {
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "script"})
-		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, engine.Result{OK: true})
+		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, event.Result{OK: true})
 	}
 	for from, want := range map[string]string{
 		"a#1": "", "l[1]/": "a#1 a#1", "l[2]/": "a#1 a#1 l[1]/b#1 l[1]/b#1", "c#1": "a#1 a#1 l[1]/b#1 l[1]/b#1 l[2]/b#1 l[2]/b#1",

@@ -22,9 +22,9 @@ func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engi
 // Recorded returns leaves that answer from a journal if it has their result, and
 // otherwise call leaves and record the result.
 func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
-	record := func(path string, r engine.Result) (engine.Result, error) {
+	record := func(path string, r event.Result) (event.Result, error) {
 		if err := j.Append(event.Event{Type: event.StepCompleted, Path: path}, r); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		return j.completed(path)
 	}
@@ -34,7 +34,7 @@ func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
 
 // completed returns a result as the journal has it, with secrets masked: a replay reads
 // the same.
-func (j *Journal) completed(path string) (r engine.Result, err error) {
+func (j *Journal) completed(path string) (r event.Result, err error) {
 	e, _ := j.lastAt(path, event.StepCompleted)
 	return r, e.Decode(&r)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
 )
 
 // ExitStatus is the exit of a command that ran one session.
@@ -88,9 +87,9 @@ func outcomeText(stretch control.Stretch) string {
 		fmt.Fprintf(&b, " (%s)", e.Reason)
 	}
 	switch {
-	case e.Status == engine.Completed && e.Commit != "":
+	case e.Status == event.StatusCompleted && e.Commit != "":
 		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
-	case e.Status == engine.Completed:
+	case e.Status == event.StatusCompleted:
 		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))

@@ -4,17 +4,16 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
 )
 
 // ExitOf is the exit code of an ending.
 func ExitOf(e runner.Outcome) int {
 	switch e.Status {
-	case engine.Completed:
+	case event.StatusCompleted:
 		return exit.OK
-	case engine.Interrupted:
+	case event.StatusInterrupted:
 		return exit.Interrupted
-	case engine.Waiting:
+	case event.StatusWaiting:
 		switch e.Reason {
 		case event.WaitLimit:
 			return exit.Limit
@@ -22,7 +21,7 @@ func ExitOf(e runner.Outcome) int {
 			return exit.Budget
 		}
 		return exit.Person
-	case engine.Blocked:
+	case event.StatusBlocked:
 		return exit.Person
 	}
 	return exit.Failed

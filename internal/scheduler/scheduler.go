@@ -22,7 +22,6 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -248,7 +247,7 @@ func (s *Scheduler) finish(e ended) {
 	case e.outcome.Reason != "":
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
-	if s.Ask != nil && e.outcome.Status == engine.Waiting && e.outcome.Reason == event.WaitReview {
+	if s.Ask != nil && e.outcome.Status == event.StatusWaiting && e.outcome.Reason == event.WaitReview {
 		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered

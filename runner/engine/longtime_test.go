@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -37,10 +38,10 @@ func TestLongTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := plan(t, test.yaml)
-				slow := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+				slow := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 					select {
 					case <-ctx.Done():
-						return engine.Result{}, context.Cause(ctx)
+						return event.Result{}, context.Cause(ctx)
 					case <-time.After(test.each):
 						return ok(c)
 					}

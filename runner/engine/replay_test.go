@@ -52,12 +52,12 @@ func (withoutLogs) ReadLog(string, int64) (io.ReadCloser, error) {
 }
 
 // fate answers a call by its path and a seed alone.
-func fate(seed int) func(engine.Call) (engine.Result, error) {
-	return func(c engine.Call) (engine.Result, error) {
+func fate(seed int) func(engine.Call) (event.Result, error) {
+	return func(c engine.Call) (event.Result, error) {
 		h := fnv.New32a()
 		_, _ = fmt.Fprintf(h, "%d %s", seed, c.Path)
 		n := h.Sum32()
-		r := engine.Result{
+		r := event.Result{
 			OK: n%3 != 0, Output: fmt.Sprint(n % 7), Outputs: map[string]any{"n": n % 5},
 			Files: []string{c.Step}, Commit: c.Path, Tree: fmt.Sprint(n % 4),
 		}
@@ -183,12 +183,12 @@ steps:
   - {name: b, type: script, command: x, on_fail: continue}
 - {name: c, type: script, command: y, when: "{{.l.failed}}"}`)
 	journal := &paper{}
-	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 		if c.Path != "l[2]/b#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return engine.Result{Error: "cut off"}, nil
+		return event.Result{Error: "cut off"}, nil
 	})
 	out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), cut, nil)
 	if err != nil || out.Verdict != engine.Passed {
@@ -215,7 +215,7 @@ steps:
 func TestTimeGoesOn(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	worked := func(wall time.Duration) *paper {
-		j, l := &paper{}, &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		j, l := &paper{}, &leaves{answer: func(c engine.Call) (event.Result, error) {
 			r, err := ok(c)
 			r.Used.Wall = wall
 			return r, err
@@ -255,7 +255,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
 	used := func(j *paper) budget.Amount {
 		for _, e := range j.events {
-			var r engine.Result
+			var r event.Result
 			if e.Type == event.StepCompleted && e.Path == "b#1" && e.Decode(&r) == nil {
 				return budget.Amount{USD: r.Used.USD, Turns: r.Used.Turns}
 			}
@@ -264,19 +264,19 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	}
 	want := budget.Amount{USD: 2, Turns: 3}
 	j := &paper{}
-	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 		if c.Path == "a#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return engine.Result{Used: want}, context.Cause(ctx)
+		return event.Result{Used: want}, context.Cause(ctx)
 	})
 	if out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), cut, nil); err != nil || used(j) != want {
 		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
 	}
 
 	j.events = j.events[:1]
-	var a engine.Result
+	var a event.Result
 	if err := j.events[0].Decode(&a); err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +305,6 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 }
 
 // leafFunc is Leaves that one function does.
-type leafFunc func(ctx context.Context, c engine.Call) (engine.Result, error)
+type leafFunc func(ctx context.Context, c engine.Call) (event.Result, error)
 
-func (f leafFunc) Do(ctx context.Context, c engine.Call) (engine.Result, error) { return f(ctx, c) }
+func (f leafFunc) Do(ctx context.Context, c engine.Call) (event.Result, error) { return f(ctx, c) }
