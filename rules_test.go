@@ -104,7 +104,7 @@ var imports = map[string][]string{
 	"internal/cli/status": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/task": {
 		"internal/cli", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "internal/terminal", "runner/engine",
+		"internal/task", "internal/terminal",
 	},
 	"internal/cli/trust": {
 		"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/shellword", "internal/terminal", "internal/trust",

@@ -20,7 +20,6 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
-	runengine "github.com/coven-run/coven/runner/engine"
 )
 
 // proposal is a task as an agent proposes it: one of the list "tasks" in the outputs
@@ -139,7 +138,7 @@ func proposals(v session.View) ([]proposal, error) {
 		return nil, err
 	}
 	for _, e := range slices.Backward(events) {
-		var r runengine.Result
+		var r event.Result
 		if e.Type != event.StepCompleted || e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
 			continue
 		}
