@@ -35,7 +35,7 @@ func (c *Controller) Approve(ctx context.Context, v session.View, patch string) 
 // answer records a person's answer to the question that v waits with.
 func (c *Controller) answer(v session.View, r event.MergeDecision) error {
 	if v.Review == nil {
-		return fmt.Errorf("session %s asked no question", v.ID)
+		return fmt.Errorf("session %s does not wait for an answer", v.ID)
 	}
 	s, err := c.take(v)
 	if err != nil {

@@ -17,7 +17,7 @@ func noDiff(v session.View) error {
 	case v.Commit != "":
 		return exit.Failedf("git show "+v.Commit, "task %s has landed", v.Task)
 	case v.Rescue != "":
-		return exit.Failedf("git show "+v.Rescue, "task %s has no worktree any more: it is stored as %s", v.Task, v.Rescue)
+		return exit.Failedf("git show "+v.Rescue, "the worktree of task %s was removed; it is stored as %s", v.Task, v.Rescue)
 	}
 	return exit.Failedf("coven why "+shellword.Word(v.Task), "task %s has no worktree", v.Task)
 }

@@ -158,7 +158,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 		return err
 	}
 	for _, place := range plan.Raw {
-		text := "a command takes a value unquoted: " + place
+		text := "a command contains an unquoted value: " + place
 		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func dismissible(v session.View) bool {
 // landedError refuses what cannot be done to a session whose change is on its
 // target.
 func landedError(v session.View, l event.Landing) error {
-	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only what comes after that can go on", v.Task, l.New)
+	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only steps after the landing can continue", v.Task, l.New)
 }
 
 // landing is what a session has put on its target; the zero Landing: nothing. One

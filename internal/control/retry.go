@@ -26,7 +26,7 @@ func (c *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome
 	case session.Running:
 		return runner.Outcome{}, exit.Personf("coven cancel "+task, "task %s: another coven is working on it", id)
 	case session.Completed, session.Cancelled:
-		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot go on", id, StateOf(v))
+		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot continue", id, StateOf(v))
 	case session.Failed:
 		if _, err := c.Project.Repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
 			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneline.Of(v.Detail))

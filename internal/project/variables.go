@@ -159,7 +159,7 @@ func (p *Project) CheckVariables(wishes []VariableRequest) error {
 	for _, r := range refused {
 		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
 	}
-	return exit.Usagef("coven trust", "this repository asks for variables of your environment that you have not trusted it with: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository uses variables of your environment, and you have not trusted that: %s", strings.Join(names, ", "))
 }
 
 // VariableRequests are all variables that the repository asks for: in its configuration, its

@@ -80,7 +80,7 @@ func (w *attachment) sendAndWait(ctx context.Context, text string) error {
 			return w.app.Printf("told\n")
 		}
 		if now.Status != session.Running && w.withdraw() > 0 {
-			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "the agent was not told: task %s is %s", w.view.Task, control.StateOf(now))
+			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "message not sent: task %s is %s", w.view.Task, control.StateOf(now))
 		}
 		select {
 		case <-ctx.Done():

@@ -84,7 +84,7 @@ func resumeAll(ctx context.Context, a *cli.App, c *control.Controller, more budg
 		}
 	}
 	if poor > 0 {
-		err := a.Printf("budgets that are spent: %d\n  next: coven resume --budget usd=+5\n", poor)
+		err := a.Printf("spent budgets: %d\n  next: coven resume --budget usd=+5\n", poor)
 		return errors.Join(err, exit.Status(code))
 	}
 	if count == 0 {

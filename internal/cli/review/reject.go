@@ -27,7 +27,7 @@ rejected.`,
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return exit.Usagef("", "--reason is needed: the next attempt is told")
+				return exit.Usagef("", "--reason is required: the next attempt is told why")
 			}
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				v, err := c.Project.Find(args[0])
@@ -39,7 +39,7 @@ rejected.`,
 		},
 	}
 	cli.RemoveFlags(cmd, &req)
-	cmd.Flags().StringVar(&reason, "reason", "", "why the change is rejected; the next attempt is told")
+	cmd.Flags().StringVar(&reason, "reason", "", "why the change is rejected; passed to the next attempt")
 	return cmd
 }
 

@@ -40,9 +40,9 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 		width := cmp.Or(o.width, p.Config.Run.MaxTasks)
 		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
 	}
-	cost := "Nothing limits what that costs." + before(p, len(todo))
+	cost := "The cost is not limited." + before(p, len(todo))
 	if limited {
-		cost = "That costs at most " + most.String() + "."
+		cost = "This costs at most " + most.String() + "."
 	}
 	answer, err := o.app.Ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, cost))
 	return strings.HasPrefix(answer, "y"), err
@@ -87,5 +87,5 @@ func before(p *project.Project, count int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" The %d before cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
+	return fmt.Sprintf(" The last %d cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
 }

@@ -233,10 +233,10 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 	return scheduler.Observer{
 		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
 		Stopping: func() {
-			show("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+			show("stopping: no more tasks start, running tasks are parked (again: stop at once)\n")
 		},
 		Spent: func(text string) {
-			show("the budget of this coven run is spent: %s: no task is started any more\n", text)
+			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
 		},
 		Failed:   a.ShowError,
 		Rejected: func(v session.View, ended event.Ended) { show("%s", cli.RejectedText(v, ended)) },
@@ -245,7 +245,7 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 			case s.Total() > 1:
 				show("%d tasks: %s\n", s.Total(), s.Text())
 			case s.Total() == 0 && !s.Interrupted:
-				show("nothing was left to do: other covens have the tasks\n  next: coven status\n")
+				show("nothing left to do: other covens are working on the tasks\n  next: coven status\n")
 			}
 			if s.Left > 0 {
 				show("%d more not started\n", s.Left)
@@ -256,7 +256,7 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 
 // preface says what the user should know before agents work.
 func preface(ctx context.Context, a *cli.App, c *control.Controller, target worktree.Target) error {
-	lines := []string{"shell commands are not fenced yet: an agent's Bash can reach what you can"}
+	lines := []string{"shell commands are not sandboxed; agents can run anything you can"}
 	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func preface(ctx context.Context, a *cli.App, c *control.Controller, target work
 	checks, found := c.Project.Checks()
 	switch {
 	case len(checks) == 0:
-		lines = append(lines, "NO CHECKS: nothing says how to test this repository, so nothing is tested before it lands (set checks in .coven/config.yaml)")
+		lines = append(lines, "NO CHECKS: changes land untested (set checks in .coven/config.yaml)")
 	case len(found) > 0:
 		lines = append(lines, "checks found: "+strings.Join(found, ", "))
 	}
