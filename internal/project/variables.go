@@ -140,7 +140,7 @@ func (p *Project) CheckVariables(requests []VariableRequest) error {
 	for _, r := range refused {
 		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
 	}
-	return exit.Usagef("coven trust", "this repository asks for variables of your environment that you have not trusted it with: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository uses variables of your environment, and you have not trusted that: %s", strings.Join(names, ", "))
 }
 
 // VariableRequests returns all requests of the repository: of its configuration, of its

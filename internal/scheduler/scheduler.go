@@ -49,8 +49,8 @@ type Scheduler struct {
 // Observer is told how a shift goes. All funcs are there.
 type Observer struct {
 	Idle     func()            // nothing is at work, and more tasks may come
-	Stopping func()            // no task is started any more: a person stops the shift
-	Spent    func(text string) // no task is started any more: the budget of all is spent
+	Stopping func()            // no more tasks start: a person stops the shift
+	Spent    func(text string) // no more tasks start: the budget of all is spent
 	Failed   func(error)       // a task, or the question which tasks there are
 	Rejected func(control.Dismissal)
 	Over     func(Summary)
