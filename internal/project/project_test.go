@@ -184,8 +184,11 @@ func TestNeedsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []plugins.Need{
-		{Kind: plugins.KindArbiter, Name: "rules"}, {Kind: plugins.KindProvider, Name: "claude"}, {Kind: plugins.KindProvider, Name: "codex"},
-		{Kind: plugins.KindReviewer, Name: "agent"}, {Kind: plugins.KindReviewer, Name: "style"},
+		{Kind: plugins.KindArbiter, Name: "rules"},
+		{Kind: plugins.KindProvider, Name: "claude"},
+		{Kind: plugins.KindProvider, Name: "codex"},
+		{Kind: plugins.KindReviewer, Name: "agent"},
+		{Kind: plugins.KindReviewer, Name: "style"},
 	}
 	if got := NeedsOf(g, "claude"); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
