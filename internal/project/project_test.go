@@ -375,3 +375,42 @@ func TestEnvironment(t *testing.T) {
 		t.Error("Near is wrong")
 	}
 }
+
+func TestWhoseGrimoire(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, ".coven/grimoires/ours.yaml", secretGrimoire("push"))
+	f.write(t, ".coven/grimoires/implement.yaml", strings.Replace(secretGrimoire("push"), "deploy", "implement", 1))
+	f.write(t, "~/.config/coven/grimoires/mine.yaml", secretGrimoire("push"))
+	p := f.open(t)
+	for name, want := range map[string]bool{"ours": true, "implement": true, "mine": false, "none": false, "unknown": true} {
+		if got := p.isProject(name); got != want {
+			t.Errorf("%s comes from the repository: got %v", name, got)
+		}
+	}
+}
+
+// A user's settings inside the repository are the repository's.
+func TestUserDirectoryInRepository(t *testing.T) {
+	f := newFixture(t)
+	f.env["XDG_CONFIG_HOME"] = f.root
+	f.write(t, "coven/grimoires/mine.yaml", secretGrimoire("push"))
+	if p := f.open(t); !p.isProject("mine") {
+		t.Error("a grimoire inside the repository counts as the user's")
+	}
+}
+
+func TestTrustEverything(t *testing.T) {
+	f := newFixture(t)
+	asked := []VariableRequest{{Kind: trust.KindVariable, Name: "TOKEN", Variable: "TOKEN", Why: "test"}}
+	p := f.open(t)
+	if err := p.CheckVariables(asked); exit.Code(err) != exit.Usage {
+		t.Errorf("without a word of the user: got %v", err)
+	}
+	if err := p.CheckVariables(nil); err != nil {
+		t.Errorf("nothing is asked: got %v", err)
+	}
+	f.env[trust.Variable] = "1"
+	if err := p.CheckVariables(asked); err != nil {
+		t.Errorf("with %s=1: got %v", trust.Variable, err)
+	}
+}
