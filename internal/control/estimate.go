@@ -57,7 +57,7 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 		if err != nil || !g.HasAgents() {
 			continue // the task will not run, or costs nothing
 		}
-		of := g.Budget
+		of := g.Budget.Amount
 		if of == (budget.Amount{}) {
 			of = p.Config.Budget
 		}
