@@ -17,12 +17,12 @@ type AgentResult struct {
 
 // AgentResultContract tells an agent how to report its result. It is part of every
 // agent's system text.
-const AgentResultContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
+const AgentResultContract = "End your final message with one fenced JSON block that reports the result:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
-	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
+	"If the task is not done, set success to false and give the reason in error. Do not commit: coven commits your work."
 
 func (c AgentResult) reason() string {
-	for _, text := range []string{c.Error, c.Summary, "it gave no reason"} {
+	for _, text := range []string{c.Error, c.Summary, "no reason given"} {
 		if text != "" {
 			return strings.Join(strings.Fields(text), " ")
 		}

@@ -116,7 +116,7 @@ func spent(b engine.StepBudget, text, more string) *Wait {
 		of = "step " + b.Name
 	}
 	if b.Reserve > 0 {
-		text += fmt.Sprintf(", %.0f %% kept for review and landing", b.Reserve*100)
+		text += fmt.Sprintf(", %.0f%% reserved for review and landing", b.Reserve*100)
 	}
 	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
 }

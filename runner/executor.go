@@ -126,7 +126,7 @@ func (x *Executor) putBack(ctx context.Context, path, before string) error {
 	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
 	}
-	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored to its start; later changes are snapshot %d: %s",
+	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored; changes since its start are saved as snapshot %d: %s",
 		now.N, strings.Join(files, " ")))
 }
 

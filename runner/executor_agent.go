@@ -17,11 +17,11 @@ import (
 )
 
 // resumePrompt is the first prompt to an agent with an interrupted conversation.
-const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
+const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
 
 // restartPrompt is added to the prompt of a new agent when the CLI cannot resume the
 // interrupted conversation.
-const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
+const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed. Nothing it did was undone: check what is done before you continue."
 
 // maxCalls bounds how many of its calls the agent is reminded of.
 const maxCalls = 10
@@ -58,7 +58,7 @@ func lastCalls(whose string, calls []string) string {
 		return ""
 	}
 	calls = calls[max(0, len(calls)-maxCalls):]
-	return " " + whose + " last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+	return " " + whose + " last tool calls before the interruption are below. They may have run even if you do not remember them; check before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
 // primaryAgent is the definition of the agent that runs agent steps.
@@ -130,7 +130,7 @@ func (x *Executor) readResult(path, text string, result *event.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
 		result.Summary = summaryOf(text)
-		return x.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
+		return x.warn(path, "the agent's result block is not valid JSON and is treated as text: "+err.Error())
 	}
 	if !found {
 		result.Summary = summaryOf(text)
@@ -138,7 +138,7 @@ func (x *Executor) readResult(path, text string, result *event.Result) error {
 	}
 	result.Summary, result.Outputs = claim.Summary, claim.Outputs
 	if !claim.Success {
-		result.Error, result.ErrorType = "the agent says that it did not succeed: "+claim.reason(), event.ErrorAgent
+		result.Error, result.ErrorType = "the agent reported failure: "+claim.reason(), event.ErrorAgent
 	}
 	return nil
 }

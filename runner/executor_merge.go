@@ -123,7 +123,7 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	case err != nil || result.Error != "":
 		return result, err
 	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
-		return event.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
+		return event.Result{Error: "the worktree changed while the checks ran: they do not cover what would land", ErrorType: event.ErrorInternal}, nil
 	}
 	return event.Result{}, nil
 }
@@ -186,8 +186,8 @@ func (x *Executor) approval(c engine.Call, candidate event.Landing, message stri
 // reviewWait returns why a change waits for a person's approval, and the command for
 // it.
 func reviewWait(open []event.Finding, unseen bool) *Wait {
-	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
-	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	const changed = "the change is not what the reviewers saw and needs approval"
+	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready for approval", Next: "approve"}
 	if unseen {
 		w.Detail = changed
 	}

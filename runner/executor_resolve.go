@@ -22,7 +22,7 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (ev
 		return event.Result{}, err
 	}
 	if merging.Target == "" {
-		return event.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+		return event.Result{OK: true, Output: "the target moved again; the conflict is gone"}, nil
 	}
 	found := b
 	found.Snapshot = merging.Snapshot // where the agent starts, and starts again
@@ -117,10 +117,10 @@ func (x *Executor) dropped(ctx context.Context, path string, b beginning, m even
 		}
 	}
 	if len(lost) > 0 {
-		return "it dropped what the target had changed in " + strings.Join(lost, ", "), nil
+		return "the agent discarded changes of the target in " + strings.Join(lost, ", "), nil
 	}
 	if len(won) > 0 {
-		err = x.warn(path, "the agent took the task's side as a whole in "+strings.Join(won, ", "))
+		err = x.warn(path, "the agent kept only the task's side of the conflicts in "+strings.Join(won, ", "))
 	}
 	return "", err
 }

@@ -30,7 +30,7 @@ func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (even
 		return event.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
 	}
 	if change.Truncated != "" {
-		if err := x.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
+		if err := x.warn(c.Path, "reviewers see only part of the change: "+change.Truncated); err != nil {
 			return event.Result{}, err
 		}
 	}

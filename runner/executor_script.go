@@ -59,7 +59,7 @@ const maxArgument = 128<<10 - 1
 // tooLong describes what of a script exceeds the length that the system accepts; it
 // returns "" if nothing does.
 func tooLong(s *engine.ScriptInput) string {
-	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
+	const advice = "%s is too long: %d KiB, at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
 		return fmt.Sprintf(advice, "the command", n>>10)
 	}
@@ -177,6 +177,6 @@ func (x *Executor) tidy(ctx context.Context, path, check string, before event.Sn
 	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
 		return err
 	}
-	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
-		check, after.N, strings.Join(files, " ")))
+	return x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
+		check, strings.Join(files, ", "), after.N))
 }

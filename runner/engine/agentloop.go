@@ -47,7 +47,7 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 		case n == l.spec.MaxIterations:
 			why = limitOfIterations
 		case rounds.patience():
-			why = fmt.Sprintf("found no less in %d rounds", l.spec.Patience)
+			why = fmt.Sprintf("made no progress in %d rounds", l.spec.Patience)
 		}
 		if why != "" {
 			s.exited(l.name, ExitExhausted)

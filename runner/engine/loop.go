@@ -93,7 +93,7 @@ func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over
 }
 
 // limitOfIterations is the reason for which a loop without an exit ends.
-const limitOfIterations = "reached its limit of iterations"
+const limitOfIterations = "reached its iteration limit"
 
 // exhausted returns the outcome of a loop without an exit.
 func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {

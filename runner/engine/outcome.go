@@ -5,7 +5,7 @@ import "github.com/coven-run/coven/internal/event"
 // Unchanged returns the result of an agent that should have changed something and
 // reports success without a change.
 func Unchanged(r event.Result) event.Result {
-	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", event.ErrorNoChanges
+	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent reported success but changed nothing", event.ErrorNoChanges
 	return r
 }
 

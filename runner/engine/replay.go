@@ -78,7 +78,7 @@ func replay(e event.Event, hash string) (event.Result, error) {
 		return event.Result{}, err
 	}
 	if result.Input != hash {
-		return event.Result{}, fmt.Errorf("step %s was recorded with another input (%.12s, now %.12s): the plan or a recorded value was changed; start the task again with: coven reject and coven run", e.Path, result.Input, hash)
+		return event.Result{}, fmt.Errorf("step %s was recorded with different input (%.12s, now %.12s): the plan or a recorded value changed; start the task again: coven reject, then coven run", e.Path, result.Input, hash)
 	}
 	return result, nil
 }

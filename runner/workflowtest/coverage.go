@@ -60,13 +60,13 @@ func exitsOf(s grimoires.Step) []untested {
 	if s.When != "" {
 		all = append(all, untested{engine.ExitSkipped, "is never skipped"})
 	}
-	exhausted := untested{engine.ExitExhausted, "never comes to max_iterations"}
+	exhausted := untested{engine.ExitExhausted, "never reaches max_iterations"}
 	switch k := s.Kind.(type) {
 	case *grimoires.AgentLoop:
 		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"}, exhausted)
 	case *grimoires.Loop:
 		if hasExit(k) {
-			all = append(all, untested{engine.ExitByStep, "is never left by a step"})
+			all = append(all, untested{engine.ExitByStep, "is never exited by a step"})
 		}
 		return append(all, exhausted)
 	}

@@ -58,15 +58,15 @@ type Expect struct {
 type text = yamldoc.At[string]
 
 type suiteKeys struct {
-	Tests []testKeys `yaml:"tests" need:"true" about:"ways through the grimoire"`
+	Tests []testKeys `yaml:"tests" need:"true" about:"tests of the grimoire"`
 }
 
 type testKeys struct {
-	Name   text                 `yaml:"name" need:"true" about:"what the way shows"`
-	Task   taskKeys             `yaml:"task" about:"that is worked on"`
-	Checks []string             `yaml:"checks" about:"of the configuration; one, unless given"`
-	Steps  yamldoc.At[answers]  `yaml:"steps" about:"answers by step: one, or a list of which the last stays; without any a step succeeds"`
-	Expect yamldoc.At[expected] `yaml:"expect" about:"what must come of it"`
+	Name   text                 `yaml:"name" need:"true" about:"what the test shows"`
+	Task   taskKeys             `yaml:"task" about:"task of the run; t-1"`
+	Checks []string             `yaml:"checks" about:"checks of the configuration; make test"`
+	Steps  yamldoc.At[answers]  `yaml:"steps" about:"answers by step: one answer, or a list whose last answer repeats; a step without an answer succeeds"`
+	Expect yamldoc.At[expected] `yaml:"expect" about:"how the run must go"`
 }
 
 type answers map[string]yamldoc.Node
@@ -82,22 +82,22 @@ type taskKeys struct {
 }
 
 type answerKeys struct {
-	Output   yamldoc.At[string]   `yaml:"output" about:"of a script, or the last words of an agent"`
-	Outputs  yamldoc.Node         `yaml:"outputs" about:"named values of an agent"`
+	Output   yamldoc.At[string]   `yaml:"output" about:"output of a script, or final message of an agent"`
+	Outputs  yamldoc.Node         `yaml:"outputs" about:"named values from an agent"`
 	Summary  string               `yaml:"summary" about:"what was done"`
 	Error    string               `yaml:"error" about:"why the step fails"`
-	ExitCode int                  `yaml:"exit_code" about:"other than 0: the step fails"`
-	Files    yamldoc.At[[]string] `yaml:"files" about:"that the step changed"`
-	Conflict []string             `yaml:"conflict" about:"of a merge: files in conflict with the target"`
-	Findings yamldoc.At[[]string] `yaml:"findings" about:"of a review: errors that it found; it fails"`
-	Continue yamldoc.At[bool]     `yaml:"continue" about:"of an arbiter: another round; false"`
+	ExitCode int                  `yaml:"exit_code" about:"exit code of a script; not 0: the step fails"`
+	Files    yamldoc.At[[]string] `yaml:"files" about:"files that the step changed"`
+	Conflict []string             `yaml:"conflict" about:"for a merge: files in conflict with the target"`
+	Findings yamldoc.At[[]string] `yaml:"findings" about:"for a review: errors that it found; it fails"`
+	Continue yamldoc.At[bool]     `yaml:"continue" about:"for an arbiter: whether to run another round; false"`
 	Wait     text                 `yaml:"wait" oneof:"review|limit|budget|checkout" about:"the run waits here"`
 }
 
 type expected struct {
 	Status text                    `yaml:"status" oneof:"completed|blocked|failed|waiting" about:"how the run ends; completed"`
 	Steps  []string                `yaml:"steps" about:"paths of all steps that run, in order, #1 left out"`
-	Given  map[string]yamldoc.Node `yaml:"given" about:"by step: texts that its prompts or commands hold"`
+	Given  map[string]yamldoc.Node `yaml:"given" about:"by step: texts that its prompts or commands contain"`
 }
 
 // Read reads the tests of a grimoire. The error is a yamldoc.Errors.
@@ -175,7 +175,7 @@ func (r *reader) known(name string, at yamldoc.Place) bool {
 	if slices.Contains(r.steps, name) {
 		return true
 	}
-	r.doc.Fail(at, fmt.Sprintf("the grimoire has no step %q that could answer", name), "known: "+strings.Join(r.steps, ", "))
+	r.doc.Fail(at, fmt.Sprintf("the grimoire has no step %q to answer for", name), "known: "+strings.Join(r.steps, ", "))
 	return false
 }
 
@@ -186,7 +186,7 @@ func (r *reader) answers(n yamldoc.Node) []Answer {
 		var k answerKeys
 		r.doc.DecodeNode(item, &k)
 		if k.Wait.Set() && k.Error != "" {
-			r.doc.Fail(k.Wait, "a step waits or fails, not both", "")
+			r.doc.Fail(k.Wait, "a step cannot both wait and fail", "")
 		}
 		var outputs map[string]any
 		r.doc.Any(k.Outputs, &outputs)
