@@ -44,7 +44,7 @@ func TestEveryReviewerCounts(t *testing.T) {
 		s.reviewers.reviews = verdicts
 		c := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1}}
 		for i, name := range names {
-			c.Review.Reviewers = append(c.Review.Reviewers, engine.Judge{Name: fmt.Sprint(i), Plugin: name})
+			c.Review.Reviewers = append(c.Review.Reviewers, engine.Reviewer{Name: fmt.Sprint(i), Plugin: name})
 		}
 		r, err := s.executor().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
@@ -272,7 +272,7 @@ func TestReviewGoesOn(t *testing.T) {
 		s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
-		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
 			t.Errorf("said of %s: %+v, %v", tree, r, err)
 		}
@@ -284,7 +284,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newWorld()
 	s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.workspace.tips = []string{"", "tip", "tip", "moved"}
-	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 	if err != nil || r.OK || r.ErrorType != event.ErrorPlugin || !strings.Contains(r.Error, "reviewer moved the branch") || s.workspace.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.workspace.putTip)
 	}

@@ -14,7 +14,7 @@ import (
 
 // ArbiterInput is the input of an arbiter leaf.
 type ArbiterInput struct {
-	Arbiter  Judge            `json:"arbiter"`
+	Arbiter  Reviewer         `json:"arbiter"`
 	Model    string           `json:"model"` // of agents that it asks
 	Question arbiter.Question `json:"question"`
 }
@@ -46,11 +46,11 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 		switch {
 		case n == l.spec.MaxIterations:
 			why = limitOfIterations
-		case rounds.patience():
+		case rounds.stalled():
 			why = fmt.Sprintf("made no progress in %d rounds", l.spec.Patience)
 		}
 		if why != "" {
-			s.exited(l.name, ExitExhausted)
+			s.exit(l.name, ExitExhausted)
 			out.Path = s.round()
 			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
@@ -78,7 +78,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil:
 		return out, true, err
 	case out.Verdict == Passed:
-		s.exited(r.loop.name, ExitContent)
+		s.exit(r.loop.name, ExitContent)
 		return out, true, nil
 	case out.Result.ErrorType != event.ErrorFindings:
 		return out, true, nil // the change was not reviewed
@@ -88,19 +88,19 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil || decision.Verdict != Passed:
 		return decision, true, err
 	case !decision.Result.Continue:
-		s.exited(r.loop.name, ExitNotActionable)
+		s.exit(r.loop.name, ExitNotActionable)
 		out.Verdict, out.Result.OK, out.Result.Error, out.Result.ErrorType = Passed, true, "", ""
 		return out, true, nil
 	}
 	r.history = append(r.history, arbiter.Round{
-		N: len(r.history) + 1, Output: s.said, Opinions: findings.Opinions(out.Result.Opinions), Reason: decision.Result.Output,
+		N: len(r.history) + 1, Output: s.lastMessage, Opinions: findings.Opinions(out.Result.Opinions), Reason: decision.Result.Output,
 	})
 	return out, false, nil
 }
 
 // review calls the reviewers. Findings do not stop the run yet.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
-	reviewers, err := renderJudges(r.loop.plan, r.loop.spec.Reviewers, s)
+	reviewers, err := renderReviewers(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -116,14 +116,14 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 
 // decide asks the arbiter whether to continue after a review.
 func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Outcome, error) {
-	given, err := renderJudge(r.loop.plan, r.loop.spec.Arbiter, s)
+	given, err := renderReviewer(r.loop.plan, r.loop.spec.Arbiter, s)
 	if err != nil {
 		return Outcome{}, err
 	}
 	return unreserved{r.part("arbiter", Call{Arbiter: &ArbiterInput{
 		Arbiter: given, Model: r.loop.plan.Model,
 		Question: arbiter.Question{
-			Output: s.said, Opinions: findings.Opinions(review.Opinions), History: r.history,
+			Output: s.lastMessage, Opinions: findings.Opinions(review.Opinions), History: r.history,
 			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
 		},
 	}})}.Run(ctx, s)
@@ -143,12 +143,12 @@ func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, er
 // part is one leaf of a round.
 func (r *rounds) part(name string, c Call) Step {
 	c.Step = r.loop.name + "/" + name
-	return timeout{called{name, c}, name, roundTime}
+	return timeout{callStep{name, c}, name, roundTime}
 }
 
-// patience reports whether the loop's patience is exhausted: that many rounds in a row
+// stalled reports whether the loop's patience is exhausted: that many rounds in a row
 // found no less than the best round before them.
-func (r *rounds) patience() bool {
+func (r *rounds) stalled() bool {
 	limit := r.loop.spec.Patience
 	if limit == 0 || len(r.history) <= limit {
 		return false

@@ -76,7 +76,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
-	s.exited(l.name, ExitExhausted)
+	s.exit(l.name, ExitExhausted)
 	last.Path = path // resuming repeats the whole iteration
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
@@ -85,7 +85,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over bool, err error) {
 	out, err = steps.Run(ctx, s)
 	if err == nil && out.Verdict == ExitLoop {
-		s.exited(l.name, ExitByStep)
+		s.exit(l.name, ExitByStep)
 		out.Verdict = Passed
 		return out, true, nil
 	}

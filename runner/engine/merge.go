@@ -73,18 +73,18 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
-	work := called{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
+	work := callStep{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
 	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
 }
 
-// called is a step that makes one call.
-type called struct {
+// callStep is a step that makes one call.
+type callStep struct {
 	name string
 	call Call
 }
 
 // Run implements Step.
-func (c called) Run(ctx context.Context, s *State) (Outcome, error) {
+func (c callStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return s.call(ctx, c.name, c.call)
 }
 
@@ -100,6 +100,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: m.plan.ChecksOf(m.spec), Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
+		Checks: m.plan.ChecksOf(m.spec), Receipts: s.currentReceipts(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewedTrees(),
 	}})
 }

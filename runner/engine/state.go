@@ -31,13 +31,13 @@ type State struct {
 	previous map[string]any
 	entry    any
 
-	files    []string
-	commits  []string
-	receipts []event.Receipt   // of scripts and checks
-	tree     string            // the worktree after the last leaf
-	summary  string            // of the first agent: what the change is about
-	said     string            // by the last agent that worked
-	reviewed map[string]string // by step: the tree that its reviewers saw last; empty: they came to no end
+	files       []string
+	commits     []string
+	receipts    []event.Receipt   // of scripts and checks
+	tree        string            // the worktree after the last leaf
+	summary     string            // of the first agent: what the change is about
+	lastMessage string            // by the last agent that worked
+	reviewed    map[string]string // by step: the tree that its reviewers saw last; empty: they came to no end
 }
 
 // enter begins a loop: next is called before each iteration, leave after the last.
@@ -78,7 +78,7 @@ func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
-	s.previous = s.nothing()
+	s.previous = s.emptyView()
 	s.entry = s.previous
 	for _, name := range plan.Grimoire.Secrets() {
 		s.secrets[name] = tmpl.Secret{Name: name}
@@ -124,8 +124,8 @@ func (s *State) Data(input map[string]any) map[string]any {
 	return data
 }
 
-// named lets later steps know the result of a step by its name.
-func (s *State) named(name, output string, r event.Result) {
+// setResult lets later steps know the result of a step by its name.
+func (s *State) setResult(name, output string, r event.Result) {
 	value := s.view(r, false)
 	s.steps[name] = value
 	s.previous = value
@@ -134,8 +134,8 @@ func (s *State) named(name, output string, r event.Result) {
 	}
 }
 
-// done takes what a leaf made into the state.
-func (s *State) done(r event.Result) {
+// add takes what a leaf made into the state.
+func (s *State) add(r event.Result) {
 	for _, f := range r.Files {
 		if !slices.Contains(s.files, f) {
 			s.files = append(s.files, f)
@@ -152,20 +152,20 @@ func (s *State) done(r event.Result) {
 		s.summary = r.Summary
 	}
 	if r.Agent != "" {
-		s.said = r.Output
+		s.lastMessage = r.Output
 	}
 }
 
-// judged takes in what the reviewers of a step have seen.
-func (s *State) judged(step string, r event.Result) {
+// addReview takes in what the reviewers of a step have seen.
+func (s *State) addReview(step string, r event.Result) {
 	s.reviewed[step] = ""
 	if r.ErrorType == "" || r.ErrorType == event.ErrorFindings {
 		s.reviewed[step] = r.Tree
 	}
 }
 
-// seen are the trees that reviewers have seen, one for each step that has some.
-func (s *State) seen() []string {
+// reviewedTrees are the trees that reviewers have seen, one for each step that has some.
+func (s *State) reviewedTrees() []string {
 	var trees []string
 	for _, step := range slices.Sorted(maps.Keys(s.reviewed)) {
 		trees = append(trees, s.reviewed[step])
@@ -173,8 +173,8 @@ func (s *State) seen() []string {
 	return trees
 }
 
-// proofs are the receipts of what ran on the tree as it is now.
-func (s *State) proofs() []event.Receipt {
+// currentReceipts are the receipts of what ran on the tree as it is now.
+func (s *State) currentReceipts() []event.Receipt {
 	var now []event.Receipt
 	for _, r := range s.receipts {
 		if r.Tree == s.tree {
@@ -228,8 +228,8 @@ func statusOf(r event.Result, skipped bool) string {
 	return "failed"
 }
 
-// nothing is what previous is before the first step.
-func (s *State) nothing() map[string]any {
+// emptyView is what previous is before the first step.
+func (s *State) emptyView() map[string]any {
 	v := s.view(event.Result{}, true)
 	v["skipped"] = false
 	if s.v >= grimoires.PlanNamesOfOriginal {
@@ -268,7 +268,7 @@ const (
 	ExitNotActionable ExitReason = "not_actionable" // an agent-loop, by its arbiter
 )
 
-func (s *State) exited(step string, reason ExitReason) {
+func (s *State) exit(step string, reason ExitReason) {
 	if s.options.Exited != nil {
 		s.options.Exited(step, reason, s.at.leaf(step, s.attempt))
 	}

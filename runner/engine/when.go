@@ -18,12 +18,12 @@ type when struct {
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
-		out := s.unrendered(w.name, err)
+		out := s.templateFailure(w.name, err)
 		out.Verdict, out.Status = Stopped, event.StatusBlocked // whether to run it is unknown
 		return out, nil
 	}
 	if !ok {
-		s.exited(w.name, ExitSkipped)
+		s.exit(w.name, ExitSkipped)
 		s.skipped(w.name, w.output)
 		return Outcome{Verdict: Skipped}, nil
 	}
