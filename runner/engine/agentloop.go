@@ -15,12 +15,12 @@ import (
 // ArbiterInput is the input of an arbiter leaf.
 type ArbiterInput struct {
 	Arbiter  Reviewer         `json:"arbiter"`
-	Model    string           `json:"model"` // of agents that it asks
+	Model    string           `json:"model"` // of agents that the plugin asks for
 	Question arbiter.Question `json:"question"`
 }
 
-// agentLoop is a step that repeats review and fix until the reviewers pass the change
-// or the arbiter decides that the open findings are not worth another round.
+// agentLoop is a step that repeats review and fix until the reviewers pass the change,
+// or the arbiter decides that the findings do not justify another round.
 type agentLoop struct {
 	name string
 	spec *grimoires.AgentLoop
@@ -28,7 +28,7 @@ type agentLoop struct {
 	plan *grimoires.Plan
 }
 
-// roundTime limits the review, the arbiter and the fix, each in each round.
+// roundTime limits each review, each decision of the arbiter and each fix.
 const roundTime = 15 * time.Minute
 
 // Run implements Step.
@@ -60,14 +60,14 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// rounds are those of one run of an agent-loop.
+// rounds runs the rounds of an agent-loop.
 type rounds struct {
 	loop    agentLoop
 	history []arbiter.Round
 }
 
-// next runs a round up to the arbiter's decision. over means that the loop ends;
-// otherwise the outcome is the review's, and the arbiter wants another round.
+// next runs a round up to the arbiter's decision. over means that the loop ends.
+// Otherwise the outcome is that of the review, and the arbiter wants another round.
 func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
 	out, err = r.loop.body.Run(ctx, s)
 	if err != nil || out.Verdict == Stopped {
@@ -98,7 +98,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	return out, false, nil
 }
 
-// review calls the reviewers. Findings do not stop the run yet.
+// review calls the reviewers. Findings do not stop the run: the arbiter decides.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderReviewers(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Out
 	}})}.Run(ctx, s)
 }
 
-// fix has an agent fix what the review found.
+// fix runs an agent to fix the findings of the review.
 func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
 		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
@@ -140,14 +140,14 @@ func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, er
 	return r.part("fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}}).Run(ctx, s)
 }
 
-// part is one leaf of a round.
+// part returns the step of one leaf of a round.
 func (r *rounds) part(name string, c Call) Step {
 	c.Step = r.loop.name + "/" + name
 	return timeout{callStep{name, c}, name, roundTime}
 }
 
-// stalled reports whether the loop's patience is exhausted: that many rounds in a row
-// found no less than the best round before them.
+// stalled reports whether the loop's patience is exhausted: whether that many rounds in
+// a row found as much as the best round before them, or more.
 func (r *rounds) stalled() bool {
 	limit := r.loop.spec.Patience
 	if limit == 0 || len(r.history) <= limit {
@@ -164,7 +164,7 @@ func (r *rounds) stalled() bool {
 	return since >= limit
 }
 
-// weight is what a round found: errors first, then warnings.
+// weight counts the findings of a round. Errors weigh more than any number of warnings.
 type weight struct{ errors, warnings int }
 
 func (w weight) less(than weight) bool {
@@ -175,7 +175,7 @@ func weightOf(r arbiter.Round) weight {
 	var w weight
 	for _, o := range r.Opinions {
 		if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
-			w.errors++ // without naming one
+			w.errors++ // an error without a finding
 		}
 		for _, f := range o.Findings {
 			switch f.Severity {

@@ -2,7 +2,7 @@ package engine
 
 import "context"
 
-// record stores a step's result in the state, under its name.
+// record stores the result of a step in the state, under the name of the step.
 type record struct {
 	step         Step
 	name, output string

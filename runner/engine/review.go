@@ -10,7 +10,7 @@ import (
 
 // Reviewer is a reviewer or arbiter plugin, with its options.
 type Reviewer struct {
-	Name    string            `json:"name"` // what the record calls it
+	Name    string            `json:"name"` // in the record
 	Plugin  string            `json:"plugin"`
 	Options map[string]string `json:"options,omitempty"`
 }
@@ -18,19 +18,19 @@ type Reviewer struct {
 // ReviewInput is the input of a review leaf.
 type ReviewInput struct {
 	Reviewers []Reviewer        `json:"reviewers"`
-	Model     string            `json:"model"` // of agents that they ask
+	Model     string            `json:"model"` // of agents that they ask for
 	Round     int               `json:"round"`
 	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
 }
 
-// reviewStep is a step that has the change reviewed.
+// reviewStep is a step that reviews the change.
 type reviewStep struct {
 	name string
 	spec *grimoires.Review
 	plan *grimoires.Plan
 }
 
-// Run calls the reviewers. A review with findings that must not land has failed.
+// Run calls the reviewers. The step fails if a reviewer does not pass the change.
 func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderReviewers(r.plan, r.spec.Reviewers, s)
 	if err != nil {

@@ -28,8 +28,8 @@ type Missing struct {
 	What string `json:"what"` // never runs, never skipped, never fails, ...
 }
 
-// Missing returns the exits that no test takes, in the order of the steps; reached of
-// all exits are taken.
+// Missing returns the exits that no test takes, in the order of the steps. reached is the
+// number of exits that tests take, of all exits.
 func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, all int) {
 	for s := range g.All() {
 		var untaken []Missing

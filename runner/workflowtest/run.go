@@ -25,7 +25,7 @@ type Outcome struct {
 	Faults []string `json:"faults"` // the differences from what the test expects
 }
 
-// Run runs the test and adds the paths it takes to the coverage.
+// Run runs the test and records the exits it takes in the coverage.
 func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
 	p := *plan
 	p.Task, p.Checks = t.Task, t.Checks
@@ -145,7 +145,7 @@ func (s *stubs) answer(call engine.Call) (event.Result, error) {
 	return r, nil
 }
 
-// reviewed returns the result of a review: the first reviewer reports the findings.
+// reviewed returns the result of a review. The first reviewer reports all findings.
 func reviewed(call engine.Call, a Answer, r event.Result) event.Result {
 	r.Commit = ""
 	if a.Error != "" {
@@ -164,7 +164,7 @@ func reviewed(call engine.Call, a Answer, r event.Result) event.Result {
 	}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found what must not land", event.ErrorFindings
+		r.Error, r.ErrorType = "the review found errors", event.ErrorFindings
 	}
 	return r
 }

@@ -1,9 +1,9 @@
-// Package workflowtest tests grimoires without agents, processes and worktrees: a
-// file holds an answer for each step. A test checks which path a run takes
-// through the grimoire, and the coverage lists the paths that no test takes.
+// Package workflowtest tests grimoires without agents, processes and worktrees: a file
+// holds the answers of the steps. A test checks which path a run takes through the
+// grimoire, and the coverage lists the exits that no test takes.
 //
-// Rules. The step tree is the one that runs tasks. Prompts, commands and
-// conditions are rendered as in a run. A step without an answer succeeds.
+// Rules. Tests run the same step tree as tasks. Prompts, commands and conditions are
+// rendered as in a run. A step without an answer succeeds.
 package workflowtest
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Suite is the tests of one grimoire.
+// Suite holds the tests of one grimoire.
 type Suite struct {
 	File  string
 	Tests []Test
 }
 
-// Test is one path through a grimoire.
+// Test tests one path through a grimoire.
 type Test struct {
 	Name    string
 	Task    grimoires.Task
 	Checks  []string
-	Answers map[string][]Answer // by step; the last of a list stays
+	Answers map[string][]Answer // by step; the last answer of a list repeats
 	Expect  Expect
 }
 
-// Answer is what a step gives.
+// Answer is the answer of a step.
 type Answer struct {
 	OK       bool
 	Output   string
@@ -41,18 +41,18 @@ type Answer struct {
 	Summary  string
 	Error    string
 	ExitCode int
-	Files    []string // that it changed
-	Conflict []string // of a merge: files in conflict with the target
-	Wait     string   // the reason for which the run waits here
+	Files    []string // files that it changed
+	Conflict []string // for a merge: files in conflict with the target
+	Wait     string   // reason to wait here
 	Findings []string // errors that a review found: it fails
-	Continue bool     // of an arbiter: another round
+	Continue bool     // for an arbiter: run another round
 }
 
-// Expect is what a test demands.
+// Expect is the expected outcome of a test.
 type Expect struct {
 	Status string              // completed, blocked, failed or waiting
 	Steps  []string            // paths of all steps that ran, in order, #1 left out; nil: any
-	Given  map[string][]string // by step: texts that one of its prompts or commands holds
+	Given  map[string][]string // by step: texts that its prompts or commands contain
 }
 
 type text = yamldoc.At[string]
