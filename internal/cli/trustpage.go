@@ -27,8 +27,8 @@ func TrustPage(proj *project.Project, open []registry.Plugin) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This repository wants to run programs of its own. They are not fenced: they can do\n" +
-		"what you can. Trusted would be exactly these bytes, in this repository.\n\n")
+	b.WriteString("This repository contains programs that coven would run. They are not sandboxed: they\n" +
+		"can do anything you can. You trust exactly these bytes, in this repository only.\n\n")
 	for _, p := range open {
 		b.WriteString(trustEntry(proj, p) + "\n")
 	}
@@ -46,9 +46,9 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	switch p.Hides {
 	case "":
 	case registry.FromCoven:
-		b.WriteString("  hides   the one that is built in\n")
+		b.WriteString("  hides   the built-in plugin\n")
 	default:
-		fmt.Fprintf(&b, "  hides   the one of: %s\n", p.Hides)
+		fmt.Fprintf(&b, "  hides   the plugin from: %s\n", p.Hides)
 	}
 	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
 		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
@@ -72,7 +72,7 @@ func novelty(p registry.Plugin) string {
 		text = fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)
 	}
 	if p.State == registry.Mismatch {
-		text += "\n  DOES NOT MATCH " + registry.LockFile + ": " + p.Detail + "; to trust it changes that"
+		text += "\n  DOES NOT MATCH " + registry.LockFile + ": " + p.Detail + "; trusting it updates the lock"
 	}
 	return text
 }
@@ -97,7 +97,7 @@ func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.
 	switch {
 	case yes:
 	case !a.Interactive:
-		return false, exit.Usagef("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+		return false, exit.Usagef("coven trust --yes", "nothing was trusted: cannot ask without a terminal")
 	default:
 		answer, err := a.Ask(ctx, "trust these? [y/N] ")
 		if err != nil {
@@ -160,7 +160,7 @@ func (a *App) trustPlugins(proj *project.Project, shown []registry.Plugin) error
 	if err != nil || !wrote {
 		return err
 	}
-	return a.Printf("wrote %s: commit it, and everybody runs the same\n", registry.LockFile)
+	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", registry.LockFile)
 }
 
 // AdmitPlugins reports whether plugins may run. On a terminal it asks about those
@@ -186,8 +186,8 @@ func variablesPage(wanted []project.VariableRequest) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This repository wants values from your environment. What gets them can send them\n" +
-		"anywhere. Trusted would be exactly these uses, in this repository.\n\n")
+	b.WriteString("This repository uses variables from your environment. Programs that get them can send\n" +
+		"them anywhere. You trust exactly these uses, in this repository only.\n\n")
 	for _, r := range wanted {
 		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", r.Kind, terminal.Printable(r.Variable), terminal.Printable(r.Why))
 		for _, use := range r.Uses {

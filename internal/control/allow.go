@@ -61,7 +61,7 @@ func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 	}
 	file := filepath.Join(c.Project.Env.UserDir(), "config.yaml")
 	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
-		"provider %s: coven cannot stop a tool call of its agents, and there is no fence around them yet: they can do whatever you can", name)
+		"provider %s: coven cannot stop tool calls of its agents, and they are not sandboxed: they can do anything you can", name)
 }
 
 // mayUse reports whether a grimoire's secrets are there, and may be taken from where they

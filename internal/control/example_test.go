@@ -30,10 +30,6 @@ func poem(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, err := p.Repo.Target(ctx, "")
-	if err != nil {
-		return err
-	}
 	item, err := p.AdHoc(ctx, "Write a poem")
 	if err != nil {
 		return err
@@ -44,8 +40,7 @@ func poem(ctx context.Context) error {
 	}
 	defer c.Close()
 
-	prior, _ := p.Finder.OfTask(item.Task.ID) // none
-	if _, err := c.Begin(ctx, item, prior, control.Options{Grimoire: "none", Target: target}); err != nil {
+	if _, err := c.Run(ctx, item, control.Options{Grimoire: "none"}); err != nil {
 		return err
 	}
 	page, err := c.Page(ctx, item.Task.ID)
@@ -58,7 +53,7 @@ func poem(ctx context.Context) error {
 		fmt.Printf("%s %s +%d -%d\n", f.Status, f.Path, f.Added, f.Deleted)
 	}
 
-	if _, err := c.Approve(ctx, v, v.Review.Patch); err != nil {
+	if _, err := c.Approve(ctx, control.ApproveRequest{Task: v.Task}); err != nil {
 		return err
 	}
 	text, err := os.ReadFile("poem.txt")

@@ -52,6 +52,13 @@ func (s sealed) Run() int {
 	return s.M.Run()
 }
 
+// source is the directory of this package.
+var source = func() string {
+	dir, err := os.Getwd()
+	must(err)
+	return dir
+}()
+
 // scenario is what the fake agent does: it writes a file.
 const scenario = `
 conversations:

@@ -19,22 +19,6 @@ func DamagedView(e *session.DamagedError) session.View {
 	return v
 }
 
-// AcceptCommand approves a change together with its open error findings.
-func AcceptCommand(v session.View) string {
-	return "coven approve " + shellword.Word(v.Task) + " --accept-findings"
-}
-
-// Unaccepted says why a change with open error findings is not approved, and names
-// the findings.
-func Unaccepted(v session.View) string {
-	noun := "findings"
-	if len(v.Open) == 1 {
-		noun = "finding"
-	}
-	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s",
-		v.Task, len(v.Open), noun, OpenLines(v.Open))
-}
-
 // maxOpenLines is how many open findings a message lists.
 const maxOpenLines = 20
 
@@ -80,7 +64,7 @@ func NextOf(v session.View) string {
 // HasOpenErrors reports whether a session waits for a person because of open error
 // findings.
 func HasOpenErrors(v session.View) bool {
-	return v.Status == session.Waiting && v.Reason == event.WaitReview && len(v.Open) > 0
+	return WaitsForReview(v) && len(v.Open) > 0
 }
 
 // DetailOf is why a session is in its state, in one line. Records of versions that

@@ -9,21 +9,21 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// TaskTracker is the tracker's side of one task, for one session: runner's interface.
+// taskTracker is the tracker's side of one task, for one session: runner's interface.
 // It writes nothing about a task that someone else has claimed meanwhile.
-type TaskTracker struct {
+type taskTracker struct {
 	item  project.Item
 	actor string
 	hide  func(string) string // takes secrets out of what is written
 }
 
-// NewTaskTracker returns the tracker of one task for a session that claims as actor.
-func NewTaskTracker(item project.Item, actor string, hide func(string) string) TaskTracker {
-	return TaskTracker{item, actor, hide}
+// newTaskTracker returns the tracker of one task for a session that claims as actor.
+func newTaskTracker(item project.Item, actor string, hide func(string) string) taskTracker {
+	return taskTracker{item, actor, hide}
 }
 
 // Close closes the task with what was done and the commit that landed.
-func (t TaskTracker) Close(ctx context.Context, summary, commit string) error {
+func (t taskTracker) Close(ctx context.Context, summary, commit string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (t TaskTracker) Close(ctx context.Context, summary, commit string) error {
 }
 
 // Block sets the task blocked and says why in a note.
-func (t TaskTracker) Block(ctx context.Context, why string) error {
+func (t taskTracker) Block(ctx context.Context, why string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (t TaskTracker) Block(ctx context.Context, why string) error {
 }
 
 // Release opens the task again.
-func (t TaskTracker) Release(ctx context.Context, why string) error {
+func (t taskTracker) Release(ctx context.Context, why string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (t TaskTracker) Release(ctx context.Context, why string) error {
 }
 
 // Note says something on the task.
-func (t TaskTracker) Note(ctx context.Context, text string) error {
+func (t taskTracker) Note(ctx context.Context, text string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (v *Examination) sandbox(ctx context.Context) []Finding {
 	if err := v.userNamespace(ctx); err != nil {
 		namespaces = "no user namespaces"
 	}
-	return warn("", "shell commands are not fenced yet: an agent's Bash can reach what you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
+	return warn("", "shell commands are not sandboxed: agents can run anything you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
 }
 
 // landlockABI is 0 where the kernel has no Landlock.

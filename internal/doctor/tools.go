@@ -30,7 +30,7 @@ func (v *Examination) git(ctx context.Context) []Finding {
 	}
 	switch older, known := olderThan(said, oldestGit); {
 	case !known:
-		return warn("git --version", "it does not say its version: %s", said)
+		return warn("git --version", "it does not print its version: %s", said)
 	case older:
 		return fail(next, "%s is too old: coven needs 2.38 or newer", said)
 	}
@@ -86,7 +86,7 @@ func (v *Examination) processes(context.Context) []Finding {
 	}
 	held := launcher.Containment()
 	if why := launcher.Refused(); why != nil {
-		return warn("", "children are contained by a %s, from which a program can escape: no PID namespace can be had (%v)", held, why)
+		return warn("", "children are contained by a %s, from which a program can escape: PID namespaces are not available (%v)", held, why)
 	}
 	if held == process.ProcessGroup {
 		return warn("", "children are contained by a %s, from which a program can escape", held)

@@ -136,7 +136,7 @@ func (v *Examination) config(context.Context) []Finding {
 		}
 	}
 	if len(read) == 0 {
-		return ok("the defaults: neither %s nor %s is there", project, user)
+		return ok("the defaults: neither %s nor %s exists", project, user)
 	}
 	if len(read) == 2 {
 		return ok("%s over %s", project, user)
@@ -181,7 +181,7 @@ func (v *Examination) checks(context.Context) []Finding {
 	if _, err := os.Stat(filepath.Join(v.project.Repo.Root, ".coven", "config.yaml")); err == nil {
 		next = shellword.Edit(".coven/config.yaml", 0)
 	}
-	return warn(next, "none: nothing is tested before it lands")
+	return warn(next, "none: changes land untested")
 }
 
 // lowDisk is how many bytes are few for worktrees and their builds.
@@ -239,7 +239,7 @@ func (v *Examination) sessions(context.Context) []Finding {
 	if len(found) > 0 {
 		return found
 	}
-	return ok("%d, of which %d can go on", len(views), onTheWay)
+	return ok("%d, of which %d can continue", len(views), onTheWay)
 }
 
 // damaged is the finding of a damaged record. --fix sets it aside, whole, unless it
@@ -255,7 +255,7 @@ func (v *Examination) damaged(d *session.DamagedError) Finding {
 	}
 	f.fix = func(context.Context) (string, error) {
 		to, err := session.SetAside(v.project.Repo.Root, d)
-		return "the record is set aside as " + to + "; what its task has left is cleared away below", err
+		return "the record is set aside as " + to + "; leftovers of its task are removed below", err
 	}
 	return f
 }
@@ -286,7 +286,7 @@ func (v *Examination) keepLanding(ctx context.Context, view session.View, commit
 	root := v.project.Repo.Root
 	s, err := session.Open(root, view.ID, v.env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return "a coven resumes it", nil
+		return "another coven is resuming it", nil
 	}
 	if err != nil {
 		return "", err

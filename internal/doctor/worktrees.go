@@ -39,7 +39,7 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	}
 	failed := v.failed(ctx)
 	if len(found)+len(failed) == 0 {
-		return ok("nothing is left of tasks that are over")
+		return ok("no leftovers of tasks that are over")
 	}
 	return append(found, failed...)
 }
@@ -74,9 +74,9 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
 			continue // it has an owner, or Stale tells what it is
 		}
-		text := "task %s, on which nobody works, has a worktree: %s"
+		text := "task %s has a worktree, but no session works on it: %s"
 		if !t.Present {
-			text = "task %s, on which nobody works, has a branch; its worktree %s is gone"
+			text = "task %s has a branch, but no session works on it; its worktree %s is gone"
 		}
 		f := fail("coven doctor --fix", text, t.TaskID, t.Path)[0]
 		f.fix = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
@@ -94,7 +94,7 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 	var found []Finding
 	for _, t := range trees {
 		if t.TaskID != "" && v.project.Retryable(ctx, t.TaskID) {
-			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for another try", t.TaskID)...)
+			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree is kept for a retry", t.TaskID)...)
 		}
 	}
 	return found
@@ -112,7 +112,7 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 			return "", err
 		}
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
-			Note: cmp.Or(last.ID, "no session") + ", cleared away by coven doctor", Landed: last.Landed.Tip,
+			Note: cmp.Or(last.ID, "no session") + ", removed by coven doctor", Landed: last.Landed.Tip,
 		})
 		return removedAs(ref), project.DropIgnoredFirst(id, err)
 	})
@@ -124,7 +124,7 @@ func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, erro
 	clear := func() (string, error) {
 		ref, err := v.project.Repo.Clear(ctx, s)
 		if errors.Is(err, worktree.ErrNotStale) {
-			return "it is gone already", nil
+			return "already gone", nil
 		}
 		return removedAs(ref), project.DropIgnoredFirst(s.Task, err)
 	}
@@ -146,7 +146,7 @@ func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
-		f := warn("coven doctor --fix", "directories of sockets in %s, of covens that were killed: %d", parent, len(dirs))[0]
+		f := warn("coven doctor --fix", "socket directories in %s of killed covens: %d", parent, len(dirs))[0]
 		f.fix = func(context.Context) (string, error) {
 			tempdir.Sweep(parent)
 			if left := tempdir.Abandoned(parent); len(left) > 0 {

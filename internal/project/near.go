@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 )
 
-// Near is a file as a person knows it: below the root, if it is there.
+// Near returns the path of a file relative to the root, if it is below the root.
 func (p *Project) Near(file string) string {
 	if rel, err := filepath.Rel(p.Repo.Root, file); err == nil && filepath.IsLocal(rel) {
 		return rel

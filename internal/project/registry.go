@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// untrustedPaths is where the word of those who write the repository is.
+// untrustedPaths returns the paths whose content comes from the repository.
 func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
@@ -28,7 +28,7 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	return trust.NewUntrustedPaths(dirs...), nil
 }
 
-// TrustStore is what the user trusts of this repository.
+// TrustStore returns the store of what the user trusts in this repository.
 func (p *Project) TrustStore() (*trust.Store, error) {
 	where, err := untrustedPaths(p.Repo)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
 	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
-// Registry knows the plugins that this repository can have.
+// Registry returns the plugins that are available in this repository.
 func (p *Project) Registry() (*registry.Registry, error) {
 	self, err := p.Env.Self()
 	if err != nil {
@@ -63,7 +63,8 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	return registry.New(o), nil
 }
 
-// NeedsOf are the plugins that a grimoire can need, with the provider of a run.
+// NeedsOf returns the plugins that a grimoire can need, with the provider of the run,
+// sorted.
 func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
 	for s := range g.All() {
@@ -77,8 +78,8 @@ func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	return slices.Compact(needs)
 }
 
-// NeedsOfItems are the plugins that jobs can need. What is wrong with a grimoire is
-// said when its job begins.
+// NeedsOfItems returns the plugins that tasks can need. A grimoire that cannot be loaded is
+// reported when its task starts.
 func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins.Need {
 	provider = cmp.Or(provider, p.Config.Provider)
 	needs := NeedsOf(&grimoires.Grimoire{}, provider)
@@ -100,7 +101,7 @@ func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins
 	return needs
 }
 
-// NeedsOfSession are the plugins that a session's frozen plan can need.
+// NeedsOfSession returns the plugins that a session's frozen plan can need.
 func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	plan, err := PlanOf(dir)
 	if err != nil {
@@ -109,14 +110,14 @@ func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	return NeedsOf(plan.Grimoire, plan.Provider), nil
 }
 
-// CheckPlugins reports whether plugins may run: it resolves each, and starts none.
+// CheckPlugins returns an error if one of the plugins may not run. It starts none.
 func (p *Project) CheckPlugins(needs []plugins.Need) error {
 	_, err := p.UntrustedPlugins(needs)
 	return err
 }
 
-// UntrustedPlugins are those of the plugins that a person could trust now, and the reasons
-// of all that may not run.
+// UntrustedPlugins returns the plugins that the user could trust now, and an error with the
+// reasons of all that may not run.
 func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
 	r, err := p.Registry()
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 	return untrusted, errors.Join(reasons...)
 }
 
-// trustable is the plugin that an error is about, when a person's word would help.
+// trustable returns the plugin of an error that trusting it would resolve.
 func trustable(err error) (registry.Plugin, bool) {
 	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return untrusted.Plugin, true
@@ -154,9 +155,8 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// CannotRun reports whether a plugin may not run, and hides none that may.
+// CannotRun reports whether a plugin may not run and does not hide one that may.
 func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// HasName reports whether a person means a plugin by a name: that of its file, or its
-// own.
+// HasName reports whether a name refers to a plugin: its own, or that of its file.
 func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

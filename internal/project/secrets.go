@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Secrets reads the project's secrets. A file that git would take into a commit
-// is not read.
+// Secrets reads the project's secrets. It refuses a file that git does not ignore.
 func (p *Project) Secrets() (*secret.Store, error) {
 	if secret.Exists(p.Repo.Root) {
 		if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
@@ -28,19 +27,20 @@ func (p *Project) Secrets() (*secret.Store, error) {
 	return secret.Open(p.Repo.Root, p.Env.Getenv)
 }
 
-// handedNames are the names of variables that processes are handed besides those that
-// every program gets.
+// handedNames returns the names of the variables that processes get in addition to those of
+// every program.
 func (p *Project) handedNames() []string {
 	return append(slices.Clone(p.Config.Env.Pass), credentials()...)
 }
 
-// credentials are the variables in which the agent CLIs that coven knows find theirs.
+// credentials returns patterns of the variables in which the supported agent CLIs find
+// their credentials.
 func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideHandedVariables hides what processes are handed. It returns a warning about what cannot be
-// hidden; empty: there is nothing.
+// HideHandedVariables masks the values of the variables that processes get. It returns a
+// warning about values that are too short to mask; empty: there are none.
 func (p *Project) HideHandedVariables(store *secret.Store) string {
 	short := store.Handed(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })

@@ -13,16 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
 )
 
 // Scheduler runs tasks, several at once, until none is left that could run. One
@@ -37,8 +32,7 @@ type Scheduler struct {
 	// Ask asks a person about a change that is ready; nil: no one is asked.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
-	Onto     string
-	Choices  control.Options
+	Options  control.Options
 
 	running     map[string]bool
 	started     int
@@ -55,10 +49,10 @@ type Scheduler struct {
 // Observer is told how a shift goes. All funcs are there.
 type Observer struct {
 	Idle     func()            // nothing is at work, and more tasks may come
-	Stopping func()            // no task is started any more: a person stops the shift
-	Spent    func(text string) // no task is started any more: the budget of all is spent
+	Stopping func()            // no more tasks start: a person stops the shift
+	Spent    func(text string) // no more tasks start: the budget of all is spent
 	Failed   func(error)       // a task, or the question which tasks there are
-	Rejected func(session.View, event.Ended)
+	Rejected func(control.Dismissal)
 	Over     func(Summary)
 }
 
@@ -103,7 +97,7 @@ type Queue interface {
 // ended is how the run of one task ended.
 type ended struct {
 	item     project.Item
-	outcome  runner.Outcome
+	outcome  control.Outcome
 	err      error
 	approved bool // it went on because a person approved it
 }
@@ -200,31 +194,9 @@ func (s *Scheduler) stopSpent(text string) {
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	s.running[item.Task.ID] = true
 	go func() {
-		outcome, err := s.one(ctx, item)
+		outcome, err := s.Controller.Run(ctx, item, s.Options)
 		s.ended <- ended{item: item, outcome: outcome, err: err}
 	}()
-}
-
-// one resumes the task's session or starts a new one.
-func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome, error) {
-	d := s.Controller
-	prior, err := d.Project.Finder.OfTask(item.Task.ID)
-	switch {
-	case errors.Is(err, session.ErrNone):
-	case err != nil:
-		return runner.Outcome{}, err
-	case prior.Status == session.Running:
-		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(item.Task.ID), "task %s: %w", item.Task.ID, session.ErrBusy)
-	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
-		return d.Resume(ctx, prior, budget.Amount{})
-	}
-	target, err := d.Project.Repo.Target(ctx, s.Onto) // the task before may have moved it
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	c := s.Choices
-	c.Target = target
-	return d.Begin(ctx, item, prior, c)
 }
 
 // finish takes in how a task ended.
@@ -247,14 +219,14 @@ func (s *Scheduler) finish(e ended) {
 	case e.outcome.Reason != "":
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
-	if s.Ask != nil && e.outcome.Status == event.StatusWaiting && e.outcome.Reason == event.WaitReview {
+	if s.Ask != nil && e.outcome.WaitsForReview() {
 		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // counted, and over, when it is answered
 		}
 	}
 	s.Queue.Done(e.item)
-	s.count(word, control.ExitOf(e.outcome))
+	s.count(word, e.outcome.ExitCode())
 }
 
 // takenByOthers reports whether another coven took a task that the user did not name.
@@ -262,8 +234,7 @@ func (s *Scheduler) takenByOthers(e ended) bool {
 	if _, named := s.Queue.(*NamedQueue); named || e.approved {
 		return false
 	}
-	return errors.Is(e.err, worktree.ErrClaimed) || errors.Is(e.err, task.ErrClaimed) || errors.Is(e.err, task.ErrNotClaimable) ||
-		errors.Is(e.err, session.ErrBusy) || errors.As(e.err, new(*task.BlockedError))
+	return control.IsTaken(e.err)
 }
 
 // fail shows an error between the lines of the tasks at work.
@@ -300,18 +271,18 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	case a.decision.Verdict == Approved:
 		s.running[a.view.Task] = true
 		go func() {
-			outcome, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
+			outcome, err := s.Controller.Approve(ctx, control.ApproveRequest{Task: a.view.Task, Seen: a.view, AcceptFindings: true})
 			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, approved: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++
 	case a.decision.Verdict == Rejected:
-		ended, err := s.Controller.Reject(ctx, a.view, a.decision.Reason, worktree.RemoveRequest{})
+		done, err := s.Controller.Reject(ctx, control.RejectRequest{Task: a.view.Task, Seen: a.view, Reason: a.decision.Reason})
 		if err != nil {
 			s.fail(err)
 			return
 		}
-		s.Observer.Rejected(a.view, ended)
+		s.Observer.Rejected(done)
 		s.count("rejected", exit.Failed)
 	default:
 		s.count("waiting (review)", exit.Person)

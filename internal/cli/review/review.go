@@ -15,16 +15,13 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/scheduler"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/worktree"
 )
 
 // NewReview returns the command coven review.
@@ -55,21 +52,18 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	views, broken := session.List(p.Repo.Root)
-	a.PrintError(broken)
-	asked := []session.View{}
-	for _, v := range views {
-		if v.Status == session.Waiting && v.Reason == event.WaitReview {
-			asked = append(asked, v)
-		}
+	waiting, damaged, err := control.Reviews(p)
+	if err != nil {
+		return err
 	}
+	a.PrintDamaged(damaged)
 	switch {
 	case asJSON:
-		return a.PrintJSON(asked)
-	case len(asked) == 0:
-		return a.Printf("nothing waits for a review\n  next: coven status\n")
+		return a.PrintJSON(waiting)
+	case len(waiting) == 0:
+		return a.Printf("no change is waiting for review\n  next: coven status\n")
 	}
-	return a.StatusTable(asked)
+	return a.StatusTable(waiting)
 }
 
 func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id string, asJSON bool) error {
@@ -84,34 +78,23 @@ func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id strin
 	if err := page(ctx, a, text(p, color)); err != nil {
 		return err
 	}
-	if !a.Interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
-		return a.Printf("  next: %s\n", afterPage(p.View))
+	if !a.Interactive || !control.WaitsForReview(p.View) {
+		return a.Printf("  next: %s\n", p.Next())
 	}
 	return askAndDo(ctx, a, c, p.View, p.Diff.PatchID)
 }
 
-// afterPage is the next command for a person who has read the page of v.
-func afterPage(v session.View) string {
-	switch {
-	case control.HasOpenErrors(v):
-		return control.AcceptCommand(v)
-	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return "coven approve " + shellword.Word(v.Task)
-	}
-	return control.NextOf(v)
-}
-
-// askAndDo asks about a change that waits, and does as it is told. patch is what
-// the person has seen.
+// askAndDo asks about a change and carries out the answer. patch is the ID of the patch
+// that the person has seen.
 func askAndDo(ctx context.Context, a *cli.App, c *control.Controller, v session.View, patch string) error {
 	answer, err := a.Question(ctx, c, v)
 	switch {
 	case err != nil:
 		return err
 	case answer.Verdict == scheduler.Approved:
-		return cli.ExitStatus(c.Approve(ctx, v, patch))
+		return cli.ExitStatus(c.Approve(ctx, control.ApproveRequest{Task: v.Task, Seen: v, Patch: patch, AcceptFindings: true}))
 	case answer.Verdict == scheduler.Rejected:
-		return reject(ctx, a, c, v, answer.Reason, worktree.RemoveRequest{})
+		return reject(ctx, a, c, control.RejectRequest{Task: v.Task, Seen: v, Reason: answer.Reason})
 	}
 	return exit.Status(exit.Person)
 }
@@ -173,7 +156,7 @@ func findingsOf(r session.Round) string {
 	text := findings.Text(findings.Opinions(r.Opinions))
 	for _, o := range r.Opinions {
 		if o.Truncated != "" {
-			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
+			text += "\n" + o.Reviewer + " did not see all of it: " + o.Truncated
 		}
 		for _, s := range o.Suggestions {
 			text += "\n" + o.Reviewer + " suggests: " + oneline.Of(s)
@@ -193,12 +176,12 @@ func roundLine(r session.Round) string {
 		parts = append(parts, part)
 	}
 	if r.Error != "" {
-		parts = append(parts, "it came to no end: "+oneline.Of(r.Error))
+		parts = append(parts, "not finished: "+oneline.Of(r.Error))
 	}
 	if r.Decided {
 		decision := terminal.Decision(r.Continue, r.Reason)
 		if !r.Continue {
-			decision = "not actionable, says the arbiter: " + oneline.Of(r.Reason)
+			decision = "not actionable, according to the arbiter: " + oneline.Of(r.Reason)
 		}
 		parts = append(parts, decision)
 	}
@@ -215,9 +198,9 @@ func proven(p control.Page) string {
 		switch {
 		case c.Current:
 		case c.Check:
-			about = "on an earlier tree: it runs again before it lands"
+			about = "on an earlier tree: runs again before the change lands"
 		default:
-			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
+			about = "on an earlier tree: run by a step of the grimoire, not a check"
 		}
 		fmt.Fprintf(&b, "  %s  %s, %s\n", terminal.Printable(c.Command), terminal.Receipt(c.Receipt), about)
 	}

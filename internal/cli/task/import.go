@@ -156,17 +156,17 @@ func readProposals(value any) ([]proposal, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&all); err != nil {
-		return nil, fmt.Errorf("the agent's outputs.tasks is no list of tasks: %w", err)
+		return nil, fmt.Errorf("the agent's outputs.tasks is not a list of tasks: %w", err)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("the agent's outputs.tasks is empty")
 	}
 	if len(all) > mostProposed {
-		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are taken: have it propose fewer", len(all), mostProposed)
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are allowed: tell the agent to propose fewer", len(all), mostProposed)
 	}
 	numbers := map[string]int{} // by title
 	if len(text) > mostProposed*task.MaxText {
-		return nil, fmt.Errorf("the agent's outputs.tasks has %d bytes: have it propose less", len(text))
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d bytes: tell the agent to propose less", len(text))
 	}
 	for i := range all {
 		p := &all[i]
@@ -195,7 +195,7 @@ func (p proposal) check(earlier int) string {
 	case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
 		return fmt.Sprintf("priority %d is not 0 to 4", *p.Priority)
 	case p.Type != "" && !slices.Contains(proposedTypes(), p.Type):
-		return fmt.Sprintf("type %q is none of %s", p.Type, strings.Join(proposedTypes(), ", "))
+		return fmt.Sprintf("type %q is not one of %s", p.Type, strings.Join(proposedTypes(), ", "))
 	case slices.ContainsFunc(p.After, func(n int) bool { return n < 1 || n > earlier }):
 		return "after must name earlier tasks by their numbers, from 1"
 	}
@@ -204,7 +204,7 @@ func (p proposal) check(earlier int) string {
 		case strings.TrimSpace(label) != label || label == "" || strings.Contains(label, ",") || terminal.Printable(label) != label:
 			return fmt.Sprintf("label %q is empty, or has control characters, a comma, or spaces around it", label)
 		case reserved(label):
-			return fmt.Sprintf("label %q: labels that begin with %s or %s are given by people", label, project.GrimoireLabel, proposedBy)
+			return fmt.Sprintf("label %q: only people may set labels that begin with %s or %s", label, project.GrimoireLabel, proposedBy)
 		}
 	}
 	return ""

@@ -13,9 +13,9 @@ func TestReadProposals(t *testing.T) {
 		want   string
 	}{
 		"all that a task may have":       {map[string]any{"priority": 0, "type": "bug", "labels": []string{"io", "gri:moire", "Über"}, "after": []int{1}}, ""},
-		"a label of coven":               {map[string]any{"labels": []string{"io", "grimoire:none"}}, `task 2 of outputs.tasks, "Two": label "grimoire:none": labels that begin with grimoire: or from: are given by people`},
-		"a label of another import":      {map[string]any{"labels": []string{"from:other"}}, `"Two": label "from:other": labels that begin`},
-		"a label of coven, in capitals":  {map[string]any{"labels": []string{"Grimoire:none"}}, `label "Grimoire:none": labels that begin`},
+		"a label of coven":               {map[string]any{"labels": []string{"io", "grimoire:none"}}, `task 2 of outputs.tasks, "Two": label "grimoire:none": only people may set labels that begin with grimoire: or from:`},
+		"a label of another import":      {map[string]any{"labels": []string{"from:other"}}, `"Two": label "from:other": only people may set labels that begin`},
+		"a label of coven, in capitals":  {map[string]any{"labels": []string{"Grimoire:none"}}, `label "Grimoire:none": only people may set labels that begin`},
 		"a label of coven after a space": {map[string]any{"labels": []string{" grimoire:none"}}, `label " grimoire:none" is empty, or has`},
 		"a label of coven in a list":     {map[string]any{"labels": []string{"a,grimoire:none"}}, `label "a,grimoire:none" is empty, or has control characters, a comma`},
 		"a label with an escape":         {map[string]any{"labels": []string{"a\x1b[31m"}}, `label "a\x1b[31m" is empty, or has control characters`},
@@ -26,8 +26,8 @@ func TestReadProposals(t *testing.T) {
 		"a title with spaces around":     {map[string]any{"title": " Two\n"}, ""},
 		"the same title":                 {map[string]any{"title": "One", "after": []int{1}}, `task 2 of outputs.tasks, "One": task 1 has the same title`},
 		"the same title but for space":   {map[string]any{"title": "One "}, `task 2 of outputs.tasks, "One": task 1 has the same title`},
-		"an unknown type":                {map[string]any{"type": "gate"}, `"Two": type "gate" is none of task, bug, feature, chore, epic`},
-		"a type with a bell":             {map[string]any{"type": "task\x07"}, `type "task\a" is none of task`},
+		"an unknown type":                {map[string]any{"type": "gate"}, `"Two": type "gate" is not one of task, bug, feature, chore, epic`},
+		"a type with a bell":             {map[string]any{"type": "task\x07"}, `type "task\a" is not one of task`},
 	} {
 		second := map[string]any{"title": "Two"}
 		maps.Copy(second, test.second)
@@ -52,7 +52,7 @@ func TestReadProposalsMany(t *testing.T) {
 		}
 		list = append(list, map[string]any{"title": strings.Repeat("x", i+1)})
 	}
-	if _, err := readProposals(list); err == nil || err.Error() != "the agent's outputs.tasks has 101 tasks, at most 100 are taken: have it propose fewer" {
+	if _, err := readProposals(list); err == nil || err.Error() != "the agent's outputs.tasks has 101 tasks, at most 100 are allowed: tell the agent to propose fewer" {
 		t.Error(err)
 	}
 }

@@ -231,7 +231,7 @@ func revokeTrust(a *cli.App, p *project.Project, names []string) error {
 		return a.Printf("nothing of this repository is trusted\n")
 	}
 	for _, it := range removed {
-		if err := a.Printf("trusted no more: %s\n", terminal.Printable(it.Name)); err != nil {
+		if err := a.Printf("no longer trusted: %s\n", terminal.Printable(it.Name)); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func idle(p *project.Project, id string) error {
 
 func stored(ref string) string {
 	if ref == "" {
-		return "; all of it had landed"
+		return "; everything in it had landed"
 	}
 	return "; stored as " + ref
 }
@@ -114,7 +114,7 @@ func stored(ref string) string {
 // tooBig adds what to do to an error about ignored files.
 func tooBig(err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return exit.Personf("add --keep-big to store them, or --drop-ignored to let them go", "%w", err)
+		return exit.Personf("add --keep-big to store them, or --drop-ignored to delete them", "%w", err)
 	}
 	return err
 }

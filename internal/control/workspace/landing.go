@@ -53,7 +53,7 @@ func (s *Workspace) shortPath() string {
 func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
-		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on does not exist any more: " + s.Target.Branch}
+		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on no longer exists: " + s.Target.Branch}
 	}
 	if err != nil {
 		return event.Landing{}, err
@@ -141,7 +141,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 	if err != nil || len(telling) == 0 {
 		return err
 	}
-	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s tells a secret; change it, or land with strategy squash", telling[0])}
+	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s contains a secret; change it, or land with strategy squash", telling[0])}
 }
 
 // Recover finishes or undoes a landing that was cut off.
