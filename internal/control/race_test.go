@@ -37,7 +37,8 @@ func face(t *testing.T, dir string) *control.Controller {
 // Faces that answer at once get one answer recorded: the change lands, or it is stored and
 // does not. Everyone else gets an error of refusal.go.
 func TestAnswersAtOnce(t *testing.T) {
-	defer scratch()()
+	_, remove := scratch()
+	defer remove()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -367,7 +367,7 @@ func TestEnvironment(t *testing.T) {
 	if e.UserDir() != "/c/coven" || e.cacheDir() != "/d/coven" || e.User() != "ada" {
 		t.Errorf("got %s, %s, %s", e.UserDir(), e.cacheDir(), e.User())
 	}
-	if len(e.SocketDir()) > longestDir {
+	if len(e.SocketDir()) > maxSocketDir {
 		t.Errorf("the path of a socket would be too long below %s", e.SocketDir())
 	}
 	p := f.open(t)
