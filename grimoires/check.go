@@ -18,17 +18,17 @@ func (r *reader) check(t template) {
 	case promptTemplate:
 		return
 	case commandTemplate:
-		uses, err = tmpl.CheckCommand("", t.at.Value)
+		uses, err = tmpl.CheckCommand("", t.text)
 	case conditionTemplate:
-		if word := strings.TrimSpace(t.at.Value); !strings.Contains(word, "{{") && word != "true" && word != "false" {
+		if word := strings.TrimSpace(t.text); !strings.Contains(word, "{{") && word != "true" && word != "false" {
 			r.doc.Fail(t.at, fmt.Sprintf("when must evaluate to true or false, not %q", word), `write "{{...}}"`)
 			return
 		}
-		uses, err = tmpl.CheckText("", t.at.Value)
+		uses, err = tmpl.CheckText("", t.text)
 	case variableTemplate:
-		uses, err = tmpl.CheckVariable("", t.at.Value)
+		uses, err = tmpl.CheckVariable("", t.text)
 	case textTemplate:
-		uses, err = tmpl.CheckText("", t.at.Value)
+		uses, err = tmpl.CheckText("", t.text)
 	}
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		r.doc.FailAt(t.at, bad.Line, bad.Column, bad.Msg, bad.Hint)
@@ -50,7 +50,7 @@ func (r *reader) check(t template) {
 // outputs checks that the names of output hide nothing.
 func (r *reader) outputs() {
 	for _, w := range r.wrote {
-		name := w.at.Value
+		name := w.text
 		_, isReserved := reserved()[name]
 		_, isStep := r.scope.steps[name]
 		switch {
@@ -82,36 +82,26 @@ func unsecretsIn(refs []tmpl.Reference) []fault {
 	return all
 }
 
-// Secrets returns the names of the secrets that a script's command uses, sorted.
-func (s Script) Secrets() []string {
-	uses, err := tmpl.CheckCommand("", s.Command)
-	if err != nil {
-		return nil // reported when the grimoire was read
-	}
-	return secretsIn(uses.Data)
-}
-
 // Secrets returns the names of all secrets that the grimoire's steps use, sorted.
 func (g *Grimoire) Secrets() []string {
 	var all []string
-	env := func(templates map[string]string) {
-		for _, text := range templates {
-			if uses, err := tmpl.CheckVariable("", text); err == nil {
-				all = append(all, secretsIn(uses.Data)...)
-			}
-		}
-	}
 	for s := range g.All() {
-		switch {
-		case s.Agent != nil:
-			env(s.Agent.Env)
-		case s.Script != nil:
-			env(s.Script.Env)
-			all = append(all, s.Script.Secrets()...)
+		if k, ok := s.Kind.(executing); ok {
+			all = append(all, k.secrets()...)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+func secretsOfEnv(env map[string]string) []string {
+	var all []string
+	for _, text := range env {
+		if uses, err := tmpl.CheckVariable("", text); err == nil {
+			all = append(all, secretsIn(uses.Data)...)
+		}
+	}
+	return all
 }
 
 func secretsIn(refs []tmpl.Reference) []string {

@@ -89,7 +89,7 @@ func (g Graph) drawNodes(b *strings.Builder, s syntax, numbers map[string]int, l
 			draw(s.end, n.ID, strings.TrimPrefix(n.ID, ":"))
 		case "left":
 			draw(s.loop, n.ID, "out of "+n.Loop)
-		case loopType, agentLoopType:
+		case (*Loop)(nil).Type(), (*AgentLoop)(nil).Type():
 			draw(s.group, "cluster "+n.ID, "loop "+n.ID)
 			draw("  "+s.loop, n.ID, n.ID, n.Text)
 			g.drawNodes(b, s, numbers, n.ID, indent+"  ")

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Graph is a grimoire as nodes and edges.
@@ -79,18 +79,18 @@ type follow func(from, label string)
 // on_success: exit_loop leads outside.
 func (b *Graph) steps(steps []Step, loop, after, outside string) {
 	for i, s := range steps {
-		b.Nodes = append(b.Nodes, Node{ID: s.Name, Type: string(s.file().Type), Loop: loop, Text: s.text()})
+		b.Nodes = append(b.Nodes, Node{ID: s.Name, Type: s.Kind.Type(), Loop: loop, Text: s.text()})
 		next := func(from, label string) { b.enter(from, label, steps[i+1:], after) }
 		succeeds := next
 		if s.ExitLoop {
 			succeeds = func(from, label string) { b.edge(from, outside, label, "exit loop") }
 		}
-		switch {
-		case s.Loop != nil:
-			b.loop(s, succeeds)
+		switch k := s.Kind.(type) {
+		case *Loop:
+			b.loop(s.Name, k, succeeds)
 			continue // a loop fails by its limit only
-		case s.AgentLoop != nil:
-			b.agentLoop(s, succeeds)
+		case *AgentLoop:
+			b.agentLoop(s.Name, k, succeeds)
 		default:
 			succeeds(s.Name, "")
 		}
@@ -117,33 +117,32 @@ func (b *Graph) fail(from, label string, on OnFail, next follow) {
 
 // loop adds the steps of a loop and, if one of them can exit the loop, the node
 // where it does.
-func (b *Graph) loop(s Step, succeeds follow) {
-	b.enter(s.Name, "iteration", s.Loop.Steps, s.Name)
-	b.fail(s.Name, fmt.Sprintf("after %d iterations", s.Loop.MaxIterations), s.Loop.OnMaxIterations, succeeds)
-	left := s.Name + ":left"
-	if slices.ContainsFunc(s.Loop.Steps, func(inner Step) bool { return inner.ExitLoop }) {
-		b.Nodes = append(b.Nodes, Node{ID: left, Type: "left", Loop: s.Name})
+func (b *Graph) loop(name string, l *Loop, succeeds follow) {
+	b.enter(name, "iteration", l.Steps, name)
+	b.fail(name, fmt.Sprintf("after %d iterations", l.MaxIterations), l.OnMaxIterations, succeeds)
+	left := name + ":left"
+	if slices.ContainsFunc(l.Steps, func(inner Step) bool { return inner.ExitLoop }) {
+		b.Nodes = append(b.Nodes, Node{ID: left, Type: "left", Loop: name})
 		succeeds(left, "")
 	}
-	b.steps(s.Loop.Steps, s.Name, s.Name, left)
+	b.steps(l.Steps, name, name, left)
 }
 
 // agentLoop adds the steps of an agent-loop, and nodes for the review, the arbiter
 // and the agent that fixes the findings.
-func (b *Graph) agentLoop(s Step, succeeds follow) {
-	l := s.AgentLoop
-	review, arbiter, fix := s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix"
-	b.enter(s.Name, "round", l.Steps, review)
-	b.steps(l.Steps, s.Name, review, "")
+func (b *Graph) agentLoop(name string, l *AgentLoop, succeeds follow) {
+	review, arbiter, fix := name+"/review", name+"/arbiter", name+"/fix"
+	b.enter(name, "round", l.Steps, review)
+	b.steps(l.Steps, name, review, "")
 	b.Nodes = append(b.Nodes,
-		Node{ID: review, Type: reviewType, Loop: s.Name, Text: "review by " + judgeNames(l.Reviewers)},
-		Node{ID: arbiter, Type: "arbiter", Loop: s.Name, Text: "arbiter " + l.Arbiter.Name},
-		Node{ID: fix, Type: agentType, Loop: s.Name, Text: "agent, " + promptText(l.Fix)})
+		Node{ID: review, Type: "review", Loop: name, Text: "review by " + reviewerNames(l.Reviewers)},
+		Node{ID: arbiter, Type: "arbiter", Loop: name, Text: "arbiter " + l.Arbiter.Name},
+		Node{ID: fix, Type: "agent", Loop: name, Text: "agent, " + promptText(l.Fix)})
 	succeeds(review, "pass")
 	b.edge(review, arbiter, "fail")
 	succeeds(arbiter, "not worth another round")
 	b.edge(arbiter, fix, "go on")
-	b.edge(fix, s.Name)
+	b.edge(fix, name)
 	limit := fmt.Sprintf("go on after %d rounds", l.MaxIterations)
 	switch {
 	case l.Patience == 1:
@@ -163,34 +162,9 @@ func times(n int) string {
 
 // text describes what a step does.
 func (s Step) text() string {
-	var words []string
-	switch {
-	case s.Agent != nil:
-		words = append(words, "agent", promptText(s.Agent.Prompt))
-		if s.Agent.Model != "" {
-			words = append(words, s.Agent.Model)
-		}
-		if s.Agent.ExpectChanges {
-			words = append(words, "must change something")
-		}
-	case s.Script != nil && s.Script.Checks:
-		words = append(words, "script", "the checks")
-	case s.Script != nil:
-		words = append(words, "script", oneline.Clip(s.Script.Command, maxText))
-	case s.Loop != nil:
-		words = append(words, "loop", fmt.Sprintf("at most %d iterations", s.Loop.MaxIterations))
-	case s.Review != nil:
-		words = append(words, "review by "+judgeNames(s.Review.Reviewers))
-	case s.AgentLoop != nil:
-		words = append(words, "agent-loop", "review by "+judgeNames(s.AgentLoop.Reviewers), "arbiter "+s.AgentLoop.Arbiter.Name,
-			"fixed with "+promptText(s.AgentLoop.Fix), fmt.Sprintf("at most %d rounds", s.AgentLoop.MaxIterations))
-	case s.Merge != nil && s.Merge.RequireReview:
-		words = append(words, "merge", s.Merge.Strategy, "after a review")
-	case s.Merge != nil:
-		words = append(words, "merge", s.Merge.Strategy, "without a review")
-	}
+	words := s.Kind.words()
 	if s.Timeout > 0 {
-		words = append(words, duration(s.Timeout)+" at most")
+		words = append(words, yamldoc.FormatDuration(s.Timeout)+" at most")
 	}
 	if s.Budget != (budget.Amount{}) {
 		words = append(words, s.Budget.String()+" at most")
@@ -198,10 +172,10 @@ func (s Step) text() string {
 	return strings.Join(words, ", ")
 }
 
-func judgeNames(judges []Judge) string {
+func reviewerNames(reviewers []Reviewer) string {
 	var names []string
-	for _, j := range judges {
-		names = append(names, j.Name)
+	for _, v := range reviewers {
+		names = append(names, v.Name)
 	}
 	return strings.Join(names, " and ")
 }

@@ -5,44 +5,56 @@
 // with Go-template actions. Everything a file can get wrong is found when it
 // is read, with its line and column; what a session uses is frozen into a Plan
 // when the session begins, and later edits do not touch it.
+//
+// Each kind of step has a file of its own and one line in kinds: a struct whose tags
+// define its YAML keys, for reading, for writing plans and for the JSON Schema.
 package grimoires
 
 import (
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Grimoire is a workflow of steps.
 type Grimoire struct {
-	Name        string
-	Description string
-	Timeout     time.Duration // of the whole run
-	Budget      budget.Amount // of the whole run; zero: the configuration's
-	Reserve     float64       // share of Budget reserved for review and landing, 0 to 0.9
-	Steps       []Step
-	Source      string // the file it came from, or "built in"
+	Name        string        `yaml:"name" need:"true" about:"same as the file"`
+	Description string        `yaml:"description,omitempty" about:"one line for people"`
+	Timeout     time.Duration `yaml:"timeout" about:"of the whole run; 2h"`
+	Budget      RunBudget     `yaml:"budget,omitempty" about:"of the whole run"`
+	Steps       []Step        `yaml:"steps" need:"true" later:"true" about:"the steps, in order"`
+	Source      string        `yaml:"-"` // the file it came from, or "built in"
 }
 
-// Step is one item of a grimoire: exactly one of Agent, Script, Loop, Review,
-// AgentLoop and Merge is set.
+// RunBudget is the budget of a whole run.
+type RunBudget struct {
+	budget.Amount `yaml:",inline"` // zero: the configuration's
+	Reserve       float64          `yaml:"reserve" about:"share, 0 to 0.9, reserved for review and landing; 0.1"`
+}
+
+// IsZero reports whether the grimoire sets no budget.
+func (b RunBudget) IsZero() bool { return b.Amount == budget.Amount{} }
+
+// Step is one item of a grimoire.
 type Step struct {
-	Name     string // unique in the grimoire, nested steps included
-	When     string // template that renders to true or false; empty: always
-	Timeout  time.Duration
-	OnFail   OnFail
-	Retries  int           // how many more times a failed step runs before OnFail applies
-	Backoff  time.Duration // before the first retry; doubled for each further one
-	Budget   budget.Amount // zero: no budget of its own
-	ExitLoop bool          // on_success: exit_loop
-	Output   string
-	Agent    *Agent
-	Script   *Script
-	Loop     *Loop
-	Review   *Review
-	// AgentLoop is a loop that reviewers end.
-	AgentLoop *AgentLoop
-	Merge     *Merge
+	Name     string        `yaml:"name" need:"true" about:"unique in the grimoire, nested steps included: letters, digits, - and _"`
+	When     string        `yaml:"when,omitempty" about:"template that evaluates to true or false; false skips the step"`
+	Timeout  time.Duration `yaml:"timeout,omitempty" about:"agent and review 15m, script 5m; others: that of the run"`
+	OnFail   OnFail        `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: run the next step; fail: the task fails; retry: run the step again, then block"`
+	Retries  int           `yaml:"retries,omitempty" about:"1 to 10: how many more times a failed step runs before on_fail applies"`
+	Backoff  time.Duration `yaml:"backoff,omitempty" about:"before the first retry; doubled for each further one"`
+	Budget   budget.Amount `yaml:"budget,omitempty" about:"of the step, including retries and inner steps"`
+	ExitLoop bool          `yaml:"on_success,omitempty" oneof:"exit_loop" true:"exit_loop" about:"leave the innermost loop"`
+	Output   string        `yaml:"output,omitempty" about:"another name for the result of the step: {{.NAME}}"`
+	Kind     Kind          `yaml:"-"` // what the step does
+}
+
+// EncodeYAML implements yamldoc.Encoder.
+func (s Step) EncodeYAML() *yaml.Node {
+	return yamldoc.Mapping(stepHead{s.Name, s.Kind.Type()}, s, s.Kind)
 }
 
 // OnFail says how a failed step affects the run.
@@ -53,67 +65,7 @@ const (
 	Block    OnFail = "block"    // the task is blocked: a person decides
 	Continue OnFail = "continue" // continue with the next step
 	Fail     OnFail = "fail"     // the task has failed
-	Retry    OnFail = "retry"    // in files only: retries, then block
+
+	retryOnFail OnFail = "retry" // in files only: retries, then block
+	exitOnMax   OnFail = "exit"  // in files only: fail
 )
-
-// Agent is a step that runs an agent.
-type Agent struct {
-	Prompt        string            // a prompt's name, or the prompt itself if it contains a newline
-	Input         map[string]string // templates, rendered before the prompt
-	Agent         string            // its definition; empty: build
-	Model         string            // empty: the plan's
-	Provider      string            // the plugin that runs it; empty: the plan's
-	Env           map[string]string // templates
-	Workdir       string            // where it runs, relative to the worktree; empty: the top
-	ExpectChanges bool              // expect: changes; an agent that changes nothing fails
-}
-
-// Script is a step that runs a shell command, or the configured checks.
-type Script struct {
-	Command string            // template; its values are quoted for the shell
-	Checks  bool              // run the plan's checks in order instead
-	Env     map[string]string // templates
-	Workdir string            // where it runs, relative to the worktree; empty: the top
-}
-
-// Loop is a step that repeats its steps.
-type Loop struct {
-	Steps           []Step
-	MaxIterations   int
-	OnMaxIterations OnFail // block, continue or fail
-}
-
-// Judge is a reviewer or an arbiter of a step.
-type Judge struct {
-	Name   string            // its name in the record; unique in the step
-	Plugin string            // the plugin
-	Prompt string            // as Agent.Prompt, rendered into its option "prompt"; empty: none
-	With   map[string]string // its options
-}
-
-// Review is a step in which reviewers judge the change.
-type Review struct {
-	Reviewers []Judge
-}
-
-// AgentLoop is a step that repeats its steps, has the change reviewed, and has an
-// agent fix the findings, until the reviewers pass the change or the arbiter decides
-// that the findings are not worth another round.
-type AgentLoop struct {
-	Steps           []Step // of each round, before the review; may be none
-	Reviewers       []Judge
-	Arbiter         Judge
-	Fix             string // prompt of the agent that fixes; its inputs are findings and reason
-	MaxIterations   int
-	OnMaxIterations OnFail // block, continue or fail
-	Patience        int    // rounds without fewer findings that end it like MaxIterations; 0: any number
-}
-
-// Merge is a step that lands the task's branch on its target.
-type Merge struct {
-	RequireReview bool
-	Strategy      string   // squash, merge or rebase
-	Message       string   // template of the commit message; empty: coven's own
-	Checks        []string // empty: the plan's
-	Resolve       bool     // on_conflict: agent; an agent resolves conflicts with the target
-}

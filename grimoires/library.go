@@ -53,9 +53,9 @@ func IsInvalid(err error) bool {
 
 // Prompt is a prompt before it is rendered.
 type Prompt struct {
-	Name   string
-	Text   string
-	Source string // its file, or BuiltIn
+	Name   string `yaml:"-"`
+	Source string `yaml:"source"` // its file, or BuiltIn
+	Text   string `yaml:"text"`
 }
 
 // file returns the name of the prompt in errors.

@@ -67,8 +67,8 @@ func TestLibraryPrecedence(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]Prompt{
-		"default": {"default", "mine\n", ".coven/prompts/default.md"},
-		"own":     {"own", "own", filepath.Join(dir, "user/prompts/own.md")},
+		"default": {Name: "default", Text: "mine\n", Source: ".coven/prompts/default.md"},
+		"own":     {Name: "own", Text: "own", Source: filepath.Join(dir, "user/prompts/own.md")},
 	} {
 		if p, err := l.Prompt(name); err != nil || p != want {
 			t.Errorf("%s: %+v, %v", name, p, err)
@@ -252,7 +252,7 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	g, err := l.Load("implement")
-	if err != nil || len(g.Steps) != 3 || !g.Steps[1].Inner()[0].OnlyChecks() || !g.Steps[0].Agent.ExpectChanges || !g.Steps[2].Merge.RequireReview {
+	if err != nil || len(g.Steps) != 3 || !g.Steps[1].Inner()[0].OnlyChecks() || !g.Steps[0].Kind.(*Agent).ExpectChanges || !g.Steps[2].Kind.(*Merge).RequireReview {
 		t.Errorf("implement: %+v, %v", g, err)
 	}
 }

@@ -65,7 +65,7 @@ func (r *reader) blame(faults map[use][]fault) {
 		if t.kind != promptTemplate {
 			continue
 		}
-		for _, f := range faults[use{t.step, t.at.Value}] {
+		for _, f := range faults[use{t.step, t.text}] {
 			r.doc.FailAt(t.at, f.line, f.column, f.msg, f.hint)
 		}
 	}
@@ -100,11 +100,10 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
 	for s := range g.All() {
 		for _, a := range s.agents() {
-			s.Agent = &a
 			if a.Prompt == "" {
 				continue // reported at its place
 			}
-			if err := p.step(s); err != nil {
+			if err := p.agent(prompting{s.Name, a}); err != nil {
 				return nil, err
 			}
 		}
@@ -115,19 +114,25 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 // isInline reports whether the prompt of a step is a text rather than a name.
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
-func (p *prompts) step(s Step) error {
-	data := p.scope.shape(s.Name, inputs(s))
-	if !isInline(s.Agent.Prompt) {
-		return p.file(s, s.Agent.Prompt, nil, data, func(msg, hint string) {
+// prompting is an agent of a step.
+type prompting struct {
+	step  string
+	agent Agent
+}
+
+func (p *prompts) agent(s prompting) error {
+	data := p.scope.shape(s.step, slices.Sorted(maps.Keys(s.agent.Input)))
+	if !isInline(s.agent.Prompt) {
+		return p.file(s, s.agent.Prompt, nil, data, func(msg, hint string) {
 			p.fault(s, fault{msg: msg, hint: hint})
 		})
 	}
-	uses, err := tmpl.CheckPrompt("", s.Agent.Prompt)
+	uses, err := tmpl.CheckPrompt("", s.agent.Prompt)
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		p.fault(s, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
+	for _, f := range p.scope.faults(s.step, data, uses.Data) {
 		p.fault(s, f)
 	}
 	return p.includes(s, uses.Includes, nil, data, func(f fault) { p.fault(s, f) })
@@ -135,18 +140,18 @@ func (p *prompts) step(s Step) error {
 
 // includes adds the prompts that a prompt includes. open lists the prompts that lead
 // here, this one last; data is what it sees; blame is called with its errors.
-func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
+func (p *prompts) includes(s prompting, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
 	for _, in := range all {
 		for _, f := range p.scope.hidden(in) {
 			blame(f)
 		}
 		missing := func(msg, hint string) { blame(fault{in.Line, in.Column, msg, hint}) }
-		p.count[s.Name]++
+		p.count[s.step]++
 		switch {
-		case p.count[s.Name] == tmpl.MaxIncludes+1:
-			missing(fmt.Sprintf("the prompt of the step %q includes more than %d others", s.Name, tmpl.MaxIncludes), "")
+		case p.count[s.step] == tmpl.MaxIncludes+1:
+			missing(fmt.Sprintf("the prompt of the step %q includes more than %d others", s.step, tmpl.MaxIncludes), "")
 			return nil
-		case p.count[s.Name] > tmpl.MaxIncludes:
+		case p.count[s.step] > tmpl.MaxIncludes:
 			return nil
 		}
 		if err := p.file(s, in.Path[0], open, p.scope.included(data, in), missing); err != nil {
@@ -156,17 +161,15 @@ func (p *prompts) includes(s Step, all []tmpl.Include, open []string, data shape
 	return nil
 }
 
-func inputs(s Step) []string { return slices.Sorted(maps.Keys(s.Agent.Input)) }
-
-func (p *prompts) fault(s Step, f fault) {
-	at := use{s.Name, s.Agent.Prompt}
+func (p *prompts) fault(s prompting, f fault) {
+	at := use{s.step, s.agent.Prompt}
 	p.faults[at] = append(p.faults[at], f)
 }
 
 // file adds the prompt with a name and the prompts that it includes. open lists the
 // prompts that lead here; data is what it sees; missing is called if it does not
 // exist.
-func (p *prompts) file(s Step, name string, open []string, data shape, missing func(msg, hint string)) error {
+func (p *prompts) file(s prompting, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
 	if !ok {
@@ -176,7 +179,7 @@ func (p *prompts) file(s Step, name string, open []string, data shape, missing f
 		case errors.As(err, &unknown):
 			msg := fmt.Sprintf("unknown prompt '%s'", name)
 			if p.grimoire.Name != "" {
-				msg = fmt.Sprintf("grimoire '%s' step '%s': %s", p.grimoire.Name, s.Name, msg)
+				msg = fmt.Sprintf("grimoire '%s' step '%s': %s", p.grimoire.Name, s.step, msg)
 			}
 			missing(msg, strings.ReplaceAll(unknown.Hint, `"`, "'"))
 			return nil
@@ -197,13 +200,13 @@ func (p *prompts) file(s Step, name string, open []string, data shape, missing f
 }
 
 // look checks a prompt for a step.
-func (p *prompts) look(s Step, found Prompt, open []string, data shape) error {
+func (p *prompts) look(s prompting, found Prompt, open []string, data shape) error {
 	uses, err := tmpl.CheckPrompt(found.file(), found.Text)
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		p.blame(found, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.Name, data, uses.Data) {
+	for _, f := range p.scope.faults(s.step, data, uses.Data) {
 		p.blame(found, p.explain(f, s, open))
 	}
 	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
@@ -211,12 +214,12 @@ func (p *prompts) look(s Step, found Prompt, open []string, data shape) error {
 
 // explain describes how a fault was reached: open lists the prompts that lead there,
 // the one with the fault last.
-func (p *prompts) explain(f fault, s Step, open []string) fault {
+func (p *prompts) explain(f fault, s prompting, open []string) fault {
 	if n := len(open); n > 1 {
 		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
 	}
 	if p.grimoire.Name != "" {
-		f.msg += fmt.Sprintf(", in the step %q of the grimoire %q", s.Name, p.grimoire.Name)
+		f.msg += fmt.Sprintf(", in the step %q of the grimoire %q", s.step, p.grimoire.Name)
 	}
 	return f
 }

@@ -33,19 +33,19 @@ steps:
 	}
 	want := &Grimoire{
 		Name: "all", Description: "Everything", Timeout: 2 * time.Hour, Source: "all.yaml",
-		Budget: budget.Amount{USD: 5, Tokens: 2_000_000},
+		Budget: RunBudget{Amount: budget.Amount{USD: 5, Tokens: 2_000_000}},
 		Steps: []Step{
-			{Name: "a", Timeout: 15 * time.Minute, OnFail: Block, Output: "work", Agent: &Agent{
+			{Name: "a", Timeout: 15 * time.Minute, OnFail: Block, Output: "work", Kind: &Agent{
 				Prompt: "implement.md", Input: map[string]string{"x": "{{.task.title}}"}, Model: "opus", ExpectChanges: true,
 			}},
-			{Name: "l", OnFail: Block, Loop: &Loop{MaxIterations: 3, OnMaxIterations: Fail, Steps: []Step{
-				{Name: "b", Timeout: 5 * time.Minute, OnFail: Block, Retries: 1, ExitLoop: true, Script: &Script{
+			{Name: "l", OnFail: Block, Kind: &Loop{MaxIterations: 3, OnMaxIterations: Fail, Steps: []Step{
+				{Name: "b", Timeout: 5 * time.Minute, OnFail: Block, Retries: 1, ExitLoop: true, Kind: &Script{
 					Command: "echo {{.work}} {{.a.outputs.n}} {{.steps.c.output}}", Env: map[string]string{"PORT": "80"},
 				}},
-				{Name: "c", Timeout: time.Hour, OnFail: Continue, Retries: 4, Backoff: 10 * time.Second, Budget: budget.Amount{Turns: 3, Wall: time.Hour}, When: "true", Script: &Script{Checks: true}},
+				{Name: "c", Timeout: time.Hour, OnFail: Continue, Retries: 4, Backoff: 10 * time.Second, Budget: budget.Amount{Turns: 3, Wall: time.Hour}, When: "true", Kind: &Script{Checks: true}},
 			}}},
-			{Name: "d", OnFail: Block, Merge: &Merge{RequireReview: true, Strategy: "squash"}},
-			{Name: "e", OnFail: Fail, Merge: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: []string{"x"}}},
+			{Name: "d", OnFail: Block, Kind: &Merge{RequireReview: true, Strategy: "squash"}},
+			{Name: "e", OnFail: Fail, Kind: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: []string{"x"}}},
 		},
 	}
 	if !reflect.DeepEqual(g, want) {
@@ -152,15 +152,15 @@ f.yaml:5:3: a step has no type (type: agent, script, loop, review, agent-loop, m
 }
 
 func TestOnlyChecks(t *testing.T) {
-	check, command, agent := Step{Script: &Script{Checks: true}}, Step{Script: &Script{Command: "x"}}, Step{Agent: &Agent{}}
+	check, command, agent := Step{Kind: &Script{Checks: true}}, Step{Kind: &Script{Command: "x"}}, Step{Kind: &Agent{}}
 	for want, steps := range map[bool][]Step{
-		true: {check, {Loop: &Loop{Steps: []Step{check, agent}}}, {Loop: &Loop{Steps: []Step{agent, {Loop: &Loop{Steps: []Step{check}}}}}}},
+		true: {check, {Kind: &Loop{Steps: []Step{check, agent}}}, {Kind: &Loop{Steps: []Step{agent, {Kind: &Loop{Steps: []Step{check}}}}}}},
 		false: {
 			command, agent,
-			{Merge: &Merge{}},
-			{Loop: &Loop{Steps: []Step{agent}}},
-			{Loop: &Loop{Steps: []Step{check, command}}},
-			{Loop: &Loop{Steps: []Step{check, {Loop: &Loop{Steps: []Step{command}}}}}},
+			{Kind: &Merge{}},
+			{Kind: &Loop{Steps: []Step{agent}}},
+			{Kind: &Loop{Steps: []Step{check, command}}},
+			{Kind: &Loop{Steps: []Step{check, {Kind: &Loop{Steps: []Step{command}}}}}},
 		},
 	} {
 		for i, s := range steps {
@@ -172,7 +172,7 @@ func TestOnlyChecks(t *testing.T) {
 }
 
 func TestAllStopsEarly(t *testing.T) {
-	g := &Grimoire{Steps: []Step{{Name: "a", Loop: &Loop{Steps: []Step{{Name: "b"}, {Name: "c"}}}}, {Name: "d"}}}
+	g := &Grimoire{Steps: []Step{{Name: "a", Kind: &Loop{Steps: []Step{{Name: "b"}, {Name: "c"}}}}, {Name: "d"}}}
 	for _, last := range []string{"a", "b", "c", "d"} {
 		seen := ""
 		for s := range g.All() {
@@ -207,8 +207,8 @@ func FuzzParse(f *testing.F) {
 func namedPrompts(g *Grimoire) map[string]Prompt {
 	all := map[string]Prompt{}
 	for s := range g.All() {
-		if s.Agent != nil && !isInline(s.Agent.Prompt) {
-			name := strings.TrimSuffix(s.Agent.Prompt, ".md")
+		if a, ok := s.Kind.(*Agent); ok && !isInline(a.Prompt) {
+			name := strings.TrimSuffix(a.Prompt, ".md")
 			all[name] = Prompt{Name: name, Source: BuiltIn}
 		}
 	}

@@ -49,7 +49,7 @@ func (e *VersionError) Error() string {
 // lands.
 func (p *Plan) Proves(command string) bool {
 	for s := range p.Grimoire.All() {
-		if s.Merge != nil && slices.Contains(p.ChecksOf(*s.Merge), command) {
+		if m, ok := s.Kind.(*Merge); ok && slices.Contains(p.ChecksOf(m), command) {
 			return true
 		}
 	}
@@ -57,7 +57,7 @@ func (p *Plan) Proves(command string) bool {
 }
 
 // ChecksOf returns the checks of a merge step, by default the plan's.
-func (p *Plan) ChecksOf(m Merge) []string {
+func (p *Plan) ChecksOf(m *Merge) []string {
 	if len(m.Checks) == 0 {
 		return p.Checks
 	}
@@ -93,10 +93,11 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 func rawUses(g *Grimoire) ([]string, error) {
 	var places []string
 	for s := range g.All() {
-		if s.Script == nil || s.Script.Command == "" {
+		script, ok := s.Kind.(*Script)
+		if !ok || script.Command == "" {
 			continue
 		}
-		uses, err := tmpl.CheckCommand("step "+s.Name, s.Script.Command)
+		uses, err := tmpl.CheckCommand("step "+s.Name, script.Command)
 		if err != nil {
 			return nil, fmt.Errorf("check the commands: %w", err)
 		}

@@ -2,7 +2,10 @@ package grimoires
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,33 +16,14 @@ import (
 // The defaults of a grimoire. Only the run limits a loop and a merge.
 const (
 	defaultRun        = 2 * time.Hour
-	defaultAgent      = 15 * time.Minute
-	defaultScript     = 5 * time.Minute
-	defaultReview     = 15 * time.Minute
 	defaultIterations = 3
 	defaultRetries    = 1
 	defaultReserve    = 0.1
-	defaultStrategy   = "squash"
 
 	maxIterations = 100
 	maxRetries    = 10
 	maxDepth      = 8 // of loops in loops
 )
-
-// The types of steps.
-const (
-	agentType     = "agent"
-	scriptType    = "script"
-	loopType      = "loop"
-	reviewType    = "review"
-	agentLoopType = "agent-loop"
-	mergeType     = "merge"
-)
-
-// stepTypes lists the types of steps, for messages.
-func stepTypes() []string {
-	return []string{agentType, scriptType, loopType, reviewType, agentLoopType, mergeType}
-}
 
 var (
 	nameRE   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -48,29 +32,6 @@ var (
 )
 
 type text = yamldoc.At[string]
-
-// grimoireKeys is the format of a grimoire.
-type grimoireKeys struct {
-	Name        text                       `yaml:"name" need:"true" about:"same as the file"`
-	Description text                       `yaml:"description" about:"one line for people"`
-	Timeout     yamldoc.At[time.Duration]  `yaml:"timeout" about:"of the whole run; 2h"`
-	Budget      yamldoc.At[runBudgetKeys]  `yaml:"budget" about:"of the whole run"`
-	Steps       yamldoc.At[[]yamldoc.Node] `yaml:"steps" need:"true" about:"the steps, in order"`
-}
-
-// stepKeys are the keys of every step.
-type stepKeys struct {
-	Name      text                      `yaml:"name" need:"true" about:"unique in the grimoire: letters, digits, - and _"`
-	Type      text                      `yaml:"type" need:"true" about:"agent, script, loop, review, agent-loop or merge"`
-	When      text                      `yaml:"when" about:"template that evaluates to true or false; false skips the step"`
-	Timeout   yamldoc.At[time.Duration] `yaml:"timeout" about:"agent and review 15m, script 5m; others: that of the run"`
-	OnFail    text                      `yaml:"on_fail" oneof:"block|continue|fail|retry" about:"block: a person decides; continue: run the next step; fail: the task fails; retry: run the step again, then block"`
-	Retries   yamldoc.At[int]           `yaml:"retries" about:"1 to 10: how many more times a failed step runs before on_fail applies"`
-	Backoff   yamldoc.At[time.Duration] `yaml:"backoff" about:"before the first retry; doubled for each further one"`
-	Budget    yamldoc.At[budget.Keys]   `yaml:"budget" about:"of the step, including retries and inner steps"`
-	OnSuccess text                      `yaml:"on_success" oneof:"exit_loop" about:"leave the innermost loop"`
-	Output    text                      `yaml:"output" about:"another name for the result of the step: {{.NAME}}"`
-}
 
 // reader reads a grimoire from a document and collects what it finds.
 type reader struct {
@@ -86,7 +47,8 @@ type reader struct {
 type template struct {
 	kind templateKind
 	step string
-	at   text
+	text string
+	at   yamldoc.Node
 }
 
 type templateKind int
@@ -127,14 +89,16 @@ func read(file string, data []byte) (*reader, *Grimoire, error) {
 
 func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 	r.names = map[string]bool{}
-	var keys grimoireKeys
-	r.doc.DecodeNode(root, &keys)
-	g := &Grimoire{
-		Name: keys.Name.Value, Description: strings.TrimSpace(keys.Description.Value), Timeout: keys.Timeout.Or(defaultRun),
+	g := &Grimoire{Timeout: defaultRun, Budget: RunBudget{Reserve: defaultReserve}}
+	r.doc.DecodeNode(root, g)
+	g.Description = strings.TrimSpace(g.Description)
+	r.name(root, g.Name, "the grimoire")
+	given := r.doc.Key(root, "budget")
+	r.amount(given, g.Budget.Amount)
+	if g.Budget.Reserve < 0 || g.Budget.Reserve > 0.9 {
+		r.doc.Fail(r.doc.Key(given, "reserve"), "reserve is a share of the budget: 0 to 0.9", "")
 	}
-	r.name(root, keys.Name, "the grimoire")
-	g.Budget, g.Reserve = r.amount(keys.Budget, keys.Budget.Set(), keys.Budget.Value.Amount), r.reserve(keys.Budget.Value.Reserve)
-	g.Steps = r.steps(root, keys.Steps, 0)
+	g.Steps = r.steps(root, 0)
 	r.scope = newScope(g)
 	r.outputs()
 	for _, t := range r.found {
@@ -143,94 +107,78 @@ func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 	return g
 }
 
-func (r *reader) name(at yamldoc.Place, name text, what string) {
-	switch {
-	case !name.Set():
-		r.doc.Fail(at, what+" has no name", "")
-	case !nameRE.MatchString(name.Value):
-		r.doc.Fail(name, fmt.Sprintf("%q cannot be a name", name.Value), "letters, digits, - and _, at most 64, the first a letter or digit")
+// name checks the name of a grimoire or step.
+func (r *reader) name(of yamldoc.Node, name, what string) {
+	switch at := r.doc.Key(of, "name"); {
+	case !at.Set():
+		r.doc.Fail(of, what+" has no name", "")
+	case !nameRE.MatchString(name):
+		r.doc.Fail(at, fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _, at most 64, the first a letter or digit")
 	}
 }
 
-func (r *reader) steps(at yamldoc.Place, nodes yamldoc.At[[]yamldoc.Node], depth int) []Step {
-	if len(nodes.Value) == 0 {
-		r.doc.Fail(at, "there are no steps", "list at least one under steps")
+// steps reads the steps of a grimoire or loop.
+func (r *reader) steps(of yamldoc.Node, depth int) []Step {
+	nodes := r.nodes(of, "steps")
+	if len(nodes) == 0 {
+		r.doc.Fail(of, "there are no steps", "list at least one under steps")
 	}
-	steps := make([]Step, len(nodes.Value))
-	for i, n := range nodes.Value {
+	steps := make([]Step, len(nodes))
+	for i, n := range nodes {
 		steps[i] = r.step(n, depth)
 	}
 	return steps
 }
 
-// step reads the keys of the step's type. depth is the number of loops around it.
-func (r *reader) step(n yamldoc.Node, depth int) Step {
-	kind := r.doc.Text(n, "type")
-	switch kind.Value {
-	case agentType:
-		return r.agent(n, depth)
-	case scriptType:
-		return r.script(n, depth)
-	case loopType:
-		return r.loop(n, depth)
-	case reviewType:
-		return r.review(n, depth)
-	case agentLoopType:
-		return r.agentLoop(n, depth)
-	case mergeType:
-		return r.merge(n, depth)
-	}
-	if !kind.Set() {
-		r.doc.Fail(n, "a step has no type", "type: "+strings.Join(stepTypes(), ", "))
-	} else {
-		r.doc.OneOf(kind, stepTypes()...)
-	}
-	return Step{Name: r.doc.Text(n, "name").Value}
+// nodes returns the items of the list that a mapping has under a key.
+func (r *reader) nodes(of yamldoc.Node, key string) []yamldoc.Node {
+	var all []yamldoc.Node
+	r.doc.DecodeNode(r.doc.Key(of, key), &all)
+	return all
 }
 
-// common reads the keys that every step has. limit is the type's default timeout.
-func (r *reader) common(n yamldoc.Node, k stepKeys, depth int, limit time.Duration) Step {
-	r.name(n, k.Name, "a step")
-	if k.Name.Set() && r.names[k.Name.Value] {
-		r.doc.Fail(k.Name, fmt.Sprintf("duplicate step name %q", k.Name.Value), "names are unique in a grimoire, those in loops too")
+// amount checks a budget. One that limits nothing is an error.
+func (r *reader) amount(given yamldoc.Node, a budget.Amount) {
+	if !given.Set() {
+		return
 	}
-	r.names[k.Name.Value] = true
-	s := Step{
-		Name: k.Name.Value, When: k.When.Value, Timeout: k.Timeout.Or(limit),
-		OnFail: OnFail(k.OnFail.Or(string(Block))), Output: k.Output.Value, Budget: r.amount(k.Budget, k.Budget.Set(), k.Budget.Value),
+	a.Check(r.doc, given)
+	if a == (budget.Amount{}) {
+		r.doc.Fail(given, "the budget limits nothing", "usd, tokens, turns or wall")
 	}
-	s.Retries, s.Backoff = r.retries(k), k.Backoff.Value
-	if s.OnFail == Retry {
-		s.OnFail = Block
+}
+
+// template records a template to check, if the file has it.
+func (r *reader) template(kind templateKind, step, text string, at yamldoc.Node) {
+	if at.Set() {
+		r.found = append(r.found, template{kind, step, text, at})
 	}
-	if k.OnSuccess.Value == exitLoop {
-		s.ExitLoop = true
-		if depth == 0 {
-			r.doc.Fail(k.OnSuccess, "there is no loop to exit here", "on_success works for the steps of a loop")
+}
+
+// templates records a map of templates.
+func (r *reader) templates(kind templateKind, step string, texts map[string]string, at yamldoc.Node) {
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		r.template(kind, step, texts[key], r.doc.Key(at, key))
+	}
+}
+
+// env reads the variables that a step sets.
+func (r *reader) env(at position, env map[string]string) {
+	given := r.doc.Key(at.node, "env")
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case !envRE.MatchString(name):
+			r.doc.Fail(r.doc.Key(given, name), fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
+		case strings.HasPrefix(name, "COVEN_"):
+			r.doc.Fail(r.doc.Key(given, name), fmt.Sprintf("%q is coven's own variable", name), "")
 		}
 	}
-	if k.Output.Set() {
-		r.wrote = append(r.wrote, template{textTemplate, s.Name, k.Output})
-	}
-	if k.When.Set() {
-		r.found = append(r.found, template{conditionTemplate, s.Name, k.When})
-	}
-	return s
+	r.templates(variableTemplate, at.step, env, given)
 }
 
-const exitLoop = "exit_loop"
-
-// retries reads how many more times a failed step runs.
-func (r *reader) retries(k stepKeys) int {
-	n := k.Retries.Value
-	switch {
-	case k.Retries.Set() && (n < 1 || n > maxRetries):
-		r.doc.Fail(k.Retries, fmt.Sprintf("retries must be 1 to %d", maxRetries), "")
-	case !k.Retries.Set() && k.OnFail.Value == string(Retry):
-		n = defaultRetries
+// workdir checks a directory inside the worktree.
+func (r *reader) workdir(at position, dir string) {
+	if given := r.doc.Key(at.node, "workdir"); given.Set() && !filepath.IsLocal(dir) {
+		r.doc.Fail(given, fmt.Sprintf("%q is not a directory inside the worktree", dir), "a path relative to its top, without ..")
 	}
-	if k.Backoff.Set() && n == 0 {
-		r.doc.Fail(k.Backoff, "backoff has no effect without retries", "retries: 2")
-	}
-	return n
 }

@@ -1,11 +1,9 @@
 package grimoires
 
 import (
-	"bytes"
-	"fmt"
 	"path/filepath"
 
-	"gopkg.in/yaml.v3"
+	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Entry describes a grimoire of the library.
@@ -53,15 +51,4 @@ func (l *Library) Text(name string) (text []byte, source string, err error) {
 }
 
 // YAML returns the grimoire in its file format, with every default filled in.
-func (g *Grimoire) YAML() ([]byte, error) {
-	var b bytes.Buffer
-	encoder := yaml.NewEncoder(&b)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(g.file()); err != nil {
-		return nil, fmt.Errorf("write the grimoire: %w", err)
-	}
-	if err := encoder.Close(); err != nil {
-		return nil, fmt.Errorf("write the grimoire: %w", err)
-	}
-	return b.Bytes(), nil
-}
+func (g *Grimoire) YAML() ([]byte, error) { return yamldoc.Marshal(g) }

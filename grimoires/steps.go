@@ -1,6 +1,10 @@
 package grimoires
 
-import "iter"
+import (
+	"iter"
+	"maps"
+	"slices"
+)
 
 // All yields every step in file order, including those in loops.
 func (g *Grimoire) All() iter.Seq[Step] {
@@ -21,44 +25,61 @@ func walk(steps []Step, yield func(Step) bool) bool {
 
 // Inner returns the steps inside a step.
 func (s Step) Inner() []Step {
-	switch {
-	case s.Loop != nil:
-		return s.Loop.Steps
-	case s.AgentLoop != nil:
-		return s.AgentLoop.Steps
+	if k, ok := s.Kind.(container); ok {
+		return k.inner()
 	}
 	return nil
 }
 
 // Reviewers returns the reviewers of a step.
-func (s Step) Reviewers() []Judge {
-	switch {
-	case s.Review != nil:
-		return s.Review.Reviewers
-	case s.AgentLoop != nil:
-		return s.AgentLoop.Reviewers
+func (s Step) Reviewers() []Reviewer {
+	if k, ok := s.Kind.(reviewing); ok {
+		return k.reviewers()
 	}
 	return nil
+}
+
+// Plugins returns the plugins that a step names.
+func (s Step) Plugins() []Use {
+	if k, ok := s.Kind.(pluggable); ok {
+		return k.plugins()
+	}
+	return nil
+}
+
+// Texts returns what a step runs: its command or prompt, its directory, and its inputs
+// and variables as NAME=TEXT. They are templates.
+func (s Step) Texts() []string {
+	k, ok := s.Kind.(executing)
+	if !ok {
+		return nil
+	}
+	texts, named := k.texts()
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		texts = append(texts, name+"="+named[name])
+	}
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // OnlyChecks reports whether the step has no purpose without checks: it runs
 // the checks, or is a loop whose scripts all do.
 func (s Step) OnlyChecks() bool {
-	if s.Script != nil {
-		return s.Script.Checks
+	if script, ok := s.Kind.(*Script); ok {
+		return script.Checks
 	}
-	if s.Loop == nil {
+	loop, ok := s.Kind.(*Loop)
+	if !ok {
 		return false
 	}
 	found := false
-	for _, inner := range s.Loop.Steps {
-		switch {
-		case inner.Agent != nil:
-		case !inner.OnlyChecks():
-			return false
-		default:
-			found = true
+	for _, inner := range loop.Steps {
+		if _, ok := inner.Kind.(*Agent); ok {
+			continue
 		}
+		if !inner.OnlyChecks() {
+			return false
+		}
+		found = true
 	}
 	return found
 }
@@ -74,48 +95,10 @@ func (g *Grimoire) HasAgents() bool {
 }
 
 // agents returns the agents that coven itself runs in a step, and those that its
-// judges are likely to run, with their prompts.
+// reviewers are likely to run, with their prompts.
 func (s Step) agents() []Agent {
-	var all []Agent
-	switch {
-	case s.Agent != nil:
-		all = append(all, *s.Agent)
-	case s.Merge != nil && s.Merge.Resolve:
-		all = append(all, Agent{Prompt: ResolvePrompt, Input: map[string]string{"files": "", "target": ""}})
-	case s.AgentLoop != nil:
-		all = append(all, Agent{Prompt: s.AgentLoop.Fix, Input: map[string]string{"findings": "", "reason": ""}})
-		all = append(all, s.AgentLoop.Arbiter.agents()...)
+	if k, ok := s.Kind.(spawner); ok {
+		return k.agents()
 	}
-	for _, j := range s.Reviewers() {
-		all = append(all, j.agents()...)
-	}
-	return all
+	return nil
 }
-
-func (j Judge) agents() []Agent {
-	if j.Prompt == "" {
-		return nil
-	}
-	return []Agent{{Prompt: j.Prompt}}
-}
-
-// Agents returns the agents that steps can name.
-func Agents() []string { return []string{"build"} }
-
-// resolveByAgent is the value of on_conflict that sets Merge.Resolve.
-const resolveByAgent = "agent"
-
-// ResolvePrompt is the prompt of the agent that resolves a conflict with the target.
-// Its inputs are files, one path per line, and target, a branch.
-const ResolvePrompt = "resolve-conflict"
-
-// ReviewPrompt and ArbiterPrompt are the default prompts of the judges "agent";
-// FixPrompt is that of the fixing agent.
-const (
-	ReviewPrompt  = "review"
-	ArbiterPrompt = "is-actionable"
-	FixPrompt     = "apply-review"
-)
-
-// AgentJudge is the judge that runs an agent.
-const AgentJudge = "agent"

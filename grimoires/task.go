@@ -8,12 +8,17 @@ import (
 
 // Task holds what templates may know of the session's task.
 type Task struct {
-	ID, Title, Description string
-	Acceptance             string // Markdown; empty: the section of Description is taken
-	Design, Notes, Type    string
-	Priority               int // 0 is the most urgent
-	Labels                 []string
-	Parent, ExternalRef    string
+	ID          string   `yaml:"id"`
+	Title       string   `yaml:"title"`
+	Description string   `yaml:"description,omitempty"`
+	Acceptance  string   `yaml:"acceptance,omitempty"` // Markdown; empty: the section of Description is taken
+	Design      string   `yaml:"design,omitempty"`
+	Notes       string   `yaml:"notes,omitempty"`
+	Type        string   `yaml:"type,omitempty"`
+	Priority    int      `yaml:"priority"` // 0 is the most urgent
+	Labels      []string `yaml:"labels,omitempty"`
+	Parent      string   `yaml:"parent,omitempty"`
+	ExternalRef string   `yaml:"external_ref,omitempty"`
 }
 
 // TaskData returns what templates see as .task (and .bead): id, title, description,

@@ -20,18 +20,18 @@ type Checked struct {
 	Plugins  []Use     // named by a grimoire
 }
 
-// Use is a place where a grimoire names a plugin.
+// Use is a plugin that a grimoire names, and where.
 type Use struct {
 	Kind         string // provider, reviewer or arbiter
 	Name         string
-	Line, Column int
+	Line, Column int // 0: not known
 }
 
 // use records that a file names a plugin.
-func (r *reader) use(kind string, name text) {
-	if name.Set() && pluginRE.MatchString(name.Value) {
-		line, column := r.doc.Where(name)
-		r.uses = append(r.uses, Use{kind, name.Value, line, column})
+func (r *reader) use(kind, name string, at yamldoc.Node) {
+	if at.Set() && pluginRE.MatchString(name) {
+		line, column := r.doc.Where(at)
+		r.uses = append(r.uses, Use{kind, name, line, column})
 	}
 }
 
@@ -127,7 +127,7 @@ func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 	default:
 		_, _, err := l.load(name, file, file, data)
 		c := v.file("grimoire", name, file)
-		c.Plugins = usesOf(file, data)
+		c.Plugins = usesIn(file, data)
 		v.blame(c, err)
 	}
 	return v.all(), nil
@@ -197,7 +197,7 @@ func (v *validation) grimoire(name string) {
 		return
 	}
 	c := v.file("grimoire", name, fileOf(name, label))
-	c.Plugins = usesOf(c.File, data)
+	c.Plugins = usesIn(c.File, data)
 	_, p, err := v.library.load(name, c.File, label, data)
 	if p != nil {
 		for _, name := range sortedNames(p.byName) {
@@ -207,8 +207,8 @@ func (v *validation) grimoire(name string) {
 	v.blame(c, err)
 }
 
-// usesOf returns the plugins that a grimoire's file names.
-func usesOf(file string, data []byte) []Use {
+// usesIn returns the plugins that a grimoire's file names.
+func usesIn(file string, data []byte) []Use {
 	r, _, err := read(file, data)
 	if err != nil {
 		return nil // not YAML: reported elsewhere
@@ -237,7 +237,7 @@ func (v *validation) checkPrompt(c *Checked, found Prompt) {
 	}
 	p := newPrompts(v.library, &Grimoire{})
 	p.scope.loose = true
-	err := p.look(Step{Agent: &Agent{}}, found, []string{found.Name}, p.scope.shape("", nil))
+	err := p.look(prompting{}, found, []string{found.Name}, p.scope.shape("", nil))
 	if err == nil && len(p.elsewhere) > 0 {
 		err = p.elsewhere
 	}

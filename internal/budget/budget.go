@@ -16,10 +16,10 @@ import (
 
 // Amount is a budget, or a part of one that is used.
 type Amount struct {
-	USD    float64       `json:"usd,omitempty"`     // US dollars
-	Tokens int64         `json:"tokens,omitempty"`  // that the model read for the first time or wrote: those read from its cache are left out
-	Turns  int           `json:"turns,omitempty"`   // answers of the model
-	Wall   time.Duration `json:"wall_ns,omitempty"` // time at work, waits left out
+	USD    float64       `json:"usd,omitempty" yaml:"usd,omitempty" about:"US dollars"`
+	Tokens int64         `json:"tokens,omitempty" yaml:"tokens,omitempty" about:"tokens that the model reads for the first time or writes"` // without those read from its cache
+	Turns  int           `json:"turns,omitempty" yaml:"turns,omitempty" about:"answers of the model"`
+	Wall   time.Duration `json:"wall_ns,omitempty" yaml:"wall,omitempty" about:"time at work"` // without waits
 }
 
 // Add returns the sum of a and b.

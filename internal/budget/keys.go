@@ -1,31 +1,18 @@
 package budget
 
-import (
-	"time"
+import "github.com/coven-run/coven/internal/yamldoc"
 
-	"github.com/coven-run/coven/internal/yamldoc"
-)
-
-// Keys is a budget as a file has it.
-type Keys struct {
-	USD    yamldoc.At[float64]       `yaml:"usd" about:"US dollars"`
-	Tokens yamldoc.At[int64]         `yaml:"tokens" about:"tokens that the model reads for the first time or writes"`
-	Turns  yamldoc.At[int]           `yaml:"turns" about:"answers of the model"`
-	Wall   yamldoc.At[time.Duration] `yaml:"wall" about:"time at work"`
-}
-
-// Read returns the budget, and records in the document what is none.
-func (k Keys) Read(doc *yamldoc.Document) Amount {
-	a := Amount{USD: k.USD.Value, Tokens: k.Tokens.Value, Turns: k.Turns.Value, Wall: k.Wall.Value}
-	for _, given := range []struct {
-		at      yamldoc.Place
-		set, ok bool
+// Check records in the document what is wrong with a budget that it has at a place. The
+// parts that are given must be more than 0.
+func (a Amount) Check(doc *yamldoc.Document, at yamldoc.Place) {
+	for _, part := range []struct {
+		key string
+		ok  bool
 	}{
-		{k.USD, k.USD.Set(), a.USD > 0}, {k.Tokens, k.Tokens.Set(), a.Tokens > 0}, {k.Turns, k.Turns.Set(), a.Turns > 0},
+		{"usd", a.USD > 0}, {"tokens", a.Tokens > 0}, {"turns", a.Turns > 0},
 	} {
-		if given.set && !given.ok {
-			doc.Fail(given.at, "a budget must be more than 0", "leave it out for none")
+		if given := doc.Key(at, part.key); given.Set() && !part.ok {
+			doc.Fail(given, "a budget must be more than 0", "leave it out for none")
 		}
 	}
-	return a
 }

@@ -9,11 +9,12 @@ import (
 )
 
 // amount reads a budget; an empty one removes the previous one.
-func amount(doc *yamldoc.Document, given yamldoc.At[budget.Keys], before budget.Amount) budget.Amount {
+func amount(doc *yamldoc.Document, given yamldoc.At[budget.Amount], before budget.Amount) budget.Amount {
 	if !given.Set() {
 		return before
 	}
-	return given.Value.Read(doc)
+	given.Value.Check(doc, given)
+	return given.Value
 }
 
 // pricesKeys is the prices section of a file.

@@ -171,17 +171,17 @@ func (f file) open() (*os.File, error) {
 
 // keys is a settings file.
 type keys struct {
-	Checks       yamldoc.At[[]text]      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
-	DefaultModel text                    `yaml:"default_model" about:"the model that agents use; sonnet"`
-	Provider     text                    `yaml:"provider" about:"the provider that runs agents; claude"`
-	Grimoire     text                    `yaml:"grimoire" about:"the default workflow; implement"`
-	PriorAttempt yamldoc.At[bool]        `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended; true"`
-	Tracker      text                    `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
-	Budget       yamldoc.At[budget.Keys] `yaml:"budget" about:"of a run whose grimoire sets none"`
-	Prices       yamldoc.At[pricesKeys]  `yaml:"prices" about:"of models whose CLI does not report the cost"`
+	Checks       yamldoc.At[[]text]        `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
+	DefaultModel text                      `yaml:"default_model" about:"the model that agents use; sonnet"`
+	Provider     text                      `yaml:"provider" about:"the provider that runs agents; claude"`
+	Grimoire     text                      `yaml:"grimoire" about:"the default workflow; implement"`
+	PriorAttempt yamldoc.At[bool]          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended; true"`
+	Tracker      text                      `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
+	Budget       yamldoc.At[budget.Amount] `yaml:"budget" about:"of a run whose grimoire sets none"`
+	Prices       yamldoc.At[pricesKeys]    `yaml:"prices" about:"of models whose CLI does not report the cost"`
 	Run          struct {
-		MaxTasks yamldoc.At[int]         `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
-		Budget   yamldoc.At[budget.Keys] `yaml:"budget"`
+		MaxTasks yamldoc.At[int]           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
+		Budget   yamldoc.At[budget.Amount] `yaml:"budget"`
 	} `yaml:"run" about:"how tasks are run"`
 	Env struct {
 		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of additional variables"`

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
@@ -30,10 +31,9 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	step := ""
 	for s := range plan.Grimoire.All() {
-		asks := s.AgentLoop != nil && s.AgentLoop.Arbiter.Plugin == grimoires.AgentJudge
-		for _, j := range s.Reviewers() {
-			asks = asks || j.Plugin == grimoires.AgentJudge
-		}
+		asks := slices.ContainsFunc(s.Plugins(), func(used grimoires.Use) bool {
+			return used.Kind != string(plugins.KindProvider) && used.Name == grimoires.AgentReviewer
+		})
 		if asks && step == "" {
 			step = s.Name
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -33,8 +32,8 @@ func (d *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	if plan.Grimoire.Budget == (budget.Amount{}) {
-		plan.Grimoire.Budget = cfg.Budget
+	if plan.Grimoire.Budget.IsZero() {
+		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
 	if err := d.mayUse(plan.Grimoire); err != nil {
 		return nil, err

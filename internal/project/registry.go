@@ -67,14 +67,8 @@ func (p *Project) Registry() (*registry.Registry, error) {
 func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
 	for s := range g.All() {
-		if s.Agent != nil && s.Agent.Provider != "" {
-			needs = append(needs, plugins.Need{Kind: plugins.KindProvider, Name: s.Agent.Provider})
-		}
-		for _, j := range s.Reviewers() {
-			needs = append(needs, plugins.Need{Kind: plugins.KindReviewer, Name: j.Plugin})
-		}
-		if s.AgentLoop != nil {
-			needs = append(needs, plugins.Need{Kind: plugins.KindArbiter, Name: s.AgentLoop.Arbiter.Plugin})
+		for _, used := range s.Plugins() {
+			needs = append(needs, plugins.Need{Kind: plugins.Kind(used.Kind), Name: used.Name})
 		}
 	}
 	slices.SortFunc(needs, func(a, b plugins.Need) int {

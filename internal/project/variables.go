@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 func usesOf(g *grimoires.Grimoire, name string) []string {
 	var uses []string
 	for s := range g.All() {
-		texts := textsOf(s)
+		texts := s.Texts()
 		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "secrets") && strings.Contains(text, name) }) {
 			continue
 		}
@@ -81,24 +80,6 @@ func usesOf(g *grimoires.Grimoire, name string) []string {
 	}
 	slices.Sort(uses)
 	return uses
-}
-
-// textsOf are the command or prompt of a step, where it runs, and what it gets.
-func textsOf(s grimoires.Step) []string {
-	var texts []string
-	given := map[string]string{}
-	switch {
-	case s.Agent != nil:
-		texts = append(texts, s.Agent.Prompt, s.Agent.Workdir)
-		maps.Copy(given, s.Agent.Input)
-		maps.Copy(given, s.Agent.Env)
-	case s.Script != nil:
-		texts, given = append(texts, s.Script.Command, s.Script.Workdir), s.Script.Env
-	}
-	for key, text := range given {
-		texts = append(texts, key+"="+text)
-	}
-	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // isProject reports whether a grimoire is the repository's.

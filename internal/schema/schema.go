@@ -20,9 +20,23 @@ import (
 // Schema is a JSON Schema (draft 2020-12).
 type Schema = jsonschema.Schema
 
-// Of makes the schema of a struct with yaml tags. Keys that it does not have are
-// not allowed.
-func Of(v any) *Schema { return of(reflect.TypeOf(v)) }
+// Of makes the schema of a mapping that fills structs with yaml tags. Keys that none of
+// them has are not allowed.
+func Of(v any, more ...any) *Schema {
+	s := of(reflect.TypeOf(v))
+	for _, other := range more {
+		t := reflect.TypeOf(other)
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		o := of(t)
+		for p := o.Properties.Oldest(); p != nil; p = p.Next() {
+			s.Properties.Set(p.Key, p.Value)
+		}
+		s.Required = append(s.Required, o.Required...)
+	}
+	return s
+}
 
 func of(t reflect.Type) *Schema {
 	reflector := &jsonschema.Reflector{

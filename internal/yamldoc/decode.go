@@ -22,11 +22,37 @@ type placed interface {
 	decode(d *Document, n *yaml.Node)
 }
 
-// DecodeNode fills the value that into points to from a node.
-func (d *Document) DecodeNode(n Node, into any) {
-	if n.node != nil {
-		d.value(n.node, reflect.ValueOf(into).Elem())
+// structs are structs that one mapping fills together.
+type structs []any
+
+// DecodeNode fills the value that into points to from a node; several structs are filled
+// together, each with the keys that it has. A key of more than one goes to the last.
+func (d *Document) DecodeNode(n Node, into ...any) {
+	switch {
+	case n.node == nil:
+	case len(into) == 1:
+		d.value(n.node, reflect.ValueOf(into[0]).Elem())
+	default:
+		together := structs(into)
+		d.value(n.node, reflect.ValueOf(&together).Elem())
 	}
+}
+
+// Key returns the value that a mapping has under a key; it is not set if there is none.
+func (d *Document) Key(at Place, key string) Node {
+	node := at.place()
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node == nil || node.Kind != yaml.MappingNode {
+		return Node{}
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			return Node{node.Content[i+1]}
+		}
+	}
+	return Node{}
 }
 
 func (d *Document) value(n *yaml.Node, v reflect.Value) {
@@ -65,6 +91,12 @@ func (d *Document) kind(n *yaml.Node, v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		d.duration(n, v)
+	case v.Type() == reflect.TypeFor[structs]():
+		var all []reflect.Value
+		for _, s := range v.Interface().(structs) {
+			all = append(all, reflect.ValueOf(s).Elem())
+		}
+		d.fields(n, all...)
 	case v.Kind() == reflect.Struct:
 		d.fields(n, v)
 	case v.Kind() == reflect.Slice:
@@ -208,11 +240,14 @@ func (d *Document) each(n *yaml.Node, do func(key, value *yaml.Node)) {
 	}
 }
 
-func (d *Document) fields(n *yaml.Node, v reflect.Value) {
-	byKey := map[string]keyed{}
-	keys := collect(v, byKey, nil)
+func (d *Document) fields(n *yaml.Node, structs ...reflect.Value) {
+	byKey := map[string]field{}
+	var keys []string
+	for _, v := range structs {
+		keys = collect(v, byKey, keys)
+	}
 	d.each(n, func(key, value *yaml.Node) {
-		field, ok := byKey[key.Value]
+		f, ok := byKey[key.Value]
 		if !ok {
 			hint := d.hints[key.Value]
 			if hint == "" {
@@ -221,17 +256,38 @@ func (d *Document) fields(n *yaml.Node, v reflect.Value) {
 			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), hint)
 			return
 		}
-		d.value(value, field.value)
-		if text, ok := field.value.Interface().(At[string]); ok && field.oneOf != "" {
-			d.OneOf(text, strings.Split(field.oneOf, "|")...)
-		}
+		d.field(value, f)
 	})
 }
 
-// keyed is the field of a key, and the words that its tag oneof allows.
-type keyed struct {
-	value reflect.Value
-	oneOf string
+// field is the field of a key, with what its tags say.
+type field struct {
+	value  reflect.Value
+	later  bool     // the caller decodes it
+	oneOf  []string // the allowed words; none: any
+	isTrue string   // the word that sets a bool
+}
+
+func (d *Document) field(n *yaml.Node, f field) {
+	if f.later {
+		return
+	}
+	if f.isTrue != "" {
+		word := At[string]{node: n}
+		d.value(n, reflect.ValueOf(&word.Value).Elem())
+		d.OneOf(word, f.oneOf...)
+		f.value.SetBool(word.Value == f.isTrue)
+		return
+	}
+	d.value(n, f.value)
+	if f.oneOf == nil {
+		return
+	}
+	text, ok := f.value.Interface().(At[string])
+	if !ok {
+		text = At[string]{f.value.String(), n}
+	}
+	d.OneOf(text, f.oneOf...)
 }
 
 // unknown is the hint for a word that is not one of those known.
@@ -243,7 +299,7 @@ func unknown(word string, known []string) string {
 }
 
 // collect finds the fields of a struct and of those inlined in it.
-func collect(v reflect.Value, byKey map[string]keyed, keys []string) []string {
+func collect(v reflect.Value, byKey map[string]field, keys []string) []string {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
 		key, options, _ := strings.Cut(tag.Get("yaml"), ",")
@@ -251,8 +307,14 @@ func collect(v reflect.Value, byKey map[string]keyed, keys []string) []string {
 		case options == "inline":
 			keys = collect(v.Field(i), byKey, keys)
 		case key != "" && key != "-":
-			byKey[key] = keyed{v.Field(i), tag.Get("oneof")}
-			keys = append(keys, key)
+			f := field{value: v.Field(i), later: tag.Get("later") == "true", isTrue: tag.Get("true")}
+			if words := tag.Get("oneof"); words != "" {
+				f.oneOf = strings.Split(words, "|")
+			}
+			if _, twice := byKey[key]; !twice {
+				keys = append(keys, key)
+			}
+			byKey[key] = f
 		}
 	}
 	return keys
@@ -262,19 +324,7 @@ func collect(v reflect.Value, byKey map[string]keyed, keys []string) []string {
 // keys alone.
 func (d *Document) Text(n Node, key string) At[string] {
 	var text At[string]
-	node := n.node
-	if node != nil && node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
-	if node == nil || node.Kind != yaml.MappingNode {
-		return text
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			d.DecodeNode(Node{node.Content[i+1]}, &text)
-			break
-		}
-	}
+	d.DecodeNode(d.Key(n, key), &text)
 	return text
 }
 

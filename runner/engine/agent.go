@@ -22,7 +22,7 @@ type AgentInput struct {
 // agentStep is a step that runs an agent.
 type agentStep struct {
 	name string
-	spec grimoires.Agent
+	spec *grimoires.Agent
 	plan *grimoires.Plan
 }
 

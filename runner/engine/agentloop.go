@@ -23,7 +23,7 @@ type ArbiterInput struct {
 // or the arbiter decides that the open findings are not worth another round.
 type agentLoop struct {
 	name string
-	spec grimoires.AgentLoop
+	spec *grimoires.AgentLoop
 	body Step // of each round, before the review
 	plan *grimoires.Plan
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -17,8 +18,8 @@ func Build(plan *grimoires.Plan) Step {
 	if g.Timeout > 0 {
 		tree = timeout{tree, "", g.Timeout}
 	}
-	if g.Budget != (budget.Amount{}) {
-		tree = budgeted{tree, StepBudget{Max: g.Budget, Reserve: reserve(g)}}
+	if !g.Budget.IsZero() {
+		tree = budgeted{tree, StepBudget{Max: g.Budget.Amount, Reserve: reserve(g)}}
 	}
 	return tree
 }
@@ -27,8 +28,9 @@ func Build(plan *grimoires.Plan) Step {
 // when there are any that use it.
 func reserve(g *grimoires.Grimoire) float64 {
 	for s := range g.All() {
-		if s.Merge != nil && s.Merge.Resolve || len(s.Reviewers()) > 0 {
-			return g.Reserve
+		merge, ok := s.Kind.(*grimoires.Merge)
+		if ok && merge.Resolve || len(s.Reviewers()) > 0 {
+			return g.Budget.Reserve
 		}
 	}
 	return 0
@@ -47,8 +49,8 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	if len(plan.Checks) == 0 && spec.OnlyChecks() {
 		return omitted{spec.Name, spec.Output}
 	}
-	step := kind(plan, spec)
-	if spec.Loop == nil {
+	step := kind(plan, spec.Name, spec.Kind)
+	if _, ok := spec.Kind.(*grimoires.Loop); !ok {
 		step = render{step, spec.Name}
 	}
 	if spec.Timeout > 0 {
@@ -68,22 +70,23 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	return step
 }
 
-func kind(plan *grimoires.Plan, spec grimoires.Step) Step {
-	switch {
-	case spec.Agent != nil:
-		return agentStep{spec.Name, *spec.Agent, plan}
-	case spec.Script != nil:
-		return scriptStep{spec.Name, *spec.Script, tmpl.NewCommand(spec.Name, spec.Script.Command), spec.Script.Secrets(), plan}
-	case spec.Review != nil:
-		return reviewStep{spec.Name, *spec.Review, plan}
-	case spec.AgentLoop != nil:
-		return agentLoop{spec.Name, *spec.AgentLoop, buildAll(plan, spec.AgentLoop.Steps), plan}
-	case spec.Merge != nil:
-		return mergeStep{spec.Name, *spec.Merge, plan}
-	default:
-		body := spec.Loop.Steps
-		return loop{spec.Name, buildAll(plan, body), spec.Loop.MaxIterations, spec.Loop.OnMaxIterations, checkOf(plan, body)}
+// kind returns the step of a kind. It has one case per kind.
+func kind(plan *grimoires.Plan, name string, spec grimoires.Kind) Step {
+	switch spec := spec.(type) {
+	case *grimoires.Agent:
+		return agentStep{name, spec, plan}
+	case *grimoires.Script:
+		return scriptStep{name, spec, tmpl.NewCommand(name, spec.Command), spec.Secrets(), plan}
+	case *grimoires.Loop:
+		return loop{name, buildAll(plan, spec.Steps), spec.MaxIterations, spec.OnMaxIterations, checkOf(plan, spec.Steps)}
+	case *grimoires.Review:
+		return reviewStep{name, spec, plan}
+	case *grimoires.AgentLoop:
+		return agentLoop{name, spec, buildAll(plan, spec.Steps), plan}
+	case *grimoires.Merge:
+		return mergeStep{name, spec, plan}
 	}
+	panic(fmt.Sprintf("runner/engine: no step for a %T", spec))
 }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

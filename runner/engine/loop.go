@@ -37,7 +37,8 @@ func checkOf(plan *grimoires.Plan, body []grimoires.Step) lastCheck {
 	}
 	var again []grimoires.Step
 	for _, step := range body[:end] {
-		if step.ExitLoop || step.Script != nil {
+		_, isScript := step.Kind.(*grimoires.Script)
+		if step.ExitLoop || isScript {
 			again = append(again, step)
 		}
 	}

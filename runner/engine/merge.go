@@ -32,7 +32,7 @@ const resolveTime = 15 * time.Minute
 // mergeStep is a step that lands the task's branch on its target.
 type mergeStep struct {
 	name string
-	spec grimoires.Merge
+	spec *grimoires.Merge
 	plan *grimoires.Plan
 }
 

@@ -26,7 +26,7 @@ type ReviewInput struct {
 // reviewStep is a step that has the change reviewed.
 type reviewStep struct {
 	name string
-	spec grimoires.Review
+	spec *grimoires.Review
 	plan *grimoires.Plan
 }
 
@@ -41,7 +41,7 @@ func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 }
 
 // renderJudges returns the plugins of a step with their prompts rendered.
-func renderJudges(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]Judge, error) {
+func renderJudges(plan *grimoires.Plan, judges []grimoires.Reviewer, s *State) ([]Judge, error) {
 	var all []Judge
 	for _, j := range judges {
 		given, err := renderJudge(plan, j, s)
@@ -53,7 +53,7 @@ func renderJudges(plan *grimoires.Plan, judges []grimoires.Judge, s *State) ([]J
 	return all, nil
 }
 
-func renderJudge(plan *grimoires.Plan, j grimoires.Judge, s *State) (Judge, error) {
+func renderJudge(plan *grimoires.Plan, j grimoires.Reviewer, s *State) (Judge, error) {
 	given := Judge{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
 	if j.Prompt == "" {
 		return given, nil

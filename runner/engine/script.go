@@ -19,7 +19,7 @@ type ScriptInput struct {
 // scriptStep is a step that runs a shell command or the plan's checks.
 type scriptStep struct {
 	name    string
-	spec    grimoires.Script
+	spec    *grimoires.Script
 	command tmpl.Template
 	secrets []string // that the command uses
 	plan    *grimoires.Plan

@@ -60,22 +60,22 @@ func exitsOf(s grimoires.Step) []untested {
 	if s.When != "" {
 		all = append(all, untested{engine.ExitSkipped, "is never skipped"})
 	}
-	if s.AgentLoop != nil {
-		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"},
-			untested{engine.ExitExhausted, "never comes to max_iterations"})
+	exhausted := untested{engine.ExitExhausted, "never comes to max_iterations"}
+	switch k := s.Kind.(type) {
+	case *grimoires.AgentLoop:
+		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"}, exhausted)
+	case *grimoires.Loop:
+		if hasExit(k) {
+			all = append(all, untested{engine.ExitByStep, "is never left by a step"})
+		}
+		return append(all, exhausted)
 	}
-	if s.Loop == nil {
-		return append(all, untested{engine.ExitPassed, "never succeeds"}, untested{engine.ExitFailed, "never fails"})
-	}
-	if hasExit(s) {
-		all = append(all, untested{engine.ExitByStep, "is never left by a step"})
-	}
-	return append(all, untested{engine.ExitExhausted, "never comes to max_iterations"})
+	return append(all, untested{engine.ExitPassed, "never succeeds"}, untested{engine.ExitFailed, "never fails"})
 }
 
 // hasExit reports whether a step in a loop can end it.
-func hasExit(loop grimoires.Step) bool {
-	for _, s := range loop.Loop.Steps {
+func hasExit(loop *grimoires.Loop) bool {
+	for _, s := range loop.Steps {
 		if s.ExitLoop {
 			return true
 		}

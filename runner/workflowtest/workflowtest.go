@@ -123,15 +123,17 @@ func Read(file string, data []byte, g *grimoires.Grimoire) (*Suite, error) {
 func stepsOf(g *grimoires.Grimoire) []string {
 	var names []string
 	for s := range g.All() {
-		switch {
-		case s.Loop != nil:
-		case s.AgentLoop != nil:
+		switch k := s.Kind.(type) {
+		case *grimoires.Loop:
+		case *grimoires.AgentLoop:
 			names = append(names, s.Name+"/review", s.Name+"/arbiter", s.Name+"/fix")
+		case *grimoires.Merge:
+			names = append(names, s.Name)
+			if k.Resolve {
+				names = append(names, engine.ResolveStep)
+			}
 		default:
 			names = append(names, s.Name)
-		}
-		if s.Merge != nil && s.Merge.Resolve {
-			names = append(names, engine.ResolveStep)
 		}
 	}
 	return names

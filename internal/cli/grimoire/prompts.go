@@ -84,7 +84,7 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	if err != nil {
 		return "", err
 	}
-	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Agent: &grimoires.Agent{Prompt: name}}}}
+	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Kind: &grimoires.Agent{Prompt: name}}}}
 	plan, err := p.Library.Freeze(g, nil)
 	if err != nil {
 		return "", err

@@ -65,7 +65,7 @@ func (o *runOptions) most(p *project.Project, todo []project.Item, limit budget.
 		if err != nil || !g.HasAgents() {
 			continue // nor does it cost anything
 		}
-		of := g.Budget
+		of := g.Budget.Amount
 		if of == (budget.Amount{}) {
 			of = p.Config.Budget
 		}

@@ -28,7 +28,7 @@ steps:
   - {plugin: agent, name: sharp, prompt: "Look at {{.task.title}}\nclosely."}
   - style
   arbiter: {plugin: agent, with: {model: haiku}}
-  fix: "Mend\n{{.input.findings}} {{.input.reason}}"
+  fix: "Fix\n{{.input.findings}} {{.input.reason}}"
   max_iterations: 5
   patience: 2
   on_max_iterations: exit
@@ -44,23 +44,23 @@ func TestParseReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	look, quality, short := g.Steps[1], g.Steps[2], g.Steps[3]
-	if want := (&Review{Reviewers: []Judge{
+	if want := (&Review{Reviewers: []Reviewer{
 		{Name: "agent", Plugin: "agent", Prompt: ReviewPrompt},
 		{Name: "vet", Plugin: "command", With: map[string]string{"command": "go vet ./...", "severity": "warning"}},
-	}}); !reflect.DeepEqual(look.Review, want) || look.Timeout != 3*time.Minute || look.Retries != 1 || look.OnFail != Continue || look.Output != "seen" || look.Budget.Turns != 5 {
-		t.Errorf("review: %+v %+v", look, look.Review)
+	}}); !reflect.DeepEqual(look.Kind, want) || look.Timeout != 3*time.Minute || look.Retries != 1 || look.OnFail != Continue || look.Output != "seen" || look.Budget.Turns != 5 {
+		t.Errorf("review: %+v %+v", look, look.Kind)
 	}
 	if want := (&AgentLoop{
-		Reviewers: []Judge{{Name: "sharp", Plugin: "agent", Prompt: "Look at {{.task.title}}\nclosely."}, {Name: "style", Plugin: "style"}},
-		Arbiter:   Judge{Name: "agent", Plugin: "agent", Prompt: ArbiterPrompt, With: map[string]string{"model": "haiku"}},
-		Fix:       "Mend\n{{.input.findings}} {{.input.reason}}", MaxIterations: 5, OnMaxIterations: Fail, Patience: 2, Steps: quality.Inner(),
-	}); !reflect.DeepEqual(quality.AgentLoop, want) || len(want.Steps) != 1 || quality.Timeout != 0 {
-		t.Errorf("agent-loop: %+v", quality.AgentLoop)
+		Reviewers: []Reviewer{{Name: "sharp", Plugin: "agent", Prompt: "Look at {{.task.title}}\nclosely."}, {Name: "style", Plugin: "style"}},
+		Arbiter:   Reviewer{Name: "agent", Plugin: "agent", Prompt: ArbiterPrompt, With: map[string]string{"model": "haiku"}},
+		Fix:       "Fix\n{{.input.findings}} {{.input.reason}}", MaxIterations: 5, OnMaxIterations: Fail, Patience: 2, Steps: quality.Inner(),
+	}); !reflect.DeepEqual(quality.Kind, want) || len(want.Steps) != 1 || quality.Timeout != 0 {
+		t.Errorf("agent-loop: %+v", quality.Kind)
 	}
 	if want := (&AgentLoop{
-		Reviewers: look.Review.Reviewers[:1], Arbiter: Judge{Name: "rules", Plugin: "rules"}, Fix: FixPrompt, MaxIterations: 3, OnMaxIterations: Block,
-	}); !reflect.DeepEqual(short.AgentLoop, want) {
-		t.Errorf("its defaults: %+v", short.AgentLoop)
+		Reviewers: look.Reviewers()[:1], Arbiter: Reviewer{Name: "rules", Plugin: "rules"}, Fix: FixPrompt, MaxIterations: 3, OnMaxIterations: Block,
+	}); !reflect.DeepEqual(short.Kind, want) {
+		t.Errorf("its defaults: %+v", short.Kind)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestReviewPrompts(t *testing.T) {
 		`type: review, reviewers: [{plugin: agent, prompt: "Look\n{{.nope}}"}]`:                `nope`,
 		`type: review, reviewers: [{plugin: style, prompt: reveiw}]`:                           `unknown prompt 'reveiw' (did you mean 'review'?)`,
 		`type: agent-loop, reviewers: [agent], arbiter: {plugin: agent, prompt: is-actonable}`: `unknown prompt 'is-actonable' (did you mean 'is-actionable'?)`,
-		`type: agent-loop, reviewers: [agent], fix: "Mend\n{{.input.nope}}"`:                   `there is no input "nope"`,
+		`type: agent-loop, reviewers: [agent], fix: "Fix\n{{.input.nope}}"`:                    `there is no input "nope"`,
 		`type: agent-loop, reviewers: [agent], fix: aply-review`:                               `unknown prompt 'aply-review' (did you mean 'apply-review'?)`,
 	} {
 		all, err := l.ValidateFile("x/g.yaml", []byte(one("name: a, "+step)))

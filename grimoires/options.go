@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// optionsOf returns the options of a built-in judge, with the allowed values of each;
+// optionsOf returns the options of a built-in reviewer or arbiter, with the allowed values of each;
 // none means any text. Only other plugins know their own options.
 func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 	switch kind + " " + plugin {
@@ -18,7 +18,7 @@ func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 		return map[string][]string{
 			"command": nil, "format": {"lines", "sarif"}, "severity": {"error", "warning", "info"}, "scope": {"changed", "all"},
 		}, true
-	case "reviewer " + AgentJudge, "arbiter " + AgentJudge:
+	case "reviewer " + AgentReviewer, "arbiter " + AgentReviewer:
 		return map[string][]string{"model": nil}, true
 	case "arbiter rules":
 		return nil, true
@@ -26,14 +26,14 @@ func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 	return nil, false
 }
 
-// options checks the options of a judge.
-func (r *reader) options(n yamldoc.Node, kind, plugin string, with map[string]text) {
-	options, known := optionsOf(kind, plugin)
+// options checks the options of a reviewer or arbiter.
+func (r *reader) options(n yamldoc.Node, kind string, v Reviewer) {
+	options, known := optionsOf(kind, v.Plugin)
 	if !known {
 		return
 	}
-	names := slices.Sorted(maps.Keys(options))
-	for _, key := range slices.Sorted(maps.Keys(with)) {
+	names, with := slices.Sorted(maps.Keys(options)), r.doc.Key(n, "with")
+	for _, key := range slices.Sorted(maps.Keys(v.With)) {
 		words, ok := options[key]
 		switch {
 		case key == "prompt": // reported for all plugins
@@ -42,12 +42,12 @@ func (r *reader) options(n yamldoc.Node, kind, plugin string, with map[string]te
 			if hint == "" && len(names) > 0 {
 				hint = "it has " + strings.Join(names, ", ")
 			}
-			r.doc.Fail(with[key], fmt.Sprintf("%s has no option %q", plugin, key), hint)
+			r.doc.Fail(r.doc.Key(with, key), fmt.Sprintf("%s has no option %q", v.Plugin, key), hint)
 		case words != nil:
-			r.doc.OneOf(with[key], words...)
+			r.doc.OneOf(r.doc.Text(with, key), words...)
 		}
 	}
-	if command, ok := with["command"]; plugin == "command" && (!ok || strings.TrimSpace(command.Value) == "") {
+	if v.Plugin == "command" && strings.TrimSpace(v.With["command"]) == "" {
 		r.doc.Fail(n, "there is no command to run", "with: {command: a shell command}")
 	}
 }

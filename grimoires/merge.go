@@ -1,0 +1,46 @@
+package grimoires
+
+// Merge is a step that lands the task's branch on its target.
+type Merge struct {
+	RequireReview bool     `yaml:"require_review" about:"wait for coven approve; true"`
+	Strategy      string   `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
+	Message       string   `yaml:"message,omitempty" about:"template of the commit message"` // empty: coven's own
+	Checks        []string `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
+	Resolve       bool     `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
+}
+
+// ResolvePrompt is the prompt of the agent that resolves a conflict with the target.
+// Its inputs are files, one path per line, and target, a branch.
+const ResolvePrompt = "resolve-conflict"
+
+func newMerge() Kind { return &Merge{RequireReview: true, Strategy: "squash"} }
+
+// Type implements Kind.
+func (*Merge) Type() string { return "merge" }
+
+func (m *Merge) read(r *reader, at position) {
+	if at.depth > 0 {
+		r.doc.Fail(r.doc.Key(at.node, "type"), "a merge step cannot be inside a loop", "put it after the loop")
+	}
+	if m.Resolve && m.Strategy == "rebase" {
+		r.doc.Fail(r.doc.Key(at.node, "on_conflict"), "on_conflict: agent creates a merge commit, which cannot be rebased", "strategy: squash or merge")
+	}
+	if checks := r.doc.Key(at.node, "checks"); checks.Set() && len(m.Checks) == 0 {
+		r.doc.Fail(checks, "the list of checks is empty", "leave checks out to use those of the configuration")
+	}
+	r.template(textTemplate, at.step, m.Message, r.doc.Key(at.node, "message"))
+}
+
+func (m *Merge) words() []string {
+	if m.RequireReview {
+		return []string{"merge", m.Strategy, "after a review"}
+	}
+	return []string{"merge", m.Strategy, "without a review"}
+}
+
+func (m *Merge) agents() []Agent {
+	if !m.Resolve {
+		return nil
+	}
+	return []Agent{{Prompt: ResolvePrompt, Input: map[string]string{"files": "", "target": ""}}}
+}
