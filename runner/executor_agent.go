@@ -196,7 +196,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 	if err != nil {
 		return agent.Report{}, err
 	}
-	said := x.unheard(c.Path, b, before.Heard)
+	said := x.unheard(c.Path, b, before.Acknowledged)
 	if complete && report.Kind != agent.Limit && len(said) == 0 {
 		return report, nil
 	}

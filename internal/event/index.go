@@ -2,8 +2,8 @@ package event
 
 import "slices"
 
-// Index finds events by their types without a look at all of them. The zero value
-// is an empty index. It is not safe for concurrent use; the methods of Journal are.
+// Index finds events by type without scanning the journal. The zero value is an empty
+// index. It is not safe for concurrent use; the methods of Journal are.
 type Index struct {
 	events []Event
 	byType map[Type][]int // places in events, in order
@@ -58,8 +58,8 @@ func (x *Index) Last(types ...Type) (Event, bool) {
 	return x.events[last], true
 }
 
-// Since returns the events from the last one of the given types on; none when there
-// is no such event.
+// Since returns the last event of the given types and all events after it, or nil if
+// there is none.
 func (x *Index) Since(types ...Type) []Event {
 	first, ok := x.Last(types...)
 	if !ok {

@@ -39,10 +39,10 @@ func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideHandedVariables hides what processes are handed. It returns a warning about what cannot be
+// HideVariables hides the variables that processes get. It returns a warning about values that cannot be
 // hidden; empty: there is nothing.
-func (p *Project) HideHandedVariables(store *secret.Store) string {
-	short := store.Handed(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
+func (p *Project) HideVariables(store *secret.Store) string {
+	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""

@@ -38,8 +38,8 @@ type proposal struct {
 // proposedBy is the label of tasks that were proposed for another one.
 const proposedBy = "from:"
 
-// mostProposed is how many tasks a list may have.
-const mostProposed = 100
+// maxProposed is how many tasks a list may have.
+const maxProposed = 100
 
 // proposedTypes are the types that a task may be given.
 func proposedTypes() []string { return []string{"task", "bug", "feature", "chore", "epic"} }
@@ -162,11 +162,11 @@ func readProposals(value any) ([]proposal, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("the agent's outputs.tasks is empty")
 	}
-	if len(all) > mostProposed {
-		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are allowed: tell the agent to propose fewer", len(all), mostProposed)
+	if len(all) > maxProposed {
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are allowed: tell the agent to propose fewer", len(all), maxProposed)
 	}
 	numbers := map[string]int{} // by title
-	if len(text) > mostProposed*task.MaxText {
+	if len(text) > maxProposed*task.MaxText {
 		return nil, fmt.Errorf("the agent's outputs.tasks has %d bytes: tell the agent to propose less", len(text))
 	}
 	for i := range all {

@@ -46,8 +46,8 @@ func TestReadProposals(t *testing.T) {
 
 func TestReadProposalsMany(t *testing.T) {
 	var list []any
-	for i := range mostProposed + 1 {
-		if _, err := readProposals(append(list, map[string]any{"title": strings.Repeat("x", i+1)})); (err != nil) != (i == mostProposed) {
+	for i := range maxProposed + 1 {
+		if _, err := readProposals(append(list, map[string]any{"title": strings.Repeat("x", i+1)})); (err != nil) != (i == maxProposed) {
 			t.Fatalf("%d tasks: %v", i+1, err)
 		}
 		list = append(list, map[string]any{"title": strings.Repeat("x", i+1)})
