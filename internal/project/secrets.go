@@ -39,8 +39,8 @@ func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideVariables hides the variables that processes get. It returns a warning about values that cannot be
-// hidden; empty: there is nothing.
+// HideVariables hides the variables that processes get. It returns a warning about values that
+// cannot be hidden, or "".
 func (p *Project) HideVariables(store *secret.Store) string {
 	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
