@@ -46,7 +46,7 @@ func TestAnswersAtOnce(t *testing.T) {
 	landed := 0
 	for round := range 4 {
 		first := face(t, dir)
-		item, err := first.Project.AdHoc(t.Context(), fmt.Sprintf("Poem %d", round))
+		item, err := first.Project.AdHoc(t.Context(), fmt.Sprintf("Write a poem, take %d", round))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 			return "", at
 		}
 		return fmt.Sprintf("its session %q is gone", id), ""
-	case session.NeverBegan(root, id):
+	case session.NeverStarted(root, id):
 		return fmt.Sprintf("its session %s never started", id), ""
 	case session.IsOver(root, id) && !p.Retryable(ctx, held.Task):
 		return fmt.Sprintf("its session %s is over", id), ""
@@ -78,7 +78,7 @@ func (p *Project) Abandoned(owner string) bool {
 	if !session.Exists(p.Repo.Root, id) {
 		return false
 	}
-	if session.NeverBegan(p.Repo.Root, id) {
+	if session.NeverStarted(p.Repo.Root, id) {
 		return owner == holder.ActorOf(id)
 	}
 	v, err := session.Load(filepath.Join(p.Repo.Root, session.Dir, id))

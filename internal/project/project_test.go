@@ -259,7 +259,7 @@ func TestDeadAndAbandoned(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if why, _ := p.Dead(t.Context(), held); !strings.Contains(why, "never began") {
+	if why, _ := p.Dead(t.Context(), held); !strings.Contains(why, "never started") {
 		t.Errorf("a session that never began: got %q", why)
 	}
 	for owner, want := range map[string]bool{
