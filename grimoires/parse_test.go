@@ -68,19 +68,19 @@ func TestParseErrors(t *testing.T) {
 		"name: g\nbudget: {usd: 1, reserve: 1}\nsteps: [{name: a, type: merge}]": `f.yaml:2:27: reserve is a share of the budget: 0 to 0.9`,
 		one("name: a, type: agent, prompt: x, workdir: ../up"):                   `f.yaml:3:46: "../up" is not a directory inside the worktree`,
 		one("name: a, type: agent, prompt: x, workdir: /tmp"):                    `f.yaml:3:46: "/tmp" is not a directory inside the worktree`,
-		one("name: a, type: agent, prompt: x, agent: biuld"):                     `f.yaml:3:44: "biuld" is none of build (did you mean "build"?)`,
+		one("name: a, type: agent, prompt: x, agent: biuld"):                     `f.yaml:3:44: "biuld" is not one of build (did you mean "build"?)`,
 		one("name: a, type: agent, prompt: x, provider: Claud"):                  `f.yaml:3:47: "Claud" cannot be the name of a plugin (small letters, digits and -, the first a letter or digit)`,
 		one("name: a, type: script, checks: true, workdir: x"):                   `f.yaml:3:50: checks run at the top of the worktree`,
 		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,
 		one("name: a"):                                                                              `f.yaml:3:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`,
-		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is none of agent, script, loop, review, agent-loop, merge (did you mean "agent"?)`,
+		one("name: a, type: agnet"):                                                                 `f.yaml:3:19: "agnet" is not one of agent, script, loop, review, agent-loop, merge (did you mean "agent"?)`,
 		one("name: a, type: review"):                                                                `f.yaml:3:3: the step "a" has no reviewers (reviewers: [agent])`,
 		one("name: -a, type: merge"):                                                                `f.yaml:3:10: "-a" cannot be a name`,
 		one("name: a, type: merge, backoff: 3s"):                                                    `f.yaml:3:35: backoff has no effect without retries (retries: 2)`,
 		one("name: a, type: agent"):                                                                 `f.yaml:3:3: the agent step "a" has no prompt`,
 		one("name: a, type: agent, prompt: ' '"):                                                    `f.yaml:3:34: the prompt is empty`,
 		one("name: a, type: agent, prompt: x, spell: y"):                                            `f.yaml:3:44: prompt and spell are two names of one key (keep prompt)`,
-		one("name: a, type: agent, prompt: x, expect: change"):                                      `f.yaml:3:45: "change" is none of changes (did you mean "changes"?)`,
+		one("name: a, type: agent, prompt: x, expect: change"):                                      `f.yaml:3:45: "change" is not one of changes (did you mean "changes"?)`,
 		one("name: a, type: agent, prompt: x, command: y"):                                          `f.yaml:3:37: unknown key "command"`,
 		one("name: a, type: agent, prompt: x, input: {'a b': c}"):                                   `f.yaml:3:52: "a b" cannot be a name`,
 		one("name: a, type: script"):                                                                `f.yaml:3:3: the script step "a" has no command (command: a shell command, or checks: true)`,
@@ -92,7 +92,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: script, command: x, timeout: 5"):                                        `f.yaml:3:48: "5" is not a duration (a unit is missing: 5s or 5m?)`,
 		one("name: a, type: script, command: x, retries: 0"):                                        `f.yaml:3:48: retries must be 1 to 10`,
 		one("name: a, type: script, command: x, on_fail: retry, retries: 11"):                       `f.yaml:3:64: retries must be 1 to 10`,
-		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:48: "blok" is none of block, continue, fail, retry (did you mean "block"?)`,
+		one("name: a, type: script, command: x, on_fail: blok"):                                     `f.yaml:3:48: "blok" is not one of block, continue, fail, retry (did you mean "block"?)`,
 		one("name: a, type: script, command: x, on_success: exit_loop"):                             `f.yaml:3:51: there is no loop to exit here`,
 		one("name: a, type: script, command: x, output: task"):                                      `f.yaml:3:47: output name "task" is reserved in templates`,
 		one("name: a, type: script, command: x, output: 'a b'"):                                     `f.yaml:3:47: "a b" cannot be a name`,
@@ -104,7 +104,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: loop, max_iterations: 0, steps: [{name: b, type: script, command: x}]"): `f.yaml:3:41: max_iterations must be 1 to 100`,
 		one("name: a, type: loop, steps: [{name: b, type: merge}]"):                                 `f.yaml:3:49: a merge step cannot be inside a loop (put it after the loop)`,
 		one("name: a, type: loop, steps: [{name: a, type: script, command: x}]"):                    `f.yaml:3:40: duplicate step name "a" (names are unique in a grimoire, those in loops too)`,
-		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is none of squash, merge, rebase (did you mean "squash"?)`,
+		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is not one of squash, merge, rebase (did you mean "squash"?)`,
 		one("name: a, type: merge, checks: []"):                                                     `f.yaml:3:34: the list of checks is empty`,
 		one("name: a, type: merge, checks: true"):                                                   `f.yaml:3:34: this must be a list, not "true"`,
 		one("name: a, type: merge}\n- {name: b, type: script, command: x, output: a"):               `f.yaml:4:47: output name "a" is the name of a step`,
@@ -142,7 +142,7 @@ func TestParseErrors(t *testing.T) {
 // type is still a known step.
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
-	want := `f.yaml:3:19: "scrpt" is none of agent, script, loop, review, agent-loop, merge (did you mean "script"?)
+	want := `f.yaml:3:19: "scrpt" is not one of agent, script, loop, review, agent-loop, merge (did you mean "script"?)
 f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)
 f.yaml:4:66: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
 f.yaml:5:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`

@@ -113,7 +113,7 @@ func TestReadPlanErrors(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown key": {"model: sonnet", "modle: sonnet", `unknown key "modle" (did you mean "model"?)`},
-		"in a step":   {"expect: changes", "expect: miracles", `"miracles" is none of changes`},
+		"in a step":   {"expect: changes", "expect: miracles", `"miracles" is not one of changes`},
 		"no prompt":   {"      prompt: fix-tests", "      prompt: fix", `the plan has no prompt "fix"`},
 		"priority":    {"priority: 2", "priority: P2", `this must be a whole number, not "P2"`},
 		"a torn file": {"prompts:", "prompts: '", "this is not YAML"},

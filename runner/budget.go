@@ -46,15 +46,14 @@ type budgetLeft struct {
 // leafUsage returns what a leaf may use and has used. The error is a *Wait when
 // nothing is left for it.
 func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
-	events := x.Journal.Events()
-	x.usageSoFar().Read(events)
-	s := &leafUsage{executor: x, before: x.usageSoFar().Cut(c.Path)}
+	resumed := x.Journal.all(event.SessionResumed)
+	s := &leafUsage{executor: x, before: x.usedBefore(c.Path)}
 	for _, b := range c.Budgets {
-		b.Max = raised(b, events)
+		b.Max = raised(b, resumed)
 		if b.Reserve > 0 {
 			b.Max = b.Max.Part(1 - b.Reserve)
 		}
-		used := x.usageSoFar().Within(b.Scope)
+		used := x.usedWithin(b.Scope)
 		s.budgets = append(s.budgets, budgetLeft{b, used})
 		if c.Agent == nil { // only time is used
 			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
@@ -70,23 +69,41 @@ func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 	return s, nil
 }
 
-// usageSoFar returns the usage of the session.
-func (x *Executor) usageSoFar() *usage.Usage {
+// usageSoFar calls ask with the usage of the session. It is valid until ask returns.
+func (x *Executor) usageSoFar(ask func(u *usage.Usage)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.usage == nil {
 		x.usage = usage.New(x.Prices)
 	}
-	return x.usage
+	x.usage.Read(x.Journal.Events())
+	ask(x.usage)
+}
+
+// usedBefore returns what interrupted runs of a leaf have used.
+func (x *Executor) usedBefore(path string) (amount budget.Amount) {
+	x.usageSoFar(func(u *usage.Usage) { amount = u.Cut(path) })
+	return amount
+}
+
+// usedWithin returns what the leaves inside a scope have used.
+func (x *Executor) usedWithin(scope string) (amount budget.Amount) {
+	x.usageSoFar(func(u *usage.Usage) { amount = u.Within(scope) })
+	return amount
 }
 
 // amount converts what an agent used to the terms of a budget.
-func (x *Executor) amount(u event.Usage) budget.Amount { return x.usageSoFar().Amount(u) }
+func (x *Executor) amount(used event.Usage) (amount budget.Amount) {
+	x.usageSoFar(func(u *usage.Usage) { amount = u.Amount(used) })
+	return amount
+}
 
 // raised returns the limit of a budget, with what users have added to it.
-func raised(b engine.StepBudget, events []event.Event) budget.Amount {
+func raised(b engine.StepBudget, resumed []event.Event) budget.Amount {
 	limit := b.Max
-	for _, e := range events {
+	for _, e := range resumed {
 		var r event.Resumed
-		if e.Type == event.SessionResumed && e.Decode(&r) == nil && usage.Inside(b.Scope, r.At) {
+		if e.Decode(&r) == nil && usage.Inside(b.Scope, r.At) {
 			limit = limit.Raised(r.Budget)
 		}
 	}

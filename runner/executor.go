@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
@@ -21,7 +22,7 @@ import (
 type Executor struct {
 	Session   string
 	Title     string // of the task: what coven's commits are called
-	Journal   journal
+	Journal   *Journal
 	Workspace workspace
 	Landing   landing
 	Agents    agents
@@ -33,22 +34,22 @@ type Executor struct {
 	Prices  budget.Prices  // of models whose CLI does not say what they cost
 	Budget  *budget.Budget // shared with other tasks; nil: none
 
+	mu    sync.Mutex
 	usage *usage.Usage
 }
 
 // Do implements Leaves.
-func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
+func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		x.usageSoFar().Read(x.Journal.Events())
-		return engine.Result{Used: x.usageSoFar().Cut(c.Path)}, err
+		return event.Result{Used: x.usedBefore(c.Path)}, err
 	}
 	usage, err := x.leafUsage(c)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	b, err := x.begin(ctx, c)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	b.usage = usage
 	charge(ctx, usage.before.Wall)
@@ -59,7 +60,7 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (engine.Result, error)
 		err = cause // the cause of whatever was interrupted
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result, err = engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
+		result, err = event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
 	}
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
@@ -85,7 +86,7 @@ func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why
 	return nil
 }
 
-func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	switch {
 	case c.Pause != nil:
 		return x.pause(ctx, c, b)
@@ -171,36 +172,25 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) 
 	return b, x.emit(event.StepStarted, c.Path, start)
 }
 
-// remembered returns the events of the session that still count.
-func (x *Executor) remembered() []event.Event { return engine.Remembered(x.Journal.Events()) }
-
 // started finds the start of an interrupted leaf.
 func (x *Executor) started(path string) (b beginning, ok bool, err error) {
-	for _, e := range x.remembered() {
-		var first event.StepStart
-		if e.Type == event.StepStarted && b.origin == "" && leafOf(e.Path) == leafOf(path) && e.Decode(&first) == nil {
-			b.origin = first.Tree
-		}
-		switch {
-		case e.Type == event.StepStarted && e.Path == path:
-			if err := e.Decode(&b.StepStart); err != nil {
-				return b, false, err
-			}
-			b.cutOff, b.since, b.at, ok = true, e.Seq, e.Time, true
-		case (e.Type == event.StepCompleted || e.Type == event.StepParked) && e.Path == path:
-			// It ran and runs again on request; or it was parked, and the worktree
-			// is as it was, except for later changes of a person.
-			b, ok = beginning{origin: b.origin}, false
+	for _, e := range x.Journal.starts(path) {
+		if b.origin = event.As[event.StepStart](e).Tree; b.origin != "" {
+			break
 		}
 	}
-	return b, ok, nil
+	// After its result, or after it was parked, a leaf starts again: it runs again on
+	// request, or the worktree is as it was, except for later changes of a person.
+	last, ok := x.Journal.lastAt(path, event.StepStarted, event.StepCompleted, event.StepParked)
+	if !ok || last.Type != event.StepStarted {
+		return b, false, nil
+	}
+	b.cutOff, b.since, b.at = true, last.Seq, last.Time
+	return b, true, last.Decode(&b.StepStart)
 }
 
-// leafOf returns the path of a leaf without the number of the attempt.
-func leafOf(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
-
 // pause waits; an interrupted pause waits for the rest.
-func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
 		left -= ourclock.Since(b.at)
@@ -209,9 +199,9 @@ func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (engin
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return engine.Result{}, context.Cause(ctx)
+		return event.Result{}, context.Cause(ctx)
 	case <-timer.C:
-		return engine.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
+		return event.Result{OK: true, Output: "waited " + c.Pause.For.String()}, nil
 	}
 }
 

@@ -31,9 +31,9 @@ const maxCalls = 10
 // conversation with a delay, so the agent may not remember its last calls.
 func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
 	var calls []string
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentTool) {
 		var call event.Tool
-		if e.Type == event.AgentTool && e.Path == path && e.Seq > b.since && e.Decode(&call) == nil {
+		if e.Seq > b.since && e.Decode(&call) == nil {
 			calls = append(calls, "- "+call.Summary)
 		}
 	}
@@ -44,9 +44,9 @@ func (x *Executor) reminder(how, whose, path string, b beginning, said []string)
 // not in its conversation.
 func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	var said []string
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentMessage) {
 		var m event.Message
-		if e.Type == event.AgentMessage && e.Path == path && e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
+		if e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
 			said = append(said, m.By+" says: "+m.Text)
 		}
 	}
@@ -65,17 +65,17 @@ func lastCalls(whose string, calls []string) string {
 const primaryAgent = "build"
 
 // agent does an agent leaf.
-func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	if c.Agent.Resolve {
 		return x.resolved(ctx, c, b)
 	}
 	report, err := x.report(ctx, c, b)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result, err := x.outcome(c, report)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	if result.Error != "" {
 		return x.unfinished(ctx, result)
@@ -105,8 +105,8 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agen
 }
 
 // outcome returns the result of a report, before anything is committed.
-func (x *Executor) outcome(c engine.Call, report agent.Report) (engine.Result, error) {
-	result := engine.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
+func (x *Executor) outcome(c engine.Call, report agent.Report) (event.Result, error) {
+	result := event.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != agent.None {
 		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
@@ -126,7 +126,7 @@ func finalMessage(report agent.Report) string {
 }
 
 // readResult adds what the agent reports about its work to a result.
-func (x *Executor) readResult(path, text string, result *engine.Result) error {
+func (x *Executor) readResult(path, text string, result *event.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
 		result.Summary = summaryOf(text)
@@ -146,13 +146,13 @@ func (x *Executor) readResult(path, text string, result *engine.Result) error {
 // unfinished commits what a failed step has left: later steps and the next attempt
 // build on it. What must not be committed stays uncommitted. The time of the step
 // may be up; the commit is not limited by it.
-func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine.Result, error) {
+func (x *Executor) unfinished(ctx context.Context, result event.Result) (event.Result, error) {
 	commit, err := x.Workspace.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
 	}
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	return result, nil
@@ -160,7 +160,7 @@ func (x *Executor) unfinished(ctx context.Context, result engine.Result) (engine
 
 // committed commits what the step has changed and completes its result. merges is the
 // commit of the target that the step merged, or empty.
-func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result engine.Result, merges string) (engine.Result, error) {
+func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result event.Result, merges string) (event.Result, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
@@ -170,7 +170,7 @@ func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, re
 		return result, nil
 	}
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
@@ -268,10 +268,13 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 // starts returns the runs of the agent of an interrupted leaf in its last
 // conversation.
 func (x *Executor) starts(path string, b beginning) []event.AgentStart {
+	if !b.cutOff {
+		return nil
+	}
 	var starts []event.AgentStart
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.AgentStarted) {
 		var start event.AgentStart
-		if !b.cutOff || e.Type != event.AgentStarted || e.Path != path || e.Seq < b.since || e.Decode(&start) != nil {
+		if e.Seq < b.since || e.Decode(&start) != nil {
 			continue
 		}
 		if !start.Resumed {

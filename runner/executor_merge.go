@@ -13,10 +13,10 @@ import (
 
 // merge does a merge leaf: it brings the target in, runs the checks on that tree,
 // waits for approval and lands.
-func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, error) {
+func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, error) {
 	if snapshot := x.leftovers(c.Path); snapshot != "" {
 		if err := x.Workspace.Restore(ctx, snapshot); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 	}
 	if landing, ok, err := x.recovered(ctx, c.Path); ok || err != nil {
@@ -24,7 +24,7 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 	}
 	release, err := x.turn(ctx)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	defer release()
 	for {
@@ -32,11 +32,11 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (engine.Result, err
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
-			return engine.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
+			return event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
 		case errors.Is(err, ErrMoved):
 			continue
 		case errors.As(err, &conflict):
-			return engine.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
+			return event.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
 		case err != nil || result.Error != "" || result.OK:
 			return result, err
 		}
@@ -54,21 +54,21 @@ func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 
 // attempt tries to land once. Neither an error nor a finished result means that
 // it landed.
-func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, engine.Result, error) {
+func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, event.Result, error) {
 	from, err := x.Workspace.Tree(ctx)
 	if err != nil {
-		return event.Landing{}, engine.Result{}, err
+		return event.Landing{}, event.Result{}, err
 	}
 	candidate, err := x.Landing.Integrate(ctx)
 	if err != nil {
-		return event.Landing{}, engine.Result{}, err
+		return event.Landing{}, event.Result{}, err
 	}
 	if candidate.Patch == "" {
-		return event.Landing{}, engine.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
+		return event.Landing{}, event.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
 	if from != candidate.Tree {
 		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: from, Tree: candidate.Tree}); err != nil {
-			return event.Landing{}, engine.Result{}, err
+			return event.Landing{}, event.Result{}, err
 		}
 	}
 	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
@@ -80,23 +80,18 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 		shown = "" // its commits keep theirs
 	}
 	if err := x.approval(c, candidate, shown); err != nil {
-		return event.Landing{}, engine.Result{}, err
+		return event.Landing{}, event.Result{}, err
 	}
 	candidate.Strategy = c.Merge.Strategy
 	landing, err := x.Landing.Land(ctx, candidate, text, func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) })
-	return landing, engine.Result{}, err
+	return landing, event.Result{}, err
 }
 
 // recovered completes or undoes a landing that was interrupted between its intent and
 // its record.
 func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
-	var last event.Event
-	for _, e := range x.remembered() {
-		if e.Path == path && (e.Type == event.LandIntended || e.Type == event.LandDone) {
-			last = e
-		}
-	}
-	if last.Seq == 0 {
+	last, ok := x.Journal.lastAt(path, event.LandIntended, event.LandDone)
+	if !ok {
 		return event.Landing{}, false, nil
 	}
 	var landing event.Landing
@@ -114,13 +109,13 @@ func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, b
 }
 
 // prove runs the checks on the candidate's tree, unless they passed on it.
-func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (engine.Result, error) {
+func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (event.Result, error) {
 	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
-		return engine.Result{}, nil
+		return event.Result{}, nil
 	}
 	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	result, err := x.checks(ctx, c.Path, c.Merge.Checks, transcript)
@@ -128,17 +123,17 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	case err != nil || result.Error != "":
 		return result, err
 	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
-		return engine.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
+		return event.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
 	}
-	return engine.Result{}, nil
+	return event.Result{}, nil
 }
 
 // provenHere reports whether this step has receipts from before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(c.Path, event.CheckEnded) {
 		var r event.Receipt
-		if e.Type == event.CheckEnded && e.Path == c.Path && e.Decode(&r) == nil {
+		if e.Decode(&r) == nil {
 			receipts = append(receipts, r)
 		}
 	}
@@ -161,7 +156,7 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 // otherwise it asks and waits. What reviewers have not seen as it is, and what has
 // open error findings, always needs a person. message is what the change lands with.
 func (x *Executor) approval(c engine.Call, candidate event.Landing, message string) error {
-	open, err := findings.Open(x.Journal.Events())
+	open, err := x.Journal.openFindings()
 	if err != nil {
 		return err
 	}
@@ -212,9 +207,9 @@ func (x *Executor) becomes(tree, now string) bool {
 		return false
 	}
 	from := map[string]string{}
-	for _, e := range x.Journal.Events() {
+	for _, e := range x.Journal.all(event.MergeDone) {
 		var i event.Integrated
-		if e.Type == event.MergeDone && e.Decode(&i) == nil {
+		if e.Decode(&i) == nil {
 			from[i.Tree] = i.From
 		}
 	}
@@ -230,9 +225,9 @@ func (x *Executor) becomes(tree, now string) bool {
 // askedAbout reports whether a person was asked about a candidate, and whether one
 // approved it or a tree that became it.
 func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
-	for _, e := range x.remembered() {
+	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision
-		if e.Path != path || e.Type != event.ReviewAsked && e.Type != event.ReviewAnswered || e.Decode(&r) != nil {
+		if e.Decode(&r) != nil {
 			continue
 		}
 		same := r.Patch == candidate.Patch
@@ -242,6 +237,6 @@ func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, appr
 	return asked, approved
 }
 
-func landed(l event.Landing, c engine.Call) engine.Result {
-	return engine.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
+func landed(l event.Landing, c engine.Call) event.Result {
+	return event.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
 }

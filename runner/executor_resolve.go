@@ -13,22 +13,22 @@ import (
 // resolved has an agent resolve a conflict with the target, which is in the worktree
 // as an unfinished merge. If the agent fails, the merge is undone, because nothing
 // can build on a worktree with conflict markers.
-func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return engine.Result{Error: refused.Reason, ErrorType: event.ErrorConflict}, nil
+		return event.Result{Error: refused.Reason, ErrorType: event.ErrorConflict}, nil
 	}
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	if merging.Target == "" {
-		return engine.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+		return event.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
 	}
 	found := b
 	found.Snapshot = merging.Snapshot // where the agent starts, and starts again
 	report, err := x.report(ctx, c, found)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result, err := x.outcome(c, report)
 	if err == nil && result.Error == "" {
@@ -41,7 +41,7 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (en
 }
 
 // merged commits the merge of an agent, unless it undoes changes of the target.
-func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result engine.Result, m event.Merging) (engine.Result, error) {
+func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result event.Result, m event.Merging) (event.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
 		result.Error, result.ErrorType = why, event.ErrorCommit
@@ -64,8 +64,8 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 // has the commit of the target that is being merged.
 func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
 	var m event.Merging
-	for _, e := range x.remembered() {
-		if b.cutOff && e.Type == event.MergeStarted && e.Path == path && e.Seq > b.since {
+	for _, e := range x.Journal.at(path, event.MergeStarted) {
+		if b.cutOff && e.Seq > b.since {
 			return m, e.Decode(&m)
 		}
 	}

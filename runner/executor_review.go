@@ -17,21 +17,21 @@ import (
 
 // review does a review leaf: all reviewers at once. An opinion recorded before the
 // leaf was interrupted stays valid while the worktree is the same.
-func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	change, patch, err := x.Reviewers.Change(ctx)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	if len(change.Files) == 0 { // must not look like a review that passed
 		const none = "there is no change to review"
-		return engine.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
+		return event.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
 	}
 	if change.Truncated != "" {
 		if err := x.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 	}
 	change.Round = c.Review.Round
@@ -109,13 +109,12 @@ func (e *pluginError) Unwrap() error { return e.err }
 // leaf was interrupted, by reviewer.
 func (p *reviewRun) onRecord() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
-	for _, e := range p.executor.remembered() {
+	for _, e := range p.executor.Journal.at(p.call.Path, event.StepCompleted, event.ReviewGiven) {
 		var o event.Opinion
 		switch {
-		case e.Path != p.call.Path:
 		case e.Type == event.StepCompleted: // and it runs again on request
 			clear(given)
-		case e.Type == event.ReviewGiven && e.Decode(&o) == nil && o.Tree == p.change.Tree:
+		case e.Decode(&o) == nil && o.Tree == p.change.Tree:
 			given[o.Reviewer] = o
 		}
 	}
@@ -150,7 +149,7 @@ func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Judge) error 
 
 // broken returns the result of an incomplete review: what ended it, and which
 // reviewers had not answered when the time was up.
-func (p *reviewRun) broken(ctx context.Context, err error) (engine.Result, error) {
+func (p *reviewRun) broken(ctx context.Context, err error) (event.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var missing []string
@@ -168,19 +167,19 @@ func (p *reviewRun) broken(ctx context.Context, err error) (engine.Result, error
 
 // unjudged returns the result of a leaf whose plugins gave no answer. A *Wait
 // stays an error.
-func unjudged(ctx context.Context, err error, late string) (engine.Result, error) {
+func unjudged(ctx context.Context, err error, late string) (event.Result, error) {
 	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		return engine.Result{}, wait
+		return event.Result{}, wait
 	case errors.As(context.Cause(ctx), &over):
-		return engine.Result{Error: over.Error() + ": " + late, ErrorType: event.ErrorTimeout}, nil
+		return event.Result{Error: over.Error() + ": " + late, ErrorType: event.ErrorTimeout}, nil
 	case ctx.Err() != nil:
-		return engine.Result{}, context.Cause(ctx)
+		return event.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
-		return engine.Result{Error: strings.Join(briefly(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
+		return event.Result{Error: strings.Join(briefly(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
 	}
-	return engine.Result{}, err
+	return event.Result{}, err
 }
 
 // briefly returns the first line of each error joined in err: the lines after it
@@ -209,8 +208,8 @@ func (p *reviewRun) given() []event.Opinion {
 }
 
 // result returns the result of a complete review.
-func (p *reviewRun) result() engine.Result {
-	r := engine.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
+func (p *reviewRun) result() event.Result {
+	r := event.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
 	for _, o := range r.Opinions {
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
@@ -222,13 +221,13 @@ func (p *reviewRun) result() engine.Result {
 }
 
 // arbiter does an arbiter leaf.
-func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	tree, err := x.Workspace.Tree(ctx)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	judge := c.Arbiter.Arbiter
 	var decision arbiter.Decision
@@ -244,7 +243,7 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (eng
 	if err != nil {
 		return unjudged(ctx, err, "no answer from "+judge.Name)
 	}
-	return engine.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
+	return event.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
 }
 
 // untouched calls judge and verifies that worktree and branch are unchanged

@@ -16,18 +16,18 @@ import (
 )
 
 // script does a script leaf: one command, or the checks in order.
-func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
 	if b.cutOff {
 		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 	}
 	if text := tooLong(c.Script); text != "" {
-		return engine.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
+		return event.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
 	}
 	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
@@ -40,7 +40,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engi
 	})
 	failpoint.Point("script.ended")
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result := ran.result("the command")
 	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
@@ -95,8 +95,8 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 
 // result converts the end of a command to the result of a leaf; what names the
 // command.
-func (r Ran) result(what string) engine.Result {
-	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+func (r Ran) result(what string) event.Result {
+	result := event.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
 	case r.Stopped != "":
 		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, event.ErrorTimeout
@@ -108,20 +108,20 @@ func (r Ran) result(what string) engine.Result {
 
 // checks runs checks on the worktree as it is, until one fails. A check must not
 // change the worktree: its changes are stored, named and removed.
-func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
-	result := engine.Result{OK: true}
+func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
+	result := event.Result{OK: true}
 	for _, check := range checks {
 		before, err := x.Workspace.Snapshot(ctx, "before check "+check)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		tree, err := x.Workspace.Tree(ctx)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
 		if failed := ran.result("check " + check); failed.ErrorType != "" {
@@ -154,20 +154,14 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 // leftovers returns the snapshot before an interrupted check: later changes in the
 // worktree are the check's.
 func (x *Executor) leftovers(path string) string {
-	snapshot := ""
-	for _, e := range x.remembered() {
-		switch {
-		case e.Type == event.CheckStarted && e.Path == path:
-			var check event.Check
-			if e.Decode(&check) == nil {
-				snapshot = check.Snapshot
-			}
-		case e.Type == event.CheckEnded && e.Path == path, e.Type == event.StepCompleted && e.Path == path,
-			e.Type == event.SessionWaiting, e.Type == event.SessionStopped, e.Type == event.SessionBlocked:
-			snapshot = ""
-		}
+	last, ok := x.Journal.lastAt(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
+	if !ok || last.Type != event.CheckStarted {
+		return ""
 	}
-	return snapshot
+	if stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked); ok && stop.Seq > last.Seq {
+		return ""
+	}
+	return event.As[event.Check](last).Snapshot
 }
 
 // tidy removes the changes of a check from the worktree.

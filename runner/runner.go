@@ -38,7 +38,7 @@ var ErrCancelled = errors.New("cancelled")
 type Runner struct {
 	Task      string // its id
 	Plan      *grimoires.Plan
-	Journal   journal
+	Journal   *Journal
 	Tracker   tracker
 	Claims    claims
 	Workspace workspace
@@ -93,10 +93,8 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if reason != engine.ExitSkipped {
 		return
 	}
-	for _, e := range engine.Remembered(r.Journal.Events()) {
-		if e.Type == event.StepSkipped && e.Path == path {
-			return
-		}
+	if len(r.Journal.at(path, event.StepSkipped)) > 0 {
+		return
 	}
 	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a broken journal fails at the next step
 }
@@ -114,63 +112,50 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	wait := (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		outcome.Status, outcome.Reason, outcome.Detail = engine.Waiting, wait.Reason, wait.Detail
+		outcome.Status, outcome.Reason, outcome.Detail = event.StatusWaiting, wait.Reason, wait.Detail
 		outcome.Next, outcome.Until = r.command(wait.Next), wait.Until
 		if outcome.More = wait.More; wait.More != "" {
 			outcome.Next += " --budget " + wait.More
 		}
 	case errors.Is(err, ErrInterrupted):
-		outcome.Status, outcome.Detail, outcome.Next = engine.Interrupted, "stopped by a person", r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusInterrupted, "stopped by a person", r.command("resume")
 	case errors.Is(err, ErrCancelled):
-		outcome.Status, outcome.Detail, outcome.Next = engine.Cancelled, "being cancelled by a person", r.command("cancel")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusCancelled, "being cancelled by a person", r.command("cancel")
 	case err != nil:
 		return Outcome{}, err
 	case out.Verdict == engine.Stopped:
 		outcome.Status, outcome.Detail = out.Status, out.Result.Error
 		outcome.Next = r.command(cmp.Or(out.Result.Next, "resume"))
-		if out.Status == engine.StatusFail {
+		if out.Status == event.StatusFailed {
 			outcome.Next = r.command("retry")
 		}
 	case out.Verdict == engine.Failed:
-		outcome.Status, outcome.Detail, outcome.Next = engine.Blocked, out.Result.Error, r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusBlocked, out.Result.Error, r.command("resume")
 	default:
-		outcome.Status, outcome.Commit = engine.Completed, r.landing().New
+		outcome.Status, outcome.Commit = event.StatusCompleted, r.landing().New
 	}
 	return outcome, nil
 }
 
 // closed reports whether the steps have ended and the tracker was told: the worktree
 // may be gone.
-func (r *Runner) closed() bool {
-	for _, e := range r.Journal.Events() {
-		if e.Type == event.TaskClosed || e.Type == event.TaskReleased {
-			return true
-		}
-	}
-	return false
-}
+func (r *Runner) closed() bool { return r.Journal.has(event.TaskClosed, event.TaskReleased) }
 
 // landing returns the last landing of this session, if any.
 func (r *Runner) landing() event.Landing {
-	var last event.Landing
-	for _, e := range r.Journal.Events() {
-		var l event.Landing
-		if e.Type == event.LandDone && e.Decode(&l) == nil {
-			last = l
-		}
-	}
-	return last
+	done, _ := r.Journal.last(event.LandDone)
+	return event.As[event.Landing](done)
 }
 
 // end tells the tracker, cleans up and records the outcome, in this order: the next
 // run of the session repeats whatever was interrupted.
 func (r *Runner) end(ctx context.Context, e Outcome) error {
 	switch e.Status {
-	case engine.Completed:
+	case event.StatusCompleted:
 		return r.complete(ctx, e)
-	case engine.Waiting:
+	case event.StatusWaiting:
 		return r.wait(ctx, e)
-	case engine.Interrupted, engine.Cancelled: // the command that cancels takes over
+	case event.StatusInterrupted, event.StatusCancelled: // the command that cancels takes over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
@@ -179,7 +164,7 @@ func (r *Runner) end(ctx context.Context, e Outcome) error {
 	if err := r.emit(event.TaskBlocked, event.Text{Text: e.Detail}); err != nil {
 		return err
 	}
-	if e.Status == engine.StatusFail {
+	if e.Status == event.StatusFailed {
 		return r.emit(event.SessionFailed, r.ended(e))
 	}
 	return r.emit(event.SessionBlocked, r.ended(e))

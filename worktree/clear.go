@@ -12,7 +12,7 @@ import (
 )
 
 // clearNote is the note of what Clear rescues.
-const clearNote = "left over, cleared away"
+const clearNote = "leftovers, removed"
 
 // Clear removes exactly the leftover s, if it still exists (ErrNotStale). First it
 // stores content that exists nowhere else under refs/coven/rescue and returns that ref,

@@ -142,14 +142,14 @@ func suspectName(p string) string {
 	case ".env.example", ".env.sample", ".env.template", ".env.dist":
 		return ""
 	case "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".pgpass", ".git-credentials":
-		return "a file of credentials"
+		return "a credentials file"
 	}
 	if strings.HasPrefix(name, ".env.") {
 		return "an environment file"
 	}
 	switch path.Ext(name) {
 	case ".p12", ".pfx", ".jks", ".keystore":
-		return "a store of private keys"
+		return "a private key store"
 	}
 	return ""
 }

@@ -384,7 +384,7 @@ func (g *torture) resume(id string) {
 		if code == exit.OK {
 			return
 		}
-		if strings.Contains(out, "nothing to resume") || strings.Contains(out, "cannot go on") || strings.Contains(out, "is completed") {
+		if strings.Contains(out, "nothing to resume") || strings.Contains(out, "cannot continue") || strings.Contains(out, "is completed") {
 			return // it had ended before it was killed
 		}
 		said = append(said, fmt.Sprintf("exit code %d:\n%s", code, out))

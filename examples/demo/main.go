@@ -27,9 +27,9 @@ func main() {
 		os.Exit(fakeclaude.Main(os.Args[1:]))
 	}
 	d := &demo{}
-	flag.StringVar(&d.coven, "coven", "bin/coven", "the coven to show")
-	flag.StringVar(&d.claude, "claude", "", "the Claude Code CLI; missing: a stand-in plays it")
-	flag.BoolVar(&d.real, "real", false, "use your own login, and your own money")
+	flag.StringVar(&d.coven, "coven", "bin/coven", "path of the coven binary")
+	flag.StringVar(&d.claude, "claude", "", "path of the Claude Code CLI; without it, a stub is used")
+	flag.BoolVar(&d.real, "real", false, "use your own login; this costs money")
 	flag.Parse()
 	if err := d.run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -100,7 +100,7 @@ func (d *demo) agentCLI(place string) error {
 		return fmt.Errorf("find the agent CLI: %w", err)
 	}
 	if _, err := os.Stat(cli); d.claude == "" || err != nil {
-		fmt.Println("The Claude Code CLI is not here: a stand-in plays it.")
+		fmt.Println("Claude Code CLI not found: using a stub.")
 		if cli, err = os.Executable(); err != nil {
 			return fmt.Errorf("find the stand-in: %w", err)
 		}

@@ -177,9 +177,9 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (
 	case err != nil:
 		return provider.Command{}, err
 	case len(command.Argv) == 0:
-		return provider.Command{}, errors.New("the provider plugin gave no command")
+		return provider.Command{}, errors.New("the provider plugin returned no command")
 	case !command.Gated && job.Ungated == nil:
-		return provider.Command{}, errors.New("the provider's calls do not pass the gate: coven does not run it without a fence")
+		return provider.Command{}, errors.New("the provider's tool calls do not pass coven's gate; coven does not run it without a sandbox")
 	}
 	for _, f := range command.Files {
 		if filepath.Base(f.Name) != f.Name {

@@ -90,7 +90,7 @@ func (f frugal) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	return gate.Verdict{Message: "the budget is spent: you are stopped"}
+	return gate.Verdict{Message: "the budget is spent: the agent is stopped"}
 }
 
 // Decided implements Gate: what an agent says whose budget is spent is of no

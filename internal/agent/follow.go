@@ -22,10 +22,10 @@ import (
 var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
 	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
-	errNeverMet = errors.New("the agent worked and its CLI never connected to coven's gate, although its provider says that every tool call passes it")
+	errNeverMet = errors.New("the agent CLI never connected to coven's gate, although its provider declares that every tool call passes the gate")
 	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
-	errUngated  = errors.New("a tool ran that coven's gate was never asked about")
-	errLimited  = errors.New("the API refuses")
+	errUngated  = errors.New("a tool ran without a decision by coven's gate")
+	errLimited  = errors.New("the API refuses requests")
 	errSpent    = errors.New("spent")
 	errStuck    = errors.New("the agent repeats itself")
 )
@@ -102,8 +102,8 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	r.judge(exit)
 	r.report.Used = r.meter.total()
 	r.report.reckon(r.meter)
-	if _, unheard := r.talk.open(); unheard > 0 {
-		r.warn("the agent ended before it heard the last %d of the messages to it", unheard)
+	if _, unread := r.talk.open(); unread > 0 {
+		r.warn("messages that the agent did not read: %d", unread)
 	}
 	return r.report
 }
@@ -213,7 +213,7 @@ func (r *run) see(e provider.Event) error {
 func retryText(e provider.Retry) string {
 	text := fmt.Sprintf("the API answered %d (%s)", e.Status, e.Reason)
 	if e.Status == 0 {
-		text = fmt.Sprintf("the API gave no answer (%s)", e.Reason)
+		text = fmt.Sprintf("no answer from the API (%s)", e.Reason)
 	}
 	if e.MaxAttempts > 0 {
 		text += fmt.Sprintf("; try %d of %d", e.Attempt, e.MaxAttempts)

@@ -20,7 +20,7 @@ func (r *run) judge(exit process.Exit) {
 	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
 		r.fail(Timeout, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errGateLost), errors.Is(exit.Cause, errNoGate):
-		r.fail(GateLost, "%v: without it no tool call is allowed", exit.Cause)
+		r.fail(GateLost, "%v; no tool call is allowed without it", exit.Cause)
 	case errors.Is(exit.Cause, errSpent):
 		r.fail(Budget, "%v", r.spent)
 	case errors.Is(exit.Cause, errStuck):
@@ -34,7 +34,7 @@ func (r *run) judge(exit process.Exit) {
 	case exit.Cause != nil:
 		r.fail(Timeout, "stopped: %v", exit.Cause)
 	case owed:
-		r.fail(ProcessExit, "the agent ended with %s and gave no result%s", exitText(exit), r.lastWords())
+		r.fail(ProcessExit, "the agent ended with %s and without a result%s", exitText(exit), r.lastWords())
 	case kind != None:
 		r.fail(kind, "%s", why)
 	case exit.Code != 0 || exit.Signal != 0:

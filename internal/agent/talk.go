@@ -135,7 +135,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 	}
 	input, err := r.job.Provider.Message(ctx, provider.Message{ID: m.ID, Text: m.Text})
 	if err != nil {
-		r.warn("the agent cannot be told what %s says: %v", m.By, err)
+		r.warn("cannot send the message from %s to the agent: %v", m.By, err)
 		return
 	}
 	if err := r.job.Emit(event.AgentMessage, event.Message{ID: m.ID, Text: m.Text, By: m.By}); err != nil {

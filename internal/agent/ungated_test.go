@@ -82,7 +82,7 @@ func TestUngatedIsRefused(t *testing.T) {
 	w := looseWorld(t, "echo no >ran")
 	w.start()
 	<-w.ended
-	if w.err == nil || !strings.Contains(w.err.Error(), "do not pass the gate") {
+	if w.err == nil || !strings.Contains(w.err.Error(), "do not pass coven's gate") {
 		t.Errorf("%v", w.err)
 	}
 	if _, err := os.Stat(w.dir + "/ran"); err == nil {
@@ -108,10 +108,10 @@ func TestUngated(t *testing.T) {
 	if calls := emitted[event.Tool](w, event.AgentTool); len(calls) != 1 || calls[0].Summary != "edit a/b" {
 		t.Errorf("%+v", calls)
 	}
-	if retries := emitted[event.Text](w, event.AgentRetry); len(retries) != 1 || retries[0].Text != "the API gave no answer (nobody there)" {
+	if retries := emitted[event.Text](w, event.AgentRetry); len(retries) != 1 || retries[0].Text != "no answer from the API (nobody there)" {
 		t.Errorf("%+v", retries)
 	}
-	if said := emitted[event.Text](w, event.Warning)[0].Text; !strings.Contains(said, "cannot be told what Ada says: its agent CLI takes no messages") {
+	if said := emitted[event.Text](w, event.Warning)[0].Text; !strings.Contains(said, "cannot send the message from Ada to the agent: its agent CLI takes no messages") {
 		t.Errorf("%s", said)
 	}
 	if taken := emitted[event.Message](w, event.AgentMessage); len(taken) != 0 {
@@ -123,10 +123,10 @@ func TestUngated(t *testing.T) {
 // has ended before it can be stopped.
 func TestGateBypassed(t *testing.T) {
 	for name, c := range map[string]struct{ script, decided, refused, want string }{
-		"never asked":         {"echo call edit; echo result done; echo end", "", "", "a tool ran that coven's gate was never asked about: call c1"},
-		"no outcome is shown": {"echo call edit; echo end", "", "", "a tool ran that coven's gate was never asked about: call c1"},
+		"no decision":         {"echo call edit; echo result done; echo end", "", "", "a tool ran without a decision by coven's gate: call c1"},
+		"no outcome is shown": {"echo call edit; echo end", "", "", "a tool ran without a decision by coven's gate: call c1"},
 		"refused, and ran":    {"echo call edit; echo result done; echo end", "c1", "c1", "a tool ran although coven's gate had refused it: call c1"},
-		"no call is shown":    {"echo text hello; echo end", "", "", "the agent worked and its CLI never connected to coven's gate"},
+		"no call is shown":    {"echo text hello; echo end", "", "", "the agent CLI never connected to coven's gate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := looseWorld(t, "cat >/dev/null; echo started one; "+c.script)

@@ -194,10 +194,10 @@ func (a *Amount) set(key, value string) error {
 		a.Wall, err = time.ParseDuration(value)
 		positive = a.Wall > 0
 	default:
-		return fmt.Errorf("there is no budget of %q (usd, tokens, turns or wall)", key)
+		return fmt.Errorf("unknown budget %q (usd, tokens, turns or wall)", key)
 	}
 	if err != nil || !positive {
-		return fmt.Errorf("%q is no amount of %s", value, key)
+		return fmt.Errorf("%q is not an amount of %s", value, key)
 	}
 	return nil
 }

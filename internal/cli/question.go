@@ -50,9 +50,9 @@ func (a *App) askReview(ctx context.Context, c *control.Controller, v session.Vi
 				return scheduler.Decision{Verdict: scheduler.Rejected, Reason: reason}, err
 			}
 		case "", "l", "later":
-			return scheduler.Decision{}, a.Printf("it waits\n  next: %s\n", terminal.Printable(control.NextOf(v)))
+			return scheduler.Decision{}, a.Printf("left waiting\n  next: %s\n", terminal.Printable(control.NextOf(v)))
 		default:
-			if err := a.Printf("%q is no answer here\n", answer); err != nil {
+			if err := a.Printf("%q is not a valid answer\n", answer); err != nil {
 				return scheduler.Decision{}, err
 			}
 		}
@@ -63,7 +63,7 @@ func (a *App) askReview(ctx context.Context, c *control.Controller, v session.Vi
 func (a *App) askReason(ctx context.Context) (string, error) {
 	reason, err := a.Ask(ctx, "reason: ")
 	if err == nil && reason == "" {
-		err = a.Printf("a rejection needs a reason\n")
+		err = a.Printf("a reason is required\n")
 	}
 	return reason, err
 }
@@ -81,7 +81,7 @@ func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) 
 	if len(v.Open) == 1 {
 		them = "this error is"
 	}
-	answer, err := a.Ask(ctx, "Land it although "+them+" not fixed? Your name goes on record. [y]es [n]o ")
+	answer, err := a.Ask(ctx, "Land it although "+them+" not fixed? Your name is recorded. [y]es [n]o ")
 	return answer == "y" || answer == "yes", err
 }
 

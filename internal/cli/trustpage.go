@@ -24,8 +24,8 @@ func trustPage(proj *project.Project, open []registry.Plugin) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This repository wants to run programs of its own. They are not sandboxed: they\n" +
-		"can do anything you can. You would trust exactly these bytes, in this repository.\n\n")
+	b.WriteString("This repository contains programs that coven would run. They are not sandboxed: they\n" +
+		"can do anything you can. You trust exactly these bytes, in this repository only.\n\n")
 	for _, p := range open {
 		b.WriteString(trustEntry(proj, p) + "\n")
 	}
@@ -45,7 +45,7 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	case registry.FromCoven:
 		b.WriteString("  hides   the built-in plugin\n")
 	default:
-		fmt.Fprintf(&b, "  hides   the plugin of: %s\n", p.Hides)
+		fmt.Fprintf(&b, "  hides   the plugin from: %s\n", p.Hides)
 	}
 	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
 		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
@@ -94,7 +94,7 @@ func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.
 	switch {
 	case yes:
 	case !a.Interactive:
-		return false, exit.Usagef("coven trust --yes", "nothing was trusted: there is no terminal to ask on")
+		return false, exit.Usagef("coven trust --yes", "nothing was trusted: cannot ask without a terminal")
 	default:
 		answer, err := a.Ask(ctx, "trust these? [y/N] ")
 		if err != nil {
@@ -139,7 +139,7 @@ func (a *App) trustPlugins(p *project.Project, shown []registry.Plugin) error {
 	if err != nil || !changed {
 		return err
 	}
-	return a.Printf("wrote %s: commit it, so that everyone runs the same plugins\n", registry.LockFile)
+	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", registry.LockFile)
 }
 
 // AdmitPlugins returns an error if plugins may not run. On a terminal it asks about those
@@ -165,8 +165,8 @@ func variablesPage(wanted []project.VariableRequest) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This repository wants values from your environment. Whatever gets them can send them\n" +
-		"anywhere. You would trust exactly these uses, in this repository.\n\n")
+	b.WriteString("This repository uses variables from your environment. Programs that get them can send\n" +
+		"them anywhere. You trust exactly these uses, in this repository only.\n\n")
 	for _, r := range wanted {
 		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", r.Kind, terminal.Printable(r.Variable), terminal.Printable(r.Why))
 		for _, use := range r.Uses {

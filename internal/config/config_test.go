@@ -143,7 +143,7 @@ allow_ungated: true
 .coven/config.yaml:6:10: "A-B" is not the name of a variable
 .coven/config.yaml:7:3: unknown key "keep" (known: pass)
 .coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)
-.coven/config.yaml:10:10: "linear" is none of auto, bd, br, jsonl
+.coven/config.yaml:10:10: "linear" is not one of auto, bd, br, jsonl
 .coven/config.yaml:11:18: 0 is not between 1 and 64
 .coven/config.yaml:12:15: a budget must be more than 0 (leave it out for none)
 .coven/config.yaml:13:9: prices need the date they applied on (as_of: 2026-01-31)

@@ -25,7 +25,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s:%d: damaged event: %v (something else than coven changed the file)", e.File, e.Line, e.Err)
+	return fmt.Sprintf("%s:%d: damaged event: %v (a program other than coven changed the file)", e.File, e.Line, e.Err)
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }
@@ -213,7 +213,7 @@ func parse(line []byte, seq int64) (Event, error) {
 	case e.V != Version:
 		return Event{}, fmt.Errorf("%w %d, this coven reads version %d", ErrVersion, e.V, Version)
 	case e.Seq != seq:
-		return Event{}, fmt.Errorf("sequence number %d where %d belongs", e.Seq, seq)
+		return Event{}, fmt.Errorf("sequence number %d, want %d", e.Seq, seq)
 	}
 	return e, nil
 }

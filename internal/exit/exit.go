@@ -120,7 +120,7 @@ func Next(err error) string {
 }
 
 // Worse returns the code of two tasks together: 130 > 2 > 1 > 4 > 5 > 3 > 0. A code that
-// is none of these counts as Failed.
+// is not one of these counts as Failed.
 func Worse(a, b int) int {
 	order := []int{OK, Person, Limit, Budget, Failed, Usage, Interrupted}
 	rank := func(code int) int {

@@ -19,7 +19,7 @@ const (
 func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 	socket, token := getenv(SocketEnv), getenv(TokenEnv)
 	if socket == "" || token == "" {
-		return errors.New("this command is started by an agent CLI that coven runs: it is of no use by hand")
+		return errors.New("this command is run by agent CLIs that coven starts, not by hand")
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {

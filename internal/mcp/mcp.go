@@ -68,7 +68,7 @@ func newServer(version string, d decider) *sdk.Server {
 func approve(ctx context.Context, d decider, arguments json.RawMessage) answer {
 	var a approval
 	if err := json.Unmarshal(arguments, &a); err != nil || a.ToolUseID == "" {
-		return answer{Behavior: "deny", Message: "coven did not understand the question"}
+		return answer{Behavior: "deny", Message: "coven could not parse the request"}
 	}
 	v := d.Decide(ctx, gate.Call{ID: a.ToolUseID, Tool: a.ToolName, Input: a.Input})
 	if !v.Allow {

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Dead returns why no process works under a claim any longer; empty if one may. at describes
-// a process that may still work for a session that is gone.
+// Dead returns why a claim has no worker any more; empty if it may have one. at describes a
+// process that may still work for a session without a record.
 func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
@@ -46,8 +46,8 @@ func (p *Project) Retryable(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// AtLarge describes the process that may still work under a claim whose session is gone: the
-// coven that made the claim, or a coven on another machine. It returns "" if there is none.
+// AtLarge describes the process that may still work under a claim whose session has no
+// record: the coven that made it, or one on another machine. It is empty if there is none.
 func (p *Project) AtLarge(held worktree.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
 	if host != holder.Machine() {
@@ -63,13 +63,13 @@ func (p *Project) AtLarge(held worktree.Held) string {
 	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
 	program, _, _ := bytes.Cut(line, []byte{0})
 	if err == nil && filepath.Base(string(program)) != "coven" {
-		return "" // the number belongs to another program now
+		return "" // the pid belongs to another program now
 	}
 	return "its coven (pid " + pid + ") is still running"
 }
 
 // Abandoned reports whether a task's owner is a session of this repository that
-// will not work on it.
+// will not continue.
 func (p *Project) Abandoned(owner string) bool {
 	if !strings.HasPrefix(owner, holder.ActorPrefix) {
 		return false
@@ -85,8 +85,8 @@ func (p *Project) Abandoned(owner string) bool {
 	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
-// HalfDismissed reports whether a session was rejected or cancelled and still has the claim,
-// because coven was killed in between.
+// HalfDismissed reports whether a session was rejected or cancelled but still holds its
+// task, because coven was killed before it released it.
 func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false

@@ -11,8 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Environment is the part of the process that an opened repository depends on. All fields
-// but Version and Stopped must be set.
+// Environment holds what a project uses of its process. Tests replace parts of it.
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
@@ -20,7 +19,7 @@ type Environment struct {
 	Now     func() time.Time
 	Self    func() (string, error) // the path of this executable
 	Version string                 // of coven
-	Stopped <-chan struct{}        // closed at the first interrupt; may be nil
+	Stopped <-chan struct{}        // closed at the first interrupt; nil: never
 }
 
 // NewEnv returns the environment of this process. version is coven's.
@@ -28,7 +27,7 @@ func NewEnv(version string) *Environment {
 	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
-// cacheDir returns coven's cache directory; empty if the environment names no home.
+// cacheDir returns the directory of coven's cache; empty if the environment names none.
 func (e *Environment) cacheDir() string {
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -39,7 +38,7 @@ func (e *Environment) cacheDir() string {
 	return ""
 }
 
-// UserDir returns the directory of the user's own settings for coven.
+// UserDir returns the directory of the user's settings.
 func (e *Environment) UserDir() string {
 	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -57,7 +56,7 @@ func (e *Environment) SocketDir() string {
 	return "/tmp"
 }
 
-// settings reads coven's settings for a repository.
+// settings reads the settings of a repository.
 func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	where, err := untrustedPaths(repo)
 	if err != nil {
@@ -66,7 +65,7 @@ func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	return config.Load(repo.Root, where, e.Getenv)
 }
 
-// Absolute returns the absolute path of a file that the user named.
+// Absolute returns the absolute path of a file, relative to the current directory.
 func (e *Environment) Absolute(file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
@@ -78,7 +77,7 @@ func (e *Environment) Absolute(file string) (string, error) {
 	return filepath.Join(dir, file), nil
 }
 
-// User returns the name under which the decisions of the user are recorded.
+// User returns the name under which the user's decisions are recorded.
 func (e *Environment) User() string {
 	if name := e.Getenv("USER"); name != "" {
 		return name

@@ -33,7 +33,7 @@ func (e *NoSessionError) CommandExit() int { return exit.Failed }
 // NextCommand returns the command that lists the sessions.
 func (e *NoSessionError) NextCommand() string { return "coven status" }
 
-// SessionOf returns a session by its own ID or by that of its task.
+// SessionOf finds a session by its id or that of its task.
 func (p *Project) SessionOf(name string) (session.View, error) {
 	if filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
@@ -41,10 +41,9 @@ func (p *Project) SessionOf(name string) (session.View, error) {
 	return p.Find(name)
 }
 
-// Named returns the tasks that the user named. They are in the tracker, or ad-hoc prompts
-// that have a session.
+// Named looks up tasks by id: ad-hoc tasks first, then those of the tracker.
 func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
-	var jobs []Item
+	var items []Item
 	for _, id := range ids {
 		item, err := p.adHocItem(id)
 		if errors.Is(err, session.ErrNone) {
@@ -53,9 +52,9 @@ func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, item)
+		items = append(items, item)
 	}
-	return jobs, nil
+	return items, nil
 }
 
 // Tracked returns a task of the tracker.
@@ -71,8 +70,8 @@ func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	return Item{Task: t, Tracker: tracker}, err
 }
 
-// adHocItem returns the task of an ad-hoc prompt from its session. The error is
-// session.ErrNone if the ID is not that of an ad-hoc prompt.
+// adHocItem finds an ad-hoc task by its session. The error is session.ErrNone if there is
+// no such task.
 func (p *Project) adHocItem(id string) (Item, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil {
@@ -87,12 +86,12 @@ func (p *Project) adHocItem(id string) (Item, error) {
 	}
 	t := task.Task{
 		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
-		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the choice of the first session
+		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keep its grimoire
 	}
 	return Item{Task: t}, nil
 }
 
-// PlanOf returns the frozen plan of a session.
+// PlanOf returns the plan that a session froze when it began.
 func PlanOf(dir string) (*grimoires.Plan, error) {
 	frozen, err := session.Plan(dir)
 	if err != nil {
@@ -105,7 +104,7 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	return plan, err
 }
 
-// Newest returns the newest session of each task. The newest of views come first.
+// Newest returns the newest session of each task, of views with the newest first.
 func Newest(views []session.View) []session.View {
 	var kept []session.View
 	seen := map[string]bool{}

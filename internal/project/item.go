@@ -10,10 +10,10 @@ type Item struct {
 	Tracker task.Tracker // nil for an ad-hoc prompt
 }
 
-// NoTracker is what the session of an ad-hoc prompt records as its tracker.
+// NoTracker is recorded as the tracker of a session of an ad-hoc task.
 const NoTracker = "none"
 
-// TrackerName returns what a session records as its tracker.
+// TrackerName returns the name that a session records for its tracker.
 func (item Item) TrackerName() string {
 	if item.Tracker == nil {
 		return NoTracker

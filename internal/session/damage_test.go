@@ -56,7 +56,7 @@ func TestDamagedRecord(t *testing.T) {
 			l[2] = bytes.Replace(l[2], []byte(`"v":1`), []byte(`"v":9`), 1)
 			return l
 		}), "unknown version 9"},
-		"hole": {lines(func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) }), "sequence number 3 where 2 belongs"},
+		"hole": {lines(func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) }), "sequence number 3, want 2"},
 		"wrong data": {lines(func(l [][]byte) [][]byte {
 			return append(l[:1:1], []byte(`{"v":1,"seq":2,"type":"session.completed","data":[]}`+"\n"))
 		}), "event 2"},

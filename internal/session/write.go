@@ -173,7 +173,7 @@ func (r Round) story() string {
 		}
 	}
 	if r.Error != "" {
-		fmt.Fprintf(&b, "\nIt came to no end: %s\n", r.Error)
+		fmt.Fprintf(&b, "\nNot finished: %s\n", r.Error)
 	}
 	if r.Decided {
 		fmt.Fprintf(&b, "\nArbiter: continue %t. %s\n", r.Continue, r.Reason)

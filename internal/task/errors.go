@@ -75,7 +75,7 @@ func (e *BackendError) Error() string {
 	program := cmp.Or(e.Program, BD)
 	text := fmt.Sprintf("%s: the tasks are in a %s database, which only %s reads", e.Dir, e.Backend, program)
 	if e.Backend == directoryOnly {
-		text = fmt.Sprintf("%s: %s is to keep the tasks", e.Dir, program)
+		text = fmt.Sprintf("%s: the tracker is set to %s", e.Dir, program)
 	}
 	if e.Program != "" {
 		text += fmt.Sprintf(", and %s is not on PATH. Install it (%s)", program, installs[program])

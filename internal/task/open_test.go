@@ -83,7 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 			"", func(err error) bool { return errors.As(err, &backend) },
 			[]string{"tracker: jsonl", "issues.jsonl"},
 		},
-		"br wanted":   {nil, BR, func(err error) bool { return errors.As(err, &backend) }, []string{"br is to keep the tasks", "br is not on PATH", "beads_rust"}},
+		"br wanted":   {nil, BR, func(err error) bool { return errors.As(err, &backend) }, []string{"the tracker is set to br", "br is not on PATH", "beads_rust"}},
 		"odd choice":  {nil, "sql", func(err error) bool { return errors.Is(err, ErrInvalid) }, []string{`"sql"`, "auto, bd, br, jsonl"}},
 		"a redirect":  {map[string]string{"redirect": "../x"}, "", func(err error) bool { return errors.As(err, &redirect) }, []string{"BEADS_DIR"}},
 		"broken":      {map[string]string{"metadata.json": "{"}, "", func(err error) bool { return err != nil }, []string{"metadata.json"}},

@@ -112,7 +112,7 @@ func Open(o Options) (Tracker, error) {
 	case BD, BR:
 		return o.program(beads, o.Choice, cmp.Or(m.backend(), directoryOnly))
 	}
-	return nil, fmt.Errorf("%w: tracker %q is none of auto, bd, br, jsonl", ErrInvalid, o.Choice)
+	return nil, fmt.Errorf("%w: tracker %q is not one of auto, bd, br, jsonl", ErrInvalid, o.Choice)
 }
 
 // choose returns the tracker for the choice auto.

@@ -89,7 +89,7 @@ func agentStory(e event.Event) string {
 	case event.AgentRetry:
 		return "  … " + event.As[event.Text](e).Text
 	case event.AgentStuck:
-		return "  ✗ the agent repeats itself: coven stops it"
+		return "  ✗ the agent repeats itself: stopped"
 	case event.LimitMet:
 		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
@@ -204,7 +204,7 @@ func reviewEnd(step string, r event.Result) string {
 
 // Decision describes an arbiter's decision.
 func Decision(again bool, reason string) string {
-	text := "no other round"
+	text := "no further round"
 	if again {
 		text = "another round"
 	}

@@ -290,7 +290,7 @@ func (d *Document) field(n *yaml.Node, f field) {
 	d.OneOf(text, f.oneOf...)
 }
 
-// unknown is the hint for a word that is none of those known.
+// unknown is the hint for a word that is not one of those known.
 func unknown(word string, known []string) string {
 	if hint := didyoumean.Hint(word, known); hint != "" {
 		return hint
@@ -334,7 +334,7 @@ func (d *Document) OneOf(text At[string], allowed ...string) bool {
 	if !text.Set() || slices.Contains(allowed, text.Value) {
 		return true
 	}
-	d.Fail(text, fmt.Sprintf("%q is none of %s", text.Value, strings.Join(allowed, ", ")), didyoumean.Hint(text.Value, allowed))
+	d.Fail(text, fmt.Sprintf("%q is not one of %s", text.Value, strings.Join(allowed, ", ")), didyoumean.Hint(text.Value, allowed))
 	return false
 }
 

@@ -196,7 +196,7 @@ func TestTextAndOneOf(t *testing.T) {
 	if !d.OneOf(text{}, "x") || d.OneOf(d.Text(e.A, "type"), "agent", "script") {
 		t.Error("OneOf is wrong")
 	}
-	if got := d.Err().Error(); got != `f.yaml:1:14: "agnet" is none of agent, script (did you mean "agent"?)` {
+	if got := d.Err().Error(); got != `f.yaml:1:14: "agnet" is not one of agent, script (did you mean "agent"?)` {
 		t.Errorf("got %s", got)
 	}
 }

@@ -115,7 +115,7 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 }
 
 // decide asks the arbiter whether to continue after a review.
-func (r *rounds) decide(ctx context.Context, s *State, review Result) (Outcome, error) {
+func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Outcome, error) {
 	given, err := renderJudge(r.loop.plan, r.loop.spec.Arbiter, s)
 	if err != nil {
 		return Outcome{}, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
 )
 
 // loop repeats its body until a step in it exits the loop.
@@ -100,9 +101,9 @@ func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {
 	case grimoires.Continue:
 		last.Verdict = Passed
 	case grimoires.Fail:
-		last.Verdict, last.Status = Stopped, StatusFail
+		last.Verdict, last.Status = Stopped, event.StatusFailed
 	default:
-		last.Verdict, last.Status = Stopped, Blocked
+		last.Verdict, last.Status = Stopped, event.StatusBlocked
 	}
 	if last.Verdict == Stopped {
 		why := "loop " + name + " " + why

@@ -28,5 +28,5 @@ type templateError struct{ error }
 
 // unrendered returns the outcome of a step with a template that cannot be rendered.
 func (s *State) unrendered(name string, err error) Outcome {
-	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
+	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: event.Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
 }

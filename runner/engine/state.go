@@ -125,7 +125,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 }
 
 // named lets later steps know the result of a step by its name.
-func (s *State) named(name, output string, r Result) {
+func (s *State) named(name, output string, r event.Result) {
 	value := s.view(r, false)
 	s.steps[name] = value
 	s.previous = value
@@ -135,7 +135,7 @@ func (s *State) named(name, output string, r Result) {
 }
 
 // done takes what a leaf made into the state.
-func (s *State) done(r Result) {
+func (s *State) done(r event.Result) {
 	for _, f := range r.Files {
 		if !slices.Contains(s.files, f) {
 			s.files = append(s.files, f)
@@ -157,7 +157,7 @@ func (s *State) done(r Result) {
 }
 
 // judged takes in what the reviewers of a step have seen.
-func (s *State) judged(step string, r Result) {
+func (s *State) judged(step string, r event.Result) {
 	s.reviewed[step] = ""
 	if r.ErrorType == "" || r.ErrorType == event.ErrorFindings {
 		s.reviewed[step] = r.Tree
@@ -187,7 +187,7 @@ func (s *State) proofs() []event.Receipt {
 // skipped gives a step that did not run its defined values. previous stays:
 // it is the step that ran just before.
 func (s *State) skipped(name, output string) {
-	value := s.view(Result{}, true)
+	value := s.view(event.Result{}, true)
 	s.steps[name] = value
 	if _, ok := s.outputs[output]; output != "" && !ok {
 		s.outputs[output] = tmpl.Output{Parts: value}
@@ -201,7 +201,7 @@ func (s *State) ran(name string) bool {
 }
 
 // view is a result as templates see it.
-func (s *State) view(r Result, skipped bool) map[string]any {
+func (s *State) view(r event.Result, skipped bool) map[string]any {
 	outputs := r.Outputs
 	if outputs == nil {
 		outputs = map[string]any{}
@@ -218,7 +218,7 @@ func (s *State) view(r Result, skipped bool) map[string]any {
 }
 
 // statusOf is the status of a step as templates see it.
-func statusOf(r Result, skipped bool) string {
+func statusOf(r event.Result, skipped bool) string {
 	switch {
 	case skipped:
 		return "skipped"
@@ -230,7 +230,7 @@ func statusOf(r Result, skipped bool) string {
 
 // nothing is what previous is before the first step.
 func (s *State) nothing() map[string]any {
-	v := s.view(Result{}, true)
+	v := s.view(event.Result{}, true)
 	v["skipped"] = false
 	if s.v >= grimoires.PlanNamesOfOriginal {
 		v["status"] = ""

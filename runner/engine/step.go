@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // Step is a node of the tree. It reads nothing but its state.
@@ -27,7 +29,7 @@ type Step interface {
 // Leaves does the work of the tree's leaves: everything that needs a clock, a file, a
 // process or git.
 type Leaves interface {
-	Do(ctx context.Context, call Call) (Result, error)
+	Do(ctx context.Context, call Call) (event.Result, error)
 }
 
 // Call asks for the work of one leaf: plain data. Exactly one of Agent, Script,

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
@@ -18,7 +19,7 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
 		out := s.unrendered(w.name, err)
-		out.Verdict, out.Status = Stopped, Blocked // whether to run it is unknown
+		out.Verdict, out.Status = Stopped, event.StatusBlocked // whether to run it is unknown
 		return out, nil
 	}
 	if !ok {

@@ -35,7 +35,7 @@ func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcom
 	wait := (*runner.Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
-		o.Status = string(engine.Waiting)
+		o.Status = string(event.StatusWaiting)
 	case err != nil:
 		o.Status = "broken"
 		o.Faults = append(o.Faults, err.Error())
@@ -43,9 +43,9 @@ func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcom
 	case out.Verdict == engine.Stopped:
 		o.Status = string(out.Status)
 	case out.Verdict == engine.Failed:
-		o.Status = string(engine.Blocked)
+		o.Status = string(event.StatusBlocked)
 	default:
-		o.Status = string(engine.Completed)
+		o.Status = string(event.StatusCompleted)
 	}
 	o.Faults = append(o.Faults, t.compare(o, out, stub)...)
 	return o
@@ -88,12 +88,12 @@ type stubs struct {
 }
 
 // Do implements engine.Leaves.
-func (s *stubs) Do(ctx context.Context, call engine.Call) (engine.Result, error) {
+func (s *stubs) Do(ctx context.Context, call engine.Call) (event.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	if call.Pause != nil {
-		return engine.Result{OK: true}, nil
+		return event.Result{OK: true}, nil
 	}
 	s.paths = append(s.paths, strings.TrimSuffix(call.Path, "#1"))
 	s.runs[call.Step]++
@@ -114,15 +114,15 @@ func (s *stubs) Do(ctx context.Context, call engine.Call) (engine.Result, error)
 	return s.answer(call)
 }
 
-func (s *stubs) answer(call engine.Call) (engine.Result, error) {
+func (s *stubs) answer(call engine.Call) (event.Result, error) {
 	a := Answer{OK: true, Summary: "did " + call.Step, Files: []string{"changed.txt"}}
 	if list := s.answers[call.Step]; len(list) > 0 {
 		a = list[min(s.runs[call.Step], len(list))-1]
 	}
 	if a.Wait != "" {
-		return engine.Result{}, &runner.Wait{Reason: event.WaitReason(a.Wait), Detail: "as the test says"}
+		return event.Result{}, &runner.Wait{Reason: event.WaitReason(a.Wait), Detail: "as the test says"}
 	}
-	r := engine.Result{
+	r := event.Result{
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
 		Tree: fmt.Sprintf("tree-%d", len(s.paths)), Commit: fmt.Sprintf("commit-%d", len(s.paths)),
 	}
@@ -146,7 +146,7 @@ func (s *stubs) answer(call engine.Call) (engine.Result, error) {
 }
 
 // reviewed returns the result of a review: the first reviewer reports the findings.
-func reviewed(call engine.Call, a Answer, r engine.Result) engine.Result {
+func reviewed(call engine.Call, a Answer, r event.Result) event.Result {
 	r.Commit = ""
 	if a.Error != "" {
 		r.ErrorType = event.ErrorPlugin

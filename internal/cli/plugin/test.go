@@ -54,7 +54,7 @@ trust it. Reviewers get a generated repository, never yours.`,
 				return err
 			}
 			if kind != "" && !slices.Contains(plugins.Kinds(), plugins.Kind(kind)) {
-				return exit.Usagef("coven plugins test --help", "--kind %q is none of %s", kind, strings.Join(kindNames(), ", "))
+				return exit.Usagef("coven plugins test --help", "--kind %q is not one of %s", kind, strings.Join(kindNames(), ", "))
 			}
 			return testPlugin(cmd.Context(), a, args[0], plugins.Kind(kind), options, asJSON)
 		},

@@ -156,7 +156,7 @@ func findingsOf(r session.Round) string {
 	text := findings.Text(findings.Opinions(r.Opinions))
 	for _, o := range r.Opinions {
 		if o.Truncated != "" {
-			text += "\n" + o.Reviewer + " was not shown all: " + o.Truncated
+			text += "\n" + o.Reviewer + " did not see all of it: " + o.Truncated
 		}
 		for _, s := range o.Suggestions {
 			text += "\n" + o.Reviewer + " suggests: " + oneline.Of(s)
@@ -176,12 +176,12 @@ func roundLine(r session.Round) string {
 		parts = append(parts, part)
 	}
 	if r.Error != "" {
-		parts = append(parts, "it came to no end: "+oneline.Of(r.Error))
+		parts = append(parts, "not finished: "+oneline.Of(r.Error))
 	}
 	if r.Decided {
 		decision := terminal.Decision(r.Continue, r.Reason)
 		if !r.Continue {
-			decision = "not actionable, says the arbiter: " + oneline.Of(r.Reason)
+			decision = "not actionable, according to the arbiter: " + oneline.Of(r.Reason)
 		}
 		parts = append(parts, decision)
 	}
@@ -198,9 +198,9 @@ func proven(p control.Page) string {
 		switch {
 		case c.Current:
 		case c.Check:
-			about = "on an earlier tree: it runs again before it lands"
+			about = "on an earlier tree: runs again before the change lands"
 		default:
-			about = "on an earlier tree: a step of the grimoire ran it, and it is no check"
+			about = "on an earlier tree: run by a step of the grimoire, not a check"
 		}
 		fmt.Fprintf(&b, "  %s  %s, %s\n", terminal.Printable(c.Command), terminal.Receipt(c.Receipt), about)
 	}

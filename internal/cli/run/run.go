@@ -233,10 +233,10 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 	return scheduler.Observer{
 		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
 		Stopping: func() {
-			show("stopping: no task is started any more, those at work are parked (again: stop at once)\n")
+			show("stopping: no more tasks start, running tasks are parked (again: stop at once)\n")
 		},
 		Spent: func(text string) {
-			show("the budget of this coven run is spent: %s: no task is started any more\n", text)
+			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
 		},
 		Failed:   a.ShowError,
 		Rejected: func(d control.Dismissal) { show("%s", cli.RejectedText(d)) },
@@ -245,7 +245,7 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 			case s.Total() > 1:
 				show("%d tasks: %s\n", s.Total(), s.Text())
 			case s.Total() == 0 && !s.Interrupted:
-				show("nothing was left to do: other covens have the tasks\n  next: coven status\n")
+				show("nothing left to do: other covens are working on the tasks\n  next: coven status\n")
 			}
 			if s.Left > 0 {
 				show("%d more not started\n", s.Left)

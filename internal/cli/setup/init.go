@@ -41,7 +41,7 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	file := filepath.Join(p.Repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {
-		return a.Printf("%s is there already: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
+		return a.Printf("%s already exists: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("init: %w", err)

@@ -76,7 +76,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 
 func stored(ref string) string {
 	if ref == "" {
-		return "; all of it had landed"
+		return "; everything in it had landed"
 	}
 	return "; stored as " + ref
 }

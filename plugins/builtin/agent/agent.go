@@ -83,7 +83,7 @@ func fenced(kind, text string) string {
 
 func previousText(findings []reviewer.Finding) string {
 	var b strings.Builder
-	b.WriteString("# What you found the last time\n\nSee first whether these are mended:\n\n")
+	b.WriteString("# What you found the last time\n\nFirst check whether these are fixed:\n\n")
 	for _, f := range findings {
 		b.WriteString(findingText(f))
 	}
@@ -145,7 +145,7 @@ const (
 // historyTexts are the earlier rounds, the oldest first, as many of the last ones as
 // have room. That some have not is said.
 func historyTexts(history []arbiter.Round, room int) []string {
-	const note = "(Round %d and those before it are not shown here: it would be too long.)"
+	const note = "(Round %d and earlier rounds are omitted for length.)"
 	room -= len(note) + 20
 	var texts []string
 	for _, r := range slices.Backward(history) {
@@ -183,7 +183,7 @@ func cut(text string, most int) string {
 	if i := strings.LastIndexByte(kept, '\n'); i > 0 {
 		kept = kept[:i]
 	}
-	return strings.ToValidUTF8(kept, "") + fmt.Sprintf("\n(%d more bytes are not shown here: it would be too long.)", len(text)-len(kept))
+	return strings.ToValidUTF8(kept, "") + fmt.Sprintf("\n(%d more bytes are omitted for length.)", len(text)-len(kept))
 }
 
 // end is the end of a text that is too long.

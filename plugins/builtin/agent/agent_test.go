@@ -227,10 +227,10 @@ func TestDecideMuch(t *testing.T) {
 			t.Fatal(err)
 		}
 		prompt := h.asked[0].Prompt
-		if len(prompt) > most || !utf8.ValidString(prompt) || !strings.Contains(prompt, " more bytes are not shown here: it would be too long.)\n") || !strings.Contains(prompt, "\n\n# Your answer\n\n") {
+		if len(prompt) > most || !utf8.ValidString(prompt) || !strings.Contains(prompt, " more bytes are omitted for length.)\n") || !strings.Contains(prompt, "\n\n# Your answer\n\n") {
 			t.Errorf("%s: %d bytes, ending in %q", name, len(prompt), prompt[len(prompt)-300:])
 		}
-		if gone := strings.Contains(prompt, "(Round 2 and those before it are not shown here: it would be too long.)\n\n# What they found in round 3\n"); gone != (name == "in many rounds") {
+		if gone := strings.Contains(prompt, "(Round 2 and earlier rounds are omitted for length.)\n\n# What they found in round 3\n"); gone != (name == "in many rounds") {
 			t.Errorf("%s: rounds left out: %v", name, gone)
 		}
 	}

@@ -105,7 +105,7 @@ func (p Provider) retries() []string {
 // knows from before with Heard alone, and with no result.
 func (Provider) Message(_ context.Context, m provider.Message) ([]byte, error) {
 	if m.ID == "" || strings.TrimSpace(m.Text) == "" {
-		return nil, errors.New("claude: a message has an id and a text")
+		return nil, errors.New("claude: a message needs an ID and text")
 	}
 	return message(m.ID, m.Text)
 }
@@ -137,7 +137,7 @@ func cliTools(ids []string) ([]string, error) {
 		names = append(names, tools...)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("claude: no tool is granted: the CLI would take its own list")
+		return nil, fmt.Errorf("claude: no tool is granted, and without a list the CLI allows its own")
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

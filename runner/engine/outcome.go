@@ -1,16 +1,10 @@
 package engine
 
-import (
-	"github.com/coven-run/coven/internal/event"
-)
-
-// Result is the result of a leaf, with everything that later steps may read. It is
-// recorded before anything depends on it.
-type Result = event.Result
+import "github.com/coven-run/coven/internal/event"
 
 // Unchanged returns the result of an agent that should have changed something and
 // reports success without a change.
-func Unchanged(r Result) Result {
+func Unchanged(r event.Result) event.Result {
 	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", event.ErrorNoChanges
 	return r
 }
@@ -28,23 +22,11 @@ const (
 )
 
 // Outcome is the end of a step's run: a failed step is an outcome, a broken
-// machine is an error.
+// machine is an error. Result and Status are recorded in the journal, so package event
+// owns their types, and every package uses them under that name.
 type Outcome struct {
 	Verdict Verdict
-	Result  Result
-	Status  Status // blocked or failed, when Verdict is Stopped
-	Path    string // of the leaf that decided
+	Result  event.Result
+	Status  event.Status // blocked or failed, when Verdict is Stopped
+	Path    string       // of the leaf that decided
 }
-
-// Status is the state of a session.
-type Status = event.Status
-
-// The states that a run of a session can end in.
-const (
-	Waiting     = event.StatusWaiting
-	Completed   = event.StatusCompleted
-	StatusFail  = event.StatusFailed
-	Blocked     = event.StatusBlocked
-	Interrupted = event.StatusInterrupted
-	Cancelled   = event.StatusCancelled
-)
