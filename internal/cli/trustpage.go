@@ -15,10 +15,10 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// headLines is how many lines of a script are shown.
+// headLines is how many lines of a script the page shows.
 const headLines = 10
 
-// trustPage shows plugins that are not trusted.
+// trustPage describes plugins that are not trusted.
 func trustPage(proj *project.Project, open []registry.Plugin) string {
 	if len(open) == 0 {
 		return ""
@@ -159,7 +159,7 @@ func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plug
 	return p.CheckPlugins(needs)
 }
 
-// variablesPage shows variables that are not trusted.
+// variablesPage describes requests for variables.
 func variablesPage(wanted []project.VariableRequest) string {
 	if len(wanted) == 0 {
 		return ""

@@ -1,4 +1,4 @@
-// Package status holds the commands that explain where tasks are: status and why.
+// Package status holds the commands that explain the state of tasks: status and why.
 package status
 
 import (
@@ -46,10 +46,10 @@ func NewStatus(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// manyEnded is how many sessions that are over status shows.
+// manyEnded is how many of the sessions that are over status shows.
 const manyEnded = 10
 
-// current leaves out all but the newest sessions that are over.
+// current returns the open sessions and the newest of those that are over.
 func current(views []session.View) []session.View {
 	kept, ended := []session.View{}, 0
 	for _, v := range views {
