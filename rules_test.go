@@ -100,7 +100,7 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/config", "internal/exit", "internal/project", "internal/registry", "internal/schema",
 		"internal/secret", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/status":   {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
+	"internal/cli/status":   {"internal/cli", "internal/control", "internal/terminal"},
 	"internal/cli/task":     {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
