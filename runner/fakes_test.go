@@ -137,6 +137,13 @@ type fakeWorkspace struct {
 	left    []string // the tips that had landed
 	putTip  string
 	err     error // of Enter
+
+	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
+	notes    []string            // of snapshots
+	restored []string            // snapshots
+	messages []string            // of commits
+	merges   []string            // commits of the target that commits merged
+	refuses  *RefusedError       // of Commit
 }
 
 func (f *fakeWorkspace) Enter(context.Context) error {
@@ -149,16 +156,37 @@ func (f *fakeWorkspace) Leave(_ context.Context, landed string) (string, error) 
 	return "", nil
 }
 
-func (f *fakeWorkspace) Snapshot(context.Context, string) (event.Snapshot, error) {
-	return event.Snapshot{N: 1, Commit: "snapshot", Tree: f.tree}, nil
+func (f *fakeWorkspace) Snapshot(_ context.Context, note string) (event.Snapshot, error) {
+	f.notes = append(f.notes, note)
+	return event.Snapshot{N: 1, Commit: snapshotOf + f.tree, Tree: f.tree}, nil
 }
-func (f *fakeWorkspace) Restore(context.Context, string) error { return nil }
-func (f *fakeWorkspace) Changed(context.Context, string, string) ([]string, error) {
-	return nil, nil
+
+// snapshotOf and a tree are the name of a snapshot.
+const snapshotOf = "snapshot of "
+
+func (f *fakeWorkspace) Restore(_ context.Context, commit string) error {
+	f.restored = append(f.restored, commit)
+	f.tree = strings.TrimPrefix(commit, snapshotOf)
+	return nil
 }
+
+func (f *fakeWorkspace) Changed(_ context.Context, from, to string) ([]string, error) {
+	if files, ok := f.differ[from+" "+to]; ok || from == to {
+		return files, nil
+	}
+	return []string{"a.go"}, nil
+}
+
 func (f *fakeWorkspace) Tree(context.Context) (string, error) { return f.tree, nil }
 
-func (f *fakeWorkspace) Commit(context.Context, string, string) (Commit, error) {
+func (f *fakeWorkspace) Commit(_ context.Context, message, merges string) (Commit, error) {
+	if f.refuses != nil {
+		return Commit{}, f.refuses
+	}
+	f.messages = append(f.messages, message)
+	if merges != "" {
+		f.merges = append(f.merges, merges)
+	}
 	return Commit{Oid: "c", Tree: f.tree}, nil
 }
 
@@ -179,21 +207,44 @@ type fakeLanding struct {
 	candidate event.Landing
 	landed    []event.Landing
 	messages  []string
-	err       error // of Integrate
-	recovers  bool  // an interrupted landing is found to be done
+	err       error   // of Integrate
+	errs      []error // of Land, one after another
+	recovers  bool    // an interrupted landing is found to be done
+	recovered int
+	target    string   // merged by Conflict; empty: there is no conflict
+	files     []string // in conflict
+	refuses   *RefusedError
+	workspace *fakeWorkspace
 }
 
-func (f *fakeLanding) Turn(context.Context) (func(), error)               { return func() {}, nil }
-func (f *fakeLanding) Conflict(context.Context) (string, []string, error) { return "", nil, nil }
-func (f *fakeLanding) Integrate(context.Context) (event.Landing, error)   { return f.candidate, f.err }
+func (f *fakeLanding) Turn(context.Context) (func(), error)             { return func() {}, nil }
+func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
+
+func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
+	if f.refuses != nil {
+		return "", nil, f.refuses
+	}
+	if f.target != "" {
+		f.workspace.tree = "conflicted"
+	}
+	return f.target, f.files, nil
+}
 
 func (f *fakeLanding) Land(_ context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
+		return event.Landing{}, err
+	}
 	l.New = "new"
 	f.landed, f.messages = append(f.landed, l), append(f.messages, message)
 	return l, intent(l)
 }
 
-func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) { return f.recovers, nil }
+func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {
+	f.recovered++
+	return f.recovers, nil
+}
 
 // fakeAgents runs one function after another.
 type fakeAgents struct {
@@ -201,6 +252,9 @@ type fakeAgents struct {
 	err   error // when there is no function left
 	runs  []AgentRun
 	limit error // of Await
+
+	recalled agent.Report // of an interrupted run
+	complete bool         // it had given its result
 }
 
 func (f *fakeAgents) Await(context.Context, string, string) error { return f.limit }
@@ -216,17 +270,21 @@ func (f *fakeAgents) Run(_ context.Context, run AgentRun) (agent.Report, error) 
 }
 
 func (f *fakeAgents) Recall(context.Context, string, io.Reader) (agent.Report, bool, error) {
-	return agent.Report{}, false, nil
+	return f.recalled, f.complete, nil
 }
 
 // fakeCommands runs commands that end with an exit code.
 type fakeCommands struct {
 	exits map[string]int
 	ran   []string
+	does  func(c Command) (Ran, error) // nil: nothing
 }
 
 func (f *fakeCommands) Run(_ context.Context, c Command) (Ran, error) {
 	f.ran = append(f.ran, c.Shell)
+	if f.does != nil {
+		return f.does(c)
+	}
 	return Ran{ExitCode: f.exits[c.Shell], Output: fmt.Sprintf("output of %s", c.Shell)}, nil
 }
 
@@ -235,13 +293,22 @@ type fakeReviewers struct {
 	workspace *fakeWorkspace
 	reviews   map[string]reviewer.Review
 	decision  arbiter.Decision
+	changes   string // the tree to which a plugin changes the worktree
+	empty     bool   // there is no change
 }
 
 func (f *fakeReviewers) Change(context.Context) (reviewer.Change, string, error) {
-	return reviewer.Change{Tree: f.workspace.tree, Files: []reviewer.File{{Path: "a.go"}}}, "p1", nil
+	change := reviewer.Change{Tree: f.workspace.tree, Files: []reviewer.File{{Path: "a.go"}}}
+	if f.empty {
+		change.Files = nil
+	}
+	return change, "p1", nil
 }
 
 func (f *fakeReviewers) Review(_ context.Context, plugin string, _ reviewer.Change, _ *HostServices) (reviewer.Review, error) {
+	if f.changes != "" {
+		f.workspace.tree = f.changes
+	}
 	r, ok := f.reviews[plugin]
 	if !ok {
 		return r, errors.New("gone")
@@ -249,7 +316,13 @@ func (f *fakeReviewers) Review(_ context.Context, plugin string, _ reviewer.Chan
 	return r, nil
 }
 
-func (f *fakeReviewers) Decide(context.Context, string, arbiter.Question, *HostServices) (arbiter.Decision, error) {
+func (f *fakeReviewers) Decide(_ context.Context, plugin string, _ arbiter.Question, _ *HostServices) (arbiter.Decision, error) {
+	if f.changes != "" {
+		f.workspace.tree = f.changes
+	}
+	if plugin == "gone" {
+		return arbiter.Decision{}, errors.New("exit status 3\nlast output: panic")
+	}
 	return f.decision, nil
 }
 
@@ -272,6 +345,7 @@ func newWorld() *world {
 		landing:     fakeLanding{candidate: event.Landing{Target: "refs/heads/main", Old: "old", Tip: "tip", Tree: "t1", Patch: "p1"}},
 		commands:    fakeCommands{exits: map[string]int{}},
 	}
+	w.landing.workspace = &w.workspace
 	w.reviewers = fakeReviewers{workspace: &w.workspace, reviews: map[string]reviewer.Review{}}
 	return w
 }
