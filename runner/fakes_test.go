@@ -92,26 +92,26 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// fakeTracker records what the task is told.
+// fakeTracker records the calls.
 type fakeTracker struct {
-	told []string
-	err  error
+	calls []string
+	err   error
 }
 
-func (f *fakeTracker) tell(text string) error {
-	f.told = append(f.told, text)
+func (f *fakeTracker) call(text string) error {
+	f.calls = append(f.calls, text)
 	return f.err
 }
 
 func (f *fakeTracker) Close(_ context.Context, summary, commit string) error {
-	return f.tell("close " + commit + ": " + summary)
+	return f.call("close " + commit + ": " + summary)
 }
 
-func (f *fakeTracker) Block(_ context.Context, why string) error { return f.tell("block: " + why) }
+func (f *fakeTracker) Block(_ context.Context, why string) error { return f.call("block: " + why) }
 
-func (f *fakeTracker) Release(_ context.Context, why string) error { return f.tell("release" + why) }
+func (f *fakeTracker) Release(_ context.Context, why string) error { return f.call("release" + why) }
 
-func (f *fakeTracker) Note(_ context.Context, text string) error { return f.tell("note: " + text) }
+func (f *fakeTracker) Note(_ context.Context, text string) error { return f.call("note: " + text) }
 
 // fakeClaims is a claim that is held or not.
 type fakeClaims struct {
@@ -129,7 +129,7 @@ func (f *fakeClaims) Release(context.Context) error {
 	return nil
 }
 
-// fakeWorkspace is a worktree that is a tree of a name.
+// fakeWorkspace is a worktree whose content is the name of a tree.
 type fakeWorkspace struct {
 	tree    string
 	tips    []string // of the branch: each is returned once, the last from then on
@@ -202,14 +202,14 @@ func (f *fakeWorkspace) PutTip(_ context.Context, tip, _ string) (string, error)
 	return "refs/coven/rescue/t/1", nil
 }
 
-// fakeLanding lands one candidate, as often as it is asked.
+// fakeLanding lands one candidate any number of times.
 type fakeLanding struct {
 	candidate event.Landing
 	landed    []event.Landing
 	messages  []string
 	err       error   // of Integrate
 	errs      []error // of Land, one after another
-	recovers  bool    // an interrupted landing is found to be done
+	recovers  bool    // an interrupted landing turns out to have landed
 	recovered int
 	target    string   // merged by Conflict; empty: there is no conflict
 	files     []string // in conflict
@@ -246,7 +246,7 @@ func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {
 	return f.recovers, nil
 }
 
-// fakeAgents runs one function after another.
+// fakeAgents runs the functions in order.
 type fakeAgents struct {
 	next  []func(run AgentRun) (agent.Report, error)
 	err   error // when there is no function left
@@ -326,7 +326,7 @@ func (f *fakeReviewers) Decide(_ context.Context, plugin string, _ arbiter.Quest
 	return f.decision, nil
 }
 
-// world is everything around a runner, in memory.
+// world is everything outside a runner, in memory.
 type world struct {
 	*fakeJournal
 	tracker   fakeTracker
