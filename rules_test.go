@@ -102,18 +102,12 @@ var imports = map[string][]string{
 		"internal/secret", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/status": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
-	"internal/cli/task": {
-		"internal/cli", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "internal/terminal",
-	},
+	"internal/cli/task":   {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
 	"internal/cli/trust": {
 		"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/shellword", "internal/terminal", "internal/trust",
 		"plugins",
 	},
-	"internal/cli/worktree": {
-		"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal",
-		"worktree",
-	},
+	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
 	"internal/control": {
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/event", "internal/exit", "internal/findings", "internal/holder",

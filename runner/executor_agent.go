@@ -197,7 +197,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (ag
 	if err != nil {
 		return agent.Report{}, err
 	}
-	said := x.undelivered(c.Path, b, before.Heard)
+	said := x.undelivered(c.Path, b, before.Acknowledged)
 	if complete && report.Kind != agent.Limit && len(said) == 0 {
 		return report, nil
 	}

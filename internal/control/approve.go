@@ -22,8 +22,7 @@ type ApproveRequest struct {
 }
 
 // Approve records a person's approval of a change and of its open error findings, and
-// resumes the session. If the session finds that the change has become another one, it
-// asks again.
+// resumes the session. If the worktree has changed since the session asked, it asks again.
 func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, error) {
 	v, err := c.subject(r.Task, r.Seen)
 	if err == nil {
@@ -39,7 +38,7 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 		err = c.checkSession(v)
 	}
 	if err != nil {
-		return Outcome{}, err // before anything is on record
+		return Outcome{}, err // nothing is recorded
 	}
 	patch := r.Patch
 	if patch == "" {
@@ -76,7 +75,7 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch strin
 	return err
 }
 
-// answer records a person's answer to the question that v waits with.
+// answer records a person's answer to the question that v asked.
 func (c *Controller) answer(v session.View, decision event.MergeDecision) error {
 	s, err := c.take(v)
 	if err != nil {

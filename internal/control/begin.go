@@ -47,7 +47,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	return c.work(ctx, s, item, plan, started)
 }
 
-// admit claims the task for the new session, removes what an earlier one left, and
+// admit claims the task for the new session, removes what an earlier session left, and
 // records the start.
 func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
 	frozen, err := plan.Marshal()
@@ -73,7 +73,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 		return err
 	}
 	for _, place := range plan.Raw {
-		text := "a command takes a value unquoted: " + place
+		text := "a command contains an unquoted value: " + place
 		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
 			return err
 		}
@@ -81,8 +81,8 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
-// clear removes what a failed session of the task left. The content of its worktree is
-// stored first.
+// clear removes the worktree that a failed session of the task left, after storing its
+// content.
 func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
 	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
 	switch {

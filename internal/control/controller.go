@@ -37,7 +37,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// ErrInterrupted ends the context of work that a person interrupts.
+// ErrInterrupted is the cause of a context that a person canceled.
 var ErrInterrupted = runner.ErrInterrupted
 
 // Controller runs tasks and acts on their sessions. Several goroutines may use it at once.
@@ -61,9 +61,9 @@ type Observer struct {
 	Notice func(Notice)      // something a person should read
 }
 
-// Notice is something a person should read that is in no journal.
+// Notice is a message to a person that no journal has.
 type Notice struct {
-	Task string // empty: of no task
+	Task string // empty: about no task
 	Text string
 	Next string // the command that helps; empty: none is needed
 }
@@ -89,8 +89,8 @@ func (c *Controller) park() (done func()) {
 	return c.Parking()
 }
 
-// take opens a session for writing. It fails if the session is no longer as v shows it:
-// the person decided about v.
+// take opens a session for writing. It returns a *ChangedError if the session is no longer
+// as v shows it, because the person decided about v.
 func (c *Controller) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {

@@ -27,14 +27,14 @@ type IgnoredFiles struct {
 type RejectRequest struct {
 	Task    string
 	Seen    session.View // as in ApproveRequest
-	Reason  string       // the next attempt is told
+	Reason  string       // is shown to the agent of the next attempt
 	Ignored IgnoredFiles
 }
 
 // Reject stores the change of a session that does not run and reopens its task.
 func (c *Controller) Reject(ctx context.Context, r RejectRequest) (Dismissal, error) {
 	if strings.TrimSpace(r.Reason) == "" {
-		return Dismissal{}, exit.Usagef("", "a rejection needs a reason: the next attempt is told")
+		return Dismissal{}, exit.Usagef("", "a rejection needs a reason for the next attempt")
 	}
 	v, err := c.subject(r.Task, r.Seen)
 	if err == nil {
@@ -85,9 +85,9 @@ type Dismissal struct {
 	Commit string // what had landed before; empty: nothing
 }
 
-// dismiss ends a session without landing what it made: that is stored, and the
-// task is free. It continues an interrupted dismissal. A landing that was
-// cut off is finished or undone first: what has landed cannot be dismissed.
+// dismiss ends a session without landing its change: it stores the change and reopens the
+// task. It continues a dismissal that was interrupted. An interrupted landing is finished
+// or undone first, because a change that has landed cannot be dismissed.
 func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, ignored IgnoredFiles) (done Dismissal, err error) {
 	item, err := c.ItemOf(v)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	return Dismissal{Task: v.Task, Rescue: ended.Rescue, Commit: ended.Commit}, nil
 }
 
-// landing is what a session has put on its target; the zero Landing: nothing. One
-// that was cut off is finished or undone first.
+// landing returns the landing of a session; zero: nothing has landed. An interrupted
+// landing is finished or undone first.
 func (c *Controller) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
 	var landing event.Landing
 	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
@@ -152,8 +152,8 @@ func (c *Controller) landing(ctx context.Context, s *session.Session, v session.
 	return landing, s.Append(event.Event{Type: event.LandDone, Path: last.Path}, landing)
 }
 
-// FinishDismissal frees a task whose dismissal was cut off. What cannot be done
-// now is tried again by the next coven.
+// FinishDismissal completes a dismissal that was interrupted. If it fails, the next coven
+// tries again.
 func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if err != nil {
@@ -166,13 +166,13 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	}
 	if ref, err := c.free(ctx, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
-		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // it is stored
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored, whether this is recorded or not
 	}
 }
 
-// free stores and removes what the session made, and gives the task back, for
-// the reason in v.Detail. A session that does not hold the task any more has
-// nothing to give. A worktree with ignored files that are too large to store stays.
+// free stores and removes the worktree of a session and reopens its task for the reason in
+// v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
+// files that are too large to store stays.
 func (c *Controller) free(ctx context.Context, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
 	held, err := c.Project.Repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
@@ -200,14 +200,14 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 	return ref, c.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
 }
 
-// returnTask tells the tracker that a session is over: a task that has landed is
-// done, whatever else was to come; any other is free.
+// returnTask closes the task in its tracker if the change has landed, and reopens it
+// otherwise.
 func returnTask(ctx context.Context, tracker taskTracker, v session.View) error {
 	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
 		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }
 	}
-	if err := give(); !errors.Is(err, task.ErrNotFound) { // a task that is gone needs nothing
+	if err := give(); !errors.Is(err, task.ErrNotFound) { // the task was deleted
 		return err
 	}
 	return nil

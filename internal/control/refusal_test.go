@@ -276,7 +276,8 @@ func kindOf(err error, id string) string {
 // repository opens a new repository. Nothing in it can run.
 func repository(t *testing.T) *control.Controller {
 	t.Helper()
-	t.Cleanup(scratch())
+	_, remove := scratch()
+	t.Cleanup(remove)
 	p, err := project.Open(t.Context(), project.NewEnv("test"))
 	if err != nil {
 		t.Fatal(err)

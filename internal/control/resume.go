@@ -43,7 +43,8 @@ type Backlog struct {
 	Damaged    []session.View // cannot be read
 }
 
-// Backlog returns the sessions that wait to be resumed, if more is added to their budgets.
+// Backlog returns the sessions that wait to be resumed. more is what will be added to their
+// budgets.
 func (c *Controller) Backlog(more budget.Amount) (Backlog, error) {
 	views, err := Sessions(c.Project)
 	var b Backlog
@@ -123,7 +124,7 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 		return Outcome{}, err
 	}
 	s.Hide(c.Runtime.secrets)
-	// A new claim stops others from taking over a claim that they believe is over.
+	// A new claim stops others from taking over a claim that looks expired.
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -139,11 +140,11 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 	return c.work(ctx, s, item, plan, v.Info)
 }
 
-// reclaim claims the task in its tracker for a session that was blocked.
+// reclaim claims the task of a blocked session in its tracker again.
 func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
 	err := c.claimTask(ctx, item, holder.ActorIn(v))
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
-		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s has been closed in the tracker", v.Task)
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// DamagedView is a damaged session as status lists it.
+// DamagedView returns the view of a damaged session.
 func DamagedView(e *session.DamagedError) session.View {
 	v := e.View()
 	v.Next = e.NextCommand()
@@ -34,7 +34,7 @@ func OpenLines(open []event.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// StateOf is a session's state in words: waiting (review).
+// StateOf returns the state of a session as text: waiting (review).
 func StateOf(v session.View) string {
 	v = v.Shown()
 	if v.Reason != "" {
@@ -43,8 +43,8 @@ func StateOf(v session.View) string {
 	return string(v.Status)
 }
 
-// NextOf returns the command that continues a session; empty for a session that is over
-// or running.
+// NextOf returns the command that continues a session, or "" if it is running or has
+// completed.
 func NextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
@@ -67,8 +67,8 @@ func HasOpenErrors(v session.View) bool {
 	return WaitsForReview(v) && len(v.Open) > 0
 }
 
-// DetailOf is why a session is in its state, in one line. Records of versions that
-// did not hold a change for its findings do not name them.
+// DetailOf returns why a session is in its state, in one line. Sessions of older versions
+// do not mention open findings in their record.
 func DetailOf(v session.View) string {
 	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
 	if HasOpenErrors(v) && !strings.Contains(detail, open) {

@@ -33,8 +33,9 @@ type Resumed struct {
 	// From discards the results of all later steps, too.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that continues it
-	// Budget is what a person adds to the budgets that hold for the step at At:
-	// where the session waits for one. Empty: to that of the whole run only.
+	// Budget is what a person adds to the budgets that apply to the step At, where the
+	// session waits for a larger budget. If At is empty, it is added only to the budget of
+	// the whole run.
 	Budget budget.Amount `json:"budget,omitzero"`
 	At     string        `json:"at,omitempty"`
 }
@@ -110,8 +111,8 @@ type Usage struct {
 	Model      string  `json:"model,omitempty"` // id of the model that answered last
 }
 
-// Limit is the data of LimitMet: the account's API refuses, and no agent of the
-// task is at work.
+// Limit is the data of LimitMet: the account's API refuses requests, and no agent of
+// the task is running.
 type Limit struct {
 	Account string    `json:"account"`
 	Until   time.Time `json:"until,omitzero"` // when the limit ends, as reported by the API; zero: not reported
@@ -129,7 +130,7 @@ type Loop struct {
 type LoopCall struct {
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input"`
-	Result string          `json:"result"` // at most its first 2 KiB
+	Result string          `json:"result"` // at most the first 2 KiB
 	Error  bool            `json:"error,omitempty"`
 }
 
@@ -137,7 +138,7 @@ type LoopCall struct {
 type Tool struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Summary string `json:"summary"` // what a person sees: Write src/app.ts
+	Summary string `json:"summary"` // for people: Write src/app.ts
 }
 
 // Decision is the data of GateDecided: one call that reached the gate.
@@ -166,7 +167,7 @@ type Receipt struct {
 	Tree     string        `json:"tree"` // of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
-	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
+	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set; such a run is no proof for other steps
 }
 
 // Landing is a change on its way to its target, and the data of LandIntended and
@@ -174,10 +175,10 @@ type Receipt struct {
 type Landing struct {
 	Target   string `json:"target"` // full ref
 	Old      string `json:"old"`    // the target's tip before
-	New      string `json:"new"`    // and after; empty: it is not known yet
+	New      string `json:"new"`    // and after; empty: not known yet
 	Tree     string `json:"tree"`   // of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old brought in: what is part of New
+	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old merged: the part of New
 	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
 }
 
@@ -185,15 +186,15 @@ type Landing struct {
 type Merging struct {
 	Target   string   `json:"target"`   // commit of the target that is merged
 	Snapshot string   `json:"snapshot"` // commit of the worktree with the conflict
-	Tree     string   `json:"tree"`     // that a commit of it would have
+	Tree     string   `json:"tree"`     // that a commit of the worktree would have
 	Files    []string `json:"files"`    // in conflict
 }
 
 // MergeDecision is the data of ReviewAsked and ReviewAnswered. It is bound to a
 // patch: an answer to another patch does not count.
 type MergeDecision struct {
-	Patch    string `json:"patch"`             // patch id of what is to land
-	Tree     string `json:"tree,omitempty"`    // what is to land, or what the person saw
+	Patch    string `json:"patch"`             // patch id of the change to land
+	Tree     string `json:"tree,omitempty"`    // the tree to land, or the tree that the person saw
 	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
@@ -217,11 +218,11 @@ type Opinion struct {
 	Suggestions []string `json:"suggestions,omitempty"`
 	Summary     string   `json:"summary,omitempty"`
 	Flagged     bool     `json:"flagged,omitempty"`   // verdict "pass" contradicts an error finding: it counts as fail
-	Truncated   string   `json:"truncated,omitempty"` // what of the change it was not shown
+	Truncated   string   `json:"truncated,omitempty"` // the parts of the change that the reviewer did not see
 }
 
-// Integrated is the data of MergeDone: the target's tip was brought into a tree
-// without a conflict.
+// Integrated is the data of MergeDone: the target's tip was merged into a tree without
+// a conflict.
 type Integrated struct {
 	From string `json:"from"` // tree of the task's worktree before
 	Tree string `json:"tree"` // and after

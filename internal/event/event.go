@@ -26,7 +26,7 @@ func (t Type) Stops() bool {
 	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
 }
 
-// The types of events. The data of each is described beside the constant.
+// The types of events. The comment names the type of the data.
 const (
 	SessionStarted   Type = "session.started"     // Session
 	SessionResumed   Type = "session.resumed"     // Resumed
@@ -42,7 +42,7 @@ const (
 	StepSkipped   Type = "step.skipped"   // none: its condition was false
 	StepParked    Type = "step.parked"    // none: the step was stopped, and the worktree restored to its start
 
-	AgentStarted Type = "agent.started" // AgentStart: the conversation's id, before the process exists
+	AgentStarted Type = "agent.started" // AgentStart: before the process exists
 	AgentText    Type = "agent.text"    // Text
 	AgentTool    Type = "agent.tool"    // Tool
 	AgentRetry   Type = "agent.retry"   // Text
@@ -53,7 +53,7 @@ const (
 
 	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, of the worktree of an agent whose calls do not pass the gate
 
-	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stand still
+	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop
 	LimitOver Type = "limit.over" // none: it continues
 
 	CheckStarted Type = "check.started" // Check
@@ -79,7 +79,7 @@ const (
 // Event is one line of a journal.
 type Event struct {
 	V       int             `json:"v"`
-	Seq     int64           `json:"seq"`  // 1, 2, 3, ... without holes
+	Seq     int64           `json:"seq"`  // 1, 2, 3, ... without gaps
 	Time    time.Time       `json:"time"` // UTC, nanoseconds
 	Type    Type            `json:"type"`
 	Session string          `json:"session"`
@@ -98,8 +98,8 @@ func (e Event) Decode(into any) error {
 	return nil
 }
 
-// As returns the data of an event. Data that cannot be decoded is the zero value:
-// As is for showing events, Decode for folding them.
+// As returns the data of an event, or the zero value if it cannot be decoded. Use As
+// to display events, and Decode to compute views.
 func As[T any](e Event) T {
 	var data T
 	_ = e.Decode(&data)

@@ -24,7 +24,7 @@ rejected.`,
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(r.Reason) == "" {
-				return exit.Usagef("", "--reason is needed: the next attempt is told")
+				return exit.Usagef("", "--reason is required: the next attempt is told why")
 			}
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				r.Task = args[0]
