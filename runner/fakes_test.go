@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -278,10 +279,15 @@ type fakeCommands struct {
 	exits map[string]int
 	ran   []string
 	does  func(c Command) (Ran, error) // nil: nothing
+	hangs bool                         // until its context ends
 }
 
-func (f *fakeCommands) Run(_ context.Context, c Command) (Ran, error) {
+func (f *fakeCommands) Run(ctx context.Context, c Command) (Ran, error) {
 	f.ran = append(f.ran, c.Shell)
+	if f.hangs {
+		<-ctx.Done()
+		return Ran{}, ctx.Err()
+	}
 	if f.does != nil {
 		return f.does(c)
 	}
@@ -295,6 +301,10 @@ type fakeReviewers struct {
 	decision  arbiter.Decision
 	changes   string // the tree to which a plugin changes the worktree
 	empty     bool   // there is no change
+	asks      *hostservice.Ask
+
+	mu    sync.Mutex
+	given map[string]reviewer.Change // by plugin
 }
 
 func (f *fakeReviewers) Change(context.Context) (reviewer.Change, string, error) {
@@ -305,7 +315,15 @@ func (f *fakeReviewers) Change(context.Context) (reviewer.Change, string, error)
 	return change, "p1", nil
 }
 
-func (f *fakeReviewers) Review(_ context.Context, plugin string, _ reviewer.Change, _ *HostServices) (reviewer.Review, error) {
+func (f *fakeReviewers) Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.given[plugin] = change
+	if f.asks != nil {
+		if _, err := services.Ask(ctx, *f.asks); err != nil {
+			return reviewer.Review{}, err
+		}
+	}
 	if f.changes != "" {
 		f.workspace.tree = f.changes
 	}
@@ -346,7 +364,7 @@ func newWorld() *world {
 		commands:    fakeCommands{exits: map[string]int{}},
 	}
 	w.landing.workspace = &w.workspace
-	w.reviewers = fakeReviewers{workspace: &w.workspace, reviews: map[string]reviewer.Review{}}
+	w.reviewers.workspace, w.reviewers.reviews, w.reviewers.given = &w.workspace, map[string]reviewer.Review{}, map[string]reviewer.Change{}
 	return w
 }
 

@@ -151,10 +151,10 @@ func TestAgentContinues(t *testing.T) {
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
 		},
 		"with a message that it has": {
-			recalled: agent.Report{Started: true, Heard: []string{"m1"}}, runs: 1, resumed: true, has: "Your last tool calls", not: "dana",
+			recalled: agent.Report{Started: true, Acknowledged: []string{"m1"}}, runs: 1, resumed: true, has: "Your last tool calls", not: "dana",
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
 		},
-		"after its result": {recalled: agent.Report{Started: true, Text: "done", Heard: []string{"m1"}}, complete: true},
+		"after its result": {recalled: agent.Report{Started: true, Text: "done", Acknowledged: []string{"m1"}}, complete: true},
 		"after its result, with a message": {
 			recalled: agent.Report{Started: true, Text: "done"}, complete: true, runs: 1, resumed: true, has: "dana says: use b",
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
