@@ -212,14 +212,20 @@ type fakeLanding struct {
 	errs      []error // of Land, one after another
 	recovers  bool    // an interrupted landing turns out to have landed
 	recovered int
+	turn      time.Duration // to wait for it
+	released  int
 	target    string   // merged by Conflict; empty: there is no conflict
 	files     []string // in conflict
 	refuses   *RefusedError
 	workspace *fakeWorkspace
 }
 
-func (f *fakeLanding) Turn(context.Context) (func(), error)             { return func() {}, nil }
 func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
+
+func (f *fakeLanding) Turn(context.Context) (func(), error) {
+	<-time.After(f.turn)
+	return func() { f.released++ }, nil
+}
 
 func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
 	if f.refuses != nil {
@@ -256,6 +262,8 @@ type fakeAgents struct {
 
 	recalled agent.Report // of an interrupted run
 	complete bool         // it had given its result
+
+	transcripts []string // read by Recall
 }
 
 func (f *fakeAgents) Await(context.Context, string, string) error { return f.limit }
@@ -270,7 +278,12 @@ func (f *fakeAgents) Run(_ context.Context, run AgentRun) (agent.Report, error) 
 	return next(run)
 }
 
-func (f *fakeAgents) Recall(context.Context, string, io.Reader) (agent.Report, bool, error) {
+func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (agent.Report, bool, error) {
+	text, err := io.ReadAll(transcript)
+	if err != nil {
+		return agent.Report{}, false, err
+	}
+	f.transcripts = append(f.transcripts, string(text))
 	return f.recalled, f.complete, nil
 }
 
@@ -302,6 +315,7 @@ type fakeReviewers struct {
 	changes   string // the tree to which a plugin changes the worktree
 	empty     bool   // there is no change
 	asks      *hostservice.Ask
+	ends      func() // called by a plugin that gives no answer
 
 	mu    sync.Mutex
 	given map[string]reviewer.Change // by plugin
@@ -329,6 +343,9 @@ func (f *fakeReviewers) Review(ctx context.Context, plugin string, change review
 	}
 	r, ok := f.reviews[plugin]
 	if !ok {
+		if f.ends != nil {
+			f.ends()
+		}
 		return r, errors.New("gone")
 	}
 	return r, nil

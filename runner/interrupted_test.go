@@ -205,3 +205,90 @@ func TestReminderIsShort(t *testing.T) {
 		t.Errorf("without calls: %q", got)
 	}
 }
+
+// After a rate limit the agent is reminded only of calls since the start of its leaf,
+// not of those in an earlier run of the leaf.
+func TestReminderOfThisRun(t *testing.T) {
+	w := interrupted()
+	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{})
+	_ = w.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "a#1"})
+	w.agents.recalled = agent.Report{Kind: agent.Limit, Started: true}
+	w.agents.next = append(w.agents.next, func(AgentRun) (agent.Report, error) {
+		return agent.Report{Kind: agent.Limit, Started: true}, w.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Edit b.go"})
+	}, does(agent.Report{Started: true, Text: "done"}, nil))
+	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.agents.runs[1].Prompt; !strings.Contains(got, "Edit b.go") || strings.Contains(got, "Read a.go") || strings.Contains(got, "dana") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A report is read from the transcript of the last run, and the conversation from where
+// it began.
+func TestRecallFromTheRun(t *testing.T) {
+	w := newWorld()
+	w.started("a#1", "t0")
+	log, _, _ := w.OpenLog("a#1")
+	for _, run := range []struct {
+		text    string
+		resumed bool
+	}{{"old\n", false}, {"new\n", false}, {"last\n", true}} {
+		_, at, _ := w.OpenLog("a#1")
+		_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: run.text, Resumed: run.resumed, Log: at})
+		_, _ = log.Write([]byte(run.text))
+	}
+	w.agents.recalled, w.agents.next = agent.Report{Started: true}, append(w.agents.next, does(agent.Report{Started: true, Text: "done"}, nil))
+	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"last\n", "new\nlast\n"}; !slices.Equal(w.agents.transcripts, want) {
+		t.Errorf("read %q, want %q", w.agents.transcripts, want)
+	}
+	var start event.AgentStart
+	for _, e := range w.Events() {
+		if e.Type == event.AgentStarted {
+			start = event.As[event.AgentStart](e)
+		}
+	}
+	if want := int64(len("old\nnew\nlast\n")); start.Log != want || !start.Resumed {
+		t.Errorf("recorded %+v, want the log from %d", start, want)
+	}
+}
+
+// The time of an interrupted run counts toward the limits of a step. The wait for the
+// turn to land does not.
+func TestClocksOfALeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := errors.New("time is up")
+		w := newWorld()
+		at := ourclock.Now()
+		w.events = []event.Event{
+			{Seq: 1, Type: event.StepStarted, Path: "s#1", Data: []byte("{}"), Time: at.Add(-8 * time.Minute)},
+			{Seq: 2, Type: event.SessionStopped, Data: []byte("{}"), Time: at},
+		}
+		w.commands.hangs = true
+		ctx, stop := withClock(t.Context(), 10*time.Minute, up)
+		defer stop()
+		if _, err := w.executor().Do(ctx, scriptCall("make")); !errors.Is(err, up) || ourclock.Since(at) != 2*time.Minute {
+			t.Errorf("%v after %s", err, ourclock.Since(at))
+		}
+		w = newWorld()
+		w.landing.turn = time.Hour
+		ctx, stop = withClock(t.Context(), 10*time.Minute, up)
+		defer stop()
+		if r, err := w.executor().Do(ctx, mergeCall(engine.MergeInput{})); err != nil || !r.OK || ctx.Err() != nil || w.landing.released != 1 {
+			t.Errorf("%+v, %v, the turn was given up %d times", r, err, w.landing.released)
+		}
+	})
+}
+
+// The key of a script is that of its leaf in its session.
+func TestKey(t *testing.T) {
+	x := newWorld().executor()
+	other := newWorld().executor()
+	other.Session = "other"
+	if again := newWorld().executor(); x.key("a#1") != again.key("a#1") || x.key("a#1") == x.key("a#2") || x.key("a#1") == other.key("a#1") {
+		t.Error("keys of different leaves are equal")
+	}
+}

@@ -217,3 +217,31 @@ func TestResolveWithoutConflict(t *testing.T) {
 		t.Errorf("merged %q", got)
 	}
 }
+
+// Checks prove only the tree on which they ran. Trees that merges of the target turned
+// into each other stand for each other.
+func TestMergeTrees(t *testing.T) {
+	w := newWorld()
+	w.landing.candidate.Tree = "t2"
+	r, err := w.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"make test"}}))
+	if err != nil || r.OK || r.ErrorType != event.ErrorInternal || !strings.HasPrefix(r.Error, "the worktree changed while the checks ran") || len(w.landing.landed) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, e := range w.Events() {
+		if i := event.As[event.Integrated](e); e.Type == event.MergeDone && (i.From != "t1" || i.Tree != "t2") {
+			t.Errorf("recorded %+v", i)
+		}
+	}
+	x := w.executor()
+	for _, i := range []event.Integrated{{From: "t2", Tree: "t3"}, {From: "t3", Tree: "t4"}, {From: "t4", Tree: "t3"}} {
+		_ = w.Append(event.Event{Type: event.MergeDone, Path: "land#1"}, i)
+	}
+	for pair, want := range map[[2]string]bool{
+		{"t4", "t4"}: true, {"t3", "t4"}: true, {"t4", "t3"}: true, {"t1", "t2"}: true,
+		{"t2", "t1"}: false, {"", ""}: false, {"", "t2"}: false, {"t9", "t4"}: false,
+	} {
+		if got := x.becomes(pair[0], pair[1]); got != want {
+			t.Errorf("%q becomes %q: %v", pair[0], pair[1], got)
+		}
+	}
+}

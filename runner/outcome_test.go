@@ -1,14 +1,18 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -235,5 +239,42 @@ func TestReviewOfNothing(t *testing.T) {
 	r, err := w.executor().Do(t.Context(), reviewCall("lint"))
 	if err != nil || !r.OK || len(r.Opinions) != 0 || !slices.Equal(w.warnings(), []string{"there is no change to review"}) {
 		t.Errorf("%+v, %v, warned %q", r, err, w.warnings())
+	}
+}
+
+// A review that runs again on request asks all reviewers again.
+func TestReviewAgainOnRequest(t *testing.T) {
+	w := newWorld()
+	w.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
+	_ = w.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: "t1"})
+	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "r#1"}, event.Result{OK: true})
+	_ = w.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "r#1"})
+	if r, err := w.executor().Do(t.Context(), reviewCall("lint")); err != nil || r.OK || w.count(event.ReviewGiven) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A review in which an agent needs a larger budget waits. After a timeout the result
+// names who did not answer. Both are parked, because the worktree was restored.
+func TestReviewThatDoesNotEnd(t *testing.T) {
+	w, wait := newWorld(), (*Wait)(nil)
+	w.reviewers.asks = &hostservice.Ask{Prompt: "look"}
+	w.agents.limit = &Wait{Reason: event.WaitLimit, Detail: "too many requests", Next: "resume"}
+	if _, err := w.executor().Do(t.Context(), reviewCall("agent")); !errors.As(err, &wait) || wait.Reason != event.WaitLimit || w.count(event.StepParked) != 1 {
+		t.Errorf("%v, parked %d times", err, w.count(event.StepParked))
+	}
+	w = newWorld()
+	ctx, stop := context.WithCancelCause(t.Context())
+	w.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
+	w.reviewers.ends = func() { stop(&engine.OverTimeError{Step: "r", Limit: time.Minute}) }
+	r, err := w.executor().Do(ctx, reviewCall("lint", "gone", "away"))
+	if err != nil || r.OK || r.ErrorType != event.ErrorTimeout || r.Error != "step r took longer than 1m0s: no answer from gone and away" || len(r.Opinions) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w = newWorld()
+	ctx, stop = context.WithCancelCause(t.Context())
+	w.reviewers.ends = func() { stop(ErrInterrupted) }
+	if _, err := w.executor().Do(ctx, reviewCall("gone")); !errors.Is(err, ErrInterrupted) || w.count(event.StepParked) != 1 {
+		t.Errorf("%v, parked %d times", err, w.count(event.StepParked))
 	}
 }
