@@ -41,6 +41,7 @@ stories: modules ## what make test leaves out: the stories with the real CLIs, t
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
 	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/agent ./internal/fakeapi ./internal/fakeclaude
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd)$$' ./worktree
 
 e2e-codex: ## the stories of agents that pass no gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)

@@ -67,9 +67,9 @@ var imports = map[string][]string{
 	"internal/cli": {
 		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",
-		"runner", "runner/engine", "worktree",
+		"worktree",
 	},
-	"internal/cli/attach": {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal"},
+	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/doctor": {"internal/cli", "internal/doctor", "internal/exit", "internal/oneline", "internal/terminal"},
 	"internal/cli/grimoire": {
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
@@ -81,12 +81,11 @@ var imports = map[string][]string{
 		"internal/terminal", "plugins", "plugins/plugintest",
 	},
 	"internal/cli/resume": {
-		"internal/budget", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword",
-		"internal/terminal", "worktree",
+		"internal/budget", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/shellword", "internal/terminal",
 	},
 	"internal/cli/review": {
-		"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/scheduler",
-		"internal/session", "internal/shellword", "internal/terminal", "plugins/arbiter", "worktree",
+		"internal/cli", "internal/control", "internal/exit", "internal/findings", "internal/oneline", "internal/scheduler", "internal/session",
+		"internal/terminal", "plugins/arbiter",
 	},
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
@@ -95,31 +94,25 @@ var imports = map[string][]string{
 		"plugins/builtin",
 	},
 	"internal/cli/run": {
-		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/event", "internal/exit", "internal/project",
-		"internal/scheduler", "internal/session", "internal/terminal", "plugins", "worktree",
+		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
+		"internal/session", "internal/terminal", "plugins",
 	},
 	"internal/cli/setup": {
 		"grimoires", "internal/cli", "internal/config", "internal/exit", "internal/project", "internal/registry", "internal/schema",
 		"internal/secret", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/status": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
-	"internal/cli/task": {
-		"internal/cli", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "internal/terminal", "runner/engine",
-	},
+	"internal/cli/task":   {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
 	"internal/cli/trust": {
 		"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/shellword", "internal/terminal", "internal/trust",
 		"plugins",
 	},
-	"internal/cli/worktree": {
-		"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal",
-		"worktree",
-	},
+	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
 	"internal/control": {
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/secret", "internal/session", "internal/shellword", "internal/task",
-		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "runner/engine", "worktree",
+		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "worktree",
 	},
 	"internal/control/agents": {
 		"internal/limits", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
@@ -146,10 +139,7 @@ var imports = map[string][]string{
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},
-	"internal/scheduler": {
-		"internal/budget", "internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword",
-		"internal/task", "runner", "runner/engine", "worktree",
-	},
+	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
 	"plugins/builtin": {
 		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",
 		"plugins/builtin/rules", "plugins/provider",

@@ -40,7 +40,7 @@ func BenchmarkStep(b *testing.B) {
 		must(b, err)
 		l := &lines{journal: j, file: f}
 		start := time.Now()
-		out, err := runner.RunSteps(b.Context(), p, fileJournal{j}, l, nil)
+		out, err := runner.RunSteps(b.Context(), p, runner.NewJournal(fileJournal{j}), l, nil)
 		all += time.Since(start) - l.away
 		if err != nil || out.Verdict != engine.Passed || len(j.Events()) != steps {
 			b.Fatalf("%+v, %v, %d events", out, err, len(j.Events()))
@@ -72,24 +72,24 @@ type lines struct {
 	away    time.Duration // in all
 }
 
-func (l *lines) Do(context.Context, engine.Call) (engine.Result, error) {
+func (l *lines) Do(context.Context, engine.Call) (event.Result, error) {
 	start := time.Now()
 	line := bytes.Repeat([]byte("x"), 350)
 	if events := l.journal.Events(); len(events) > 0 {
 		var err error
 		if line, err = json.Marshal(events[len(events)-1]); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 	}
 	line = append(line, '\n')
 	begun := time.Now()
 	if _, err := l.file.Write(line); err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	err := unix.Fdatasync(int(l.file.Fd()))
 	l.took += time.Since(begun)
 	l.away += time.Since(start)
-	return engine.Result{OK: true, Output: "some output"}, err
+	return event.Result{OK: true, Output: "some output"}, err
 }
 
 func must(b *testing.B, err error) {

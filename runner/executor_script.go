@@ -15,19 +15,19 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// script does a script leaf: one command, or the checks in order.
-func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engine.Result, error) {
+// script does a script leaf: a command, or checks.
+func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if b.cutOff {
-		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
-			return engine.Result{}, err
+		if err := x.restoreStart(ctx, c.Path, b.Snapshot); err != nil {
+			return event.Result{}, err
 		}
 	}
 	if text := tooLong(c.Script); text != "" {
-		return engine.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
+		return event.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
 	}
 	transcript, _, err := x.Journal.OpenLog(c.Path)
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
@@ -40,16 +40,16 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (engi
 	})
 	failpoint.Point("script.ended")
 	if err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	result := ran.result("the command")
 	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
 	receipt.Settings = settings(c.Script)
 	result.Receipts = []event.Receipt{receipt}
 	if result.ErrorType != "" {
-		return x.unfinished(ctx, result)
+		return x.commitUnfinished(ctx, result)
 	}
-	return x.committed(ctx, c, b, result, "")
+	return x.commit(ctx, c, b, result, "")
 }
 
 // maxArgument bounds an argument or a variable of a program: Linux allows 128 KiB,
@@ -59,7 +59,7 @@ const maxArgument = 128<<10 - 1
 // tooLong describes what of a script exceeds the length that the system accepts; it
 // returns "" if nothing does.
 func tooLong(s *engine.ScriptInput) string {
-	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
+	const advice = "%s is too long: %d KiB, at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
 		return fmt.Sprintf(advice, "the command", n>>10)
 	}
@@ -72,8 +72,8 @@ func tooLong(s *engine.ScriptInput) string {
 	return ""
 }
 
-// settings returns a hash of the variables and the directory of a script, by which its
-// receipt differs from that of the bare command; empty: it has none.
+// settings returns a hash of the variables and the directory of a script. It tells the
+// receipt from that of the bare command; empty: the script sets neither.
 func settings(s *engine.ScriptInput) string {
 	if len(s.Env) == 0 && s.Workdir == "" {
 		return ""
@@ -93,10 +93,9 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	return receipt
 }
 
-// result converts the end of a command to the result of a leaf; what names the
-// command.
-func (r Ran) result(what string) engine.Result {
-	result := engine.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+// result returns the result of a leaf that ran a command; what names the command.
+func (r Ran) result(what string) event.Result {
+	result := event.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
 	case r.Stopped != "":
 		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, event.ErrorTimeout
@@ -106,22 +105,22 @@ func (r Ran) result(what string) engine.Result {
 	return result
 }
 
-// checks runs checks on the worktree as it is, until one fails. A check must not
-// change the worktree: its changes are stored, named and removed.
-func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (engine.Result, error) {
-	result := engine.Result{OK: true}
+// checks runs checks in order until one fails. A check must not change the worktree:
+// its changes are saved in a snapshot and reverted.
+func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
+	result := event.Result{OK: true}
 	for _, check := range checks {
 		before, err := x.Workspace.Snapshot(ctx, "before check "+check)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		tree, err := x.Workspace.Tree(ctx)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
 		if err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
 		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
 		if failed := ran.result("check " + check); failed.ErrorType != "" {
@@ -133,8 +132,8 @@ func (x *Executor) checks(ctx context.Context, path string, checks []string, tra
 	return result, nil
 }
 
-// check runs one check and returns its receipt. Its end is recorded after the worktree
-// is restored.
+// check runs one check and returns its receipt. The receipt is recorded after the
+// worktree is restored.
 func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
@@ -151,26 +150,20 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
 }
 
-// leftovers returns the snapshot before an interrupted check: later changes in the
-// worktree are the check's.
-func (x *Executor) leftovers(path string) string {
-	snapshot := ""
-	for _, e := range x.remembered() {
-		switch {
-		case e.Type == event.CheckStarted && e.Path == path:
-			var check event.Check
-			if e.Decode(&check) == nil {
-				snapshot = check.Snapshot
-			}
-		case e.Type == event.CheckEnded && e.Path == path, e.Type == event.StepCompleted && e.Path == path,
-			e.Type == event.SessionWaiting, e.Type == event.SessionStopped, e.Type == event.SessionBlocked:
-			snapshot = ""
-		}
+// beforeCheck returns the snapshot before an interrupted check, which made the changes
+// since then; empty: no check was interrupted.
+func (x *Executor) beforeCheck(path string) string {
+	last, ok := x.Journal.lastAt(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
+	if !ok || last.Type != event.CheckStarted {
+		return ""
 	}
-	return snapshot
+	if stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked); ok && stop.Seq > last.Seq {
+		return ""
+	}
+	return event.As[event.Check](last).Snapshot
 }
 
-// tidy removes the changes of a check from the worktree.
+// tidy reverts the changes of a check and warns of them.
 func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
 	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
@@ -183,6 +176,6 @@ func (x *Executor) tidy(ctx context.Context, path, check string, before event.Sn
 	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
 		return err
 	}
-	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
-		check, after.N, strings.Join(files, " ")))
+	return x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
+		check, strings.Join(files, ", "), after.N))
 }

@@ -44,7 +44,7 @@ func TestEveryReviewerCounts(t *testing.T) {
 		s.reviewers.reviews = verdicts
 		c := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1}}
 		for i, name := range names {
-			c.Review.Reviewers = append(c.Review.Reviewers, engine.Judge{Name: fmt.Sprint(i), Plugin: name})
+			c.Review.Reviewers = append(c.Review.Reviewers, engine.Reviewer{Name: fmt.Sprint(i), Plugin: name})
 		}
 		r, err := s.executor().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
@@ -65,20 +65,20 @@ func TestBudgetInTheMiddle(t *testing.T) {
 	w := s.executor()
 	whole := engine.StepBudget{Max: budget.Amount{Turns: 5}}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 1}, event.Usage{Turns: 3}))
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("a#1", whole)); err != nil {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("a#1", whole)); err != nil {
 		t.Fatal(err)
 	}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}))
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("b#1", whole, engine.StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("b#1", whole, engine.StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
 		t.Fatalf("5 of 5 turns are no more than that: %v", err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
 		t.Errorf("none begins when nothing is left: %v", err)
 	}
 	more := engine.StepBudget{Max: budget.Amount{Turns: 7}}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}, event.Usage{Turns: 3}))
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
 		t.Errorf("stopped in the middle: %v", err)
 	}
 }
@@ -126,7 +126,7 @@ func mergeCall(m engine.MergeInput) engine.Call {
 func (s *world) given(step string, findings ...reviewer.Finding) {
 	path := step + "#1"
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "review"})
-	r := engine.Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
+	r := event.Result{OK: len(findings) == 0, Tree: "t1", Patch: "p1", Opinions: []event.Opinion{{
 		Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail, Findings: findings},
 	}}}
 	if !r.OK {
@@ -135,7 +135,7 @@ func (s *world) given(step string, findings ...reviewer.Finding) {
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, r)
 }
 
-// Who has to approve what, and what may land unasked.
+// Which changes need approval, by whom, and which land without a question.
 func TestMergeDecision(t *testing.T) {
 	leak := reviewer.Finding{Severity: reviewer.Error, File: "a.txt", Line: 1, Message: "leaks the token"}
 	answer := func(path, patch, tree string, approved bool, accepted ...reviewer.Finding) func(*world) {
@@ -151,7 +151,7 @@ func TestMergeDecision(t *testing.T) {
 	integrated := func(s *world) {
 		s.landing.candidate.Tree, s.landing.candidate.Patch = "t2", "p2"
 	}
-	const ready, held, changed = "the change is ready and waits for a person's approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw: it waits for a person's approval"
+	const ready, held, changed = "the change is ready for approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw and needs approval"
 	for name, test := range map[string]struct {
 		tell    []func(*world)
 		merge   engine.MergeInput
@@ -272,7 +272,7 @@ func TestReviewGoesOn(t *testing.T) {
 		s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
-		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
 			t.Errorf("said of %s: %+v, %v", tree, r, err)
 		}
@@ -284,7 +284,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newWorld()
 	s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.workspace.tips = []string{"", "tip", "tip", "moved"}
-	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 	if err != nil || r.OK || r.ErrorType != event.ErrorPlugin || !strings.Contains(r.Error, "reviewer moved the branch") || s.workspace.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.workspace.putTip)
 	}
@@ -293,33 +293,39 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 // A result that does not say what its leaf was given is not taken for one that does.
 func TestReplayWithoutInput(t *testing.T) {
 	s := newWorld()
-	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, engine.Result{OK: true})
-	if _, err := Recorded(s, s.executor()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
+	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{OK: true})
+	if _, err := Recorded(NewJournal(s), s.executor()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "different input") {
 		t.Errorf("%v", err)
 	}
 }
 
-// Nothing is left of the steps that a person wants to run again, not even that they
-// had begun; what came before them stays.
-func TestForgotten(t *testing.T) {
+// A retry discards the results and the starts of the steps that run again. Earlier
+// steps keep theirs.
+func TestRetryDiscards(t *testing.T) {
 	s := newWorld()
-	for _, path := range []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"} {
+	paths := []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"}
+	for _, path := range paths {
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "script"})
-		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, engine.Result{OK: true})
+		_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, event.Result{OK: true})
 	}
 	for from, want := range map[string]string{
 		"a#1": "", "l[1]/": "a#1 a#1", "l[2]/": "a#1 a#1 l[1]/b#1 l[1]/b#1", "c#1": "a#1 a#1 l[1]/b#1 l[1]/b#1 l[2]/b#1 l[2]/b#1",
 	} {
-		again := &fakeJournal{events: s.Events()}
-		_ = again.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: from, From: true})
-		var left []string
-		for _, e := range engine.Remembered(again.Events()) {
-			if e.Path != "" {
-				left = append(left, e.Path)
+		j := NewJournal(&fakeJournal{events: s.Events()})
+		left := func() (all []string) {
+			for _, path := range paths {
+				for _, e := range j.at(path, event.StepStarted, event.StepCompleted) {
+					all = append(all, e.Path)
+				}
 			}
+			return all
 		}
-		if strings.Join(left, " ") != want {
-			t.Errorf("from %s: left %q, want %q", from, left, want)
+		if before := left(); len(before) != 8 {
+			t.Errorf("before the retry: %q", before)
+		}
+		_ = j.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: from, From: true})
+		if got := strings.Join(left(), " "); got != want {
+			t.Errorf("from %s: left %q, want %q", from, got, want)
 		}
 	}
 }
@@ -330,11 +336,11 @@ func TestReserve(t *testing.T) {
 	w := s.executor()
 	kept := engine.StepBudget{Max: budget.Amount{Turns: 10}, Reserve: 0.2}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 7}), uses(event.Usage{Turns: 2}))
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("a#1", kept)); err != nil {
 		t.Fatal(err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := Recorded(s, w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20 % kept for review and landing" {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20% reserved for review and landing" {
 		t.Errorf("%v", err)
 	}
 }

@@ -279,7 +279,7 @@ func newWorld() *world {
 // executor returns an executor in this world.
 func (w *world) executor() *Executor {
 	return &Executor{
-		Session: "s", Title: "A title", Journal: w, Workspace: &w.workspace, Landing: &w.landing,
+		Session: "s", Title: "A title", Journal: NewJournal(w), Workspace: &w.workspace, Landing: &w.landing,
 		Agents: &w.agents, Reviewers: &w.reviewers, Commands: &w.commands,
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/runner/engine"
 )
 
 // work, test and land are the steps of the plans here.
@@ -33,9 +32,8 @@ func (w *world) runner(t *testing.T, yaml string) *Runner {
 		t.Fatal(err)
 	}
 	p.Task, p.Model = grimoires.Task{ID: "t-1", Title: "A title"}, "sonnet"
-	return &Runner{
-		Task: "t-1", Plan: p, Journal: w, Tracker: &w.tracker, Claims: &w.claims, Workspace: &w.workspace, Executor: w.executor(),
-	}
+	x := w.executor()
+	return &Runner{Task: "t-1", Plan: p, Journal: x.Journal, Tracker: &w.tracker, Claims: &w.claims, Workspace: &w.workspace, Executor: x}
 }
 
 // says is an agent that ends with a message.
@@ -49,7 +47,7 @@ func TestRunCompleted(t *testing.T) {
 	r := w.runner(t, work+test+land)
 	r.Executor.Approve = "--auto-approve"
 	got, err := r.Run(t.Context())
-	if err != nil || got.Status != engine.Completed || got.Commit != "new" || got.Summary != "Made it." || got.Next != "" {
+	if err != nil || got.Status != event.StatusCompleted || got.Commit != "new" || got.Summary != "Made it." || got.Next != "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if want := []string{"close new: Made it."}; !slices.Equal(w.tracker.told, want) {
@@ -68,7 +66,7 @@ func TestRunWithoutChange(t *testing.T) {
 	w := newWorld()
 	w.agents.next, w.landing.candidate.Patch = append(w.agents.next, says("Nothing to do.")), ""
 	got, err := w.runner(t, work+land).Run(t.Context())
-	if err != nil || got.Status != engine.Completed || got.Commit != "" || !slices.Equal(w.tracker.told, []string{"release"}) || w.count(event.TaskReleased) != 1 {
+	if err != nil || got.Status != event.StatusCompleted || got.Commit != "" || !slices.Equal(w.tracker.told, []string{"release"}) || w.count(event.TaskReleased) != 1 {
 		t.Errorf("%+v, %v, told %q", got, err, w.tracker.told)
 	}
 }
@@ -77,12 +75,12 @@ func TestRunBlockedAndFailed(t *testing.T) {
 	failing := "- {name: test, type: script, command: make test, on_fail: fail}\n"
 	for _, tt := range []struct {
 		steps  string
-		status engine.Status
+		status event.Status
 		kind   event.Type
 		next   string
 	}{
-		{test, engine.Blocked, event.SessionBlocked, "coven resume t-1"},
-		{failing, engine.StatusFail, event.SessionFailed, "coven retry t-1"},
+		{test, event.StatusBlocked, event.SessionBlocked, "coven resume t-1"},
+		{failing, event.StatusFailed, event.SessionFailed, "coven retry t-1"},
 	} {
 		w := newWorld()
 		w.commands.exits["make test"] = 2
@@ -107,7 +105,7 @@ func TestRunWaitingAndResumed(t *testing.T) {
 	w.agents.next = append(w.agents.next, says("Made it."))
 	r := w.runner(t, work+land)
 	got, err := r.Run(t.Context())
-	if err != nil || got.Status != engine.Waiting || got.Reason != "review" || got.Next != "coven approve t-1" || got.Commit != "" {
+	if err != nil || got.Status != event.StatusWaiting || got.Reason != "review" || got.Next != "coven approve t-1" || got.Commit != "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	var waiting event.Waiting
@@ -118,7 +116,7 @@ func TestRunWaitingAndResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = w.runner(t, work+land).Run(t.Context())
-	if err != nil || got.Status != engine.Completed || got.Commit != "new" || len(w.agents.runs) != 1 {
+	if err != nil || got.Status != event.StatusCompleted || got.Commit != "new" || len(w.agents.runs) != 1 {
 		t.Errorf("%+v, %v after %d runs of an agent", got, err, len(w.agents.runs))
 	}
 }
@@ -128,7 +126,7 @@ func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, uses(event.Usage{Turns: 3}))
 	got, err := w.runner(t, "- {name: work, type: agent, prompt: \"Do\\nit.\", budget: {turns: 2}}\n").Run(t.Context())
-	if err != nil || got.Status != engine.Waiting || got.Reason != "budget" || got.Next != "coven resume t-1 --budget turns=+3" {
+	if err != nil || got.Status != event.StatusWaiting || got.Reason != "budget" || got.Next != "coven resume t-1 --budget turns=+3" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if len(w.tracker.told) != 1 || !strings.HasPrefix(w.tracker.told[0], "note: coven: waiting (budget) at work#1: the budget of step work is spent") {
@@ -144,8 +142,8 @@ func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 
 func TestRunInterruptedAndResumed(t *testing.T) {
 	for cause, want := range map[error]Outcome{
-		ErrInterrupted: {Status: engine.Interrupted, Next: "coven resume t-1"},
-		ErrCancelled:   {Status: engine.Cancelled, Next: "coven cancel t-1"},
+		ErrInterrupted: {Status: event.StatusInterrupted, Next: "coven resume t-1"},
+		ErrCancelled:   {Status: event.StatusCancelled, Next: "coven cancel t-1"},
 	} {
 		w := newWorld()
 		ctx, stop := context.WithCancelCause(t.Context())
@@ -167,7 +165,7 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 		w.agents.next = append(w.agents.next, says("More."))
 		r := w.runner(t, work+more+land)
 		r.Executor.Approve = "--auto-approve"
-		if got, err = r.Run(t.Context()); err != nil || got.Status != engine.Completed || got.Summary != "Made it." || len(w.agents.runs) != 3 {
+		if got, err = r.Run(t.Context()); err != nil || got.Status != event.StatusCompleted || got.Summary != "Made it." || len(w.agents.runs) != 3 {
 			t.Errorf("%+v, %v after %d runs", got, err, len(w.agents.runs))
 		}
 	}
@@ -208,7 +206,7 @@ func TestRunResumedAfterClose(t *testing.T) {
 	end := slices.IndexFunc(w.events, func(e event.Event) bool { return e.Type == event.TaskClosed })
 	w.events, w.workspace.entered, w.workspace.left = w.events[:end+1], 0, nil
 	got, err := w.runner(t, work+land).Run(t.Context())
-	if err != nil || got.Status != engine.Completed || got.Commit != "new" {
+	if err != nil || got.Status != event.StatusCompleted || got.Commit != "new" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if w.workspace.entered != 0 || len(w.workspace.left) != 1 || w.count(event.TaskClosed) != 1 || w.count(event.SessionCompleted) != 1 {

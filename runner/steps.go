@@ -2,16 +2,15 @@ package runner
 
 import (
 	"context"
-	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// RunSteps runs the tree of a plan, or what is left of it: leaves whose result is in
-// the journal are not asked again. exited may be nil; see Options.
-func RunSteps(ctx context.Context, plan *grimoires.Plan, j journal, leaves engine.Leaves, exited func(step string, reason engine.ExitReason, path string)) (engine.Outcome, error) {
+// RunSteps runs the tree of a plan, or what is left of it: leaves with a result in the
+// journal are not called again. exited may be nil; see engine.Options.
+func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engine.Leaves, exited func(step string, reason engine.ExitReason, path string)) (engine.Outcome, error) {
 	state := engine.NewState(Recorded(j, leaves), plan, engine.Options{Clock: workClock(), Exited: exited})
 	out, err := engine.Build(plan).Run(ctx, state)
 	if out.Result.Summary == "" {
@@ -20,25 +19,22 @@ func RunSteps(ctx context.Context, plan *grimoires.Plan, j journal, leaves engin
 	return out, err
 }
 
-// Recorded returns leaves that answer from a journal what they can, and record what
-// they ask others.
-func Recorded(j journal, leaves engine.Leaves) *engine.Replay {
-	return engine.NewReplay(j.Events(), leaves, workClock(), func(path string, r engine.Result) (engine.Result, error) {
+// Recorded returns leaves that answer from a journal if it has their result, and
+// otherwise call leaves and record the result.
+func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
+	record := func(path string, r event.Result) (event.Result, error) {
 		if err := j.Append(event.Event{Type: event.StepCompleted, Path: path}, r); err != nil {
-			return engine.Result{}, err
+			return event.Result{}, err
 		}
-		return completed(j, path, r)
-	})
+		return j.completed(path)
+	}
+	j.past(func(h *engine.History) { replay = engine.NewReplay(h, leaves, workClock(), record) })
+	return replay
 }
 
-// completed returns a result as the journal has it, which is what a replay will
-// read: the journal masks secrets.
-func completed(j journal, path string, r engine.Result) (engine.Result, error) {
-	for _, e := range slices.Backward(j.Events()) {
-		if e.Type == event.StepCompleted && e.Path == path {
-			r = engine.Result{}
-			return r, e.Decode(&r)
-		}
-	}
-	return r, nil
+// completed returns a result as the journal has it, with secrets masked: a replay reads
+// the same.
+func (j *Journal) completed(path string) (r event.Result, err error) {
+	e, _ := j.lastAt(path, event.StepCompleted)
+	return r, e.Decode(&r)
 }

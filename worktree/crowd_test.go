@@ -48,7 +48,10 @@ func wholeRun(ctx context.Context, r *Repo, task string, journal Journal) error 
 // git packs its refs and looks at its status: each task lands exactly once, and
 // nobody sees a lock of git's.
 func TestCrowd(t *testing.T) {
-	const tasks, workers, processes, each = 24, 8, 3, 3
+	tasks, workers, processes, each := 12, 8, 3, 2
+	if isLong() {
+		tasks, each = 24, 3
+	}
 	r := sample(t)
 	write(t, filepath.Join(r.Root, "file5.txt"), "dirty\n")
 	queue := make(chan string, tasks)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,10 @@ func TestMain(m *testing.M) {
 	os.Exit(sealed(m))
 }
 
+// isLong reports whether tests run at full length, which takes minutes: make stories
+// does that.
+func isLong() bool { return os.Getenv("COVEN_LONG") != "" }
+
 func sealed(m *testing.M) int {
 	home, err := os.MkdirTemp("", "coven-home-")
 	if err != nil {
@@ -36,6 +41,12 @@ func sealed(m *testing.M) int {
 	}
 	for key, value := range env {
 		if err := os.Setenv(key, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	if !isLong() {
+		if err := flag.Set("rapid.checks", "20"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

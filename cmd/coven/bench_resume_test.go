@@ -82,7 +82,7 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 	if used.Within("").USD == 0 {
 		b.Fatal("nothing was used")
 	}
-	_, err = runner.RunSteps(b.Context(), plan, s, stopped{}, nil)
+	_, err = runner.RunSteps(b.Context(), plan, runner.NewJournal(s), stopped{}, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 // stopped is no leaf's work.
 type stopped struct{}
 
-func (stopped) Do(context.Context, runengine.Call) (runengine.Result, error) {
-	return runengine.Result{}, runner.ErrInterrupted
+func (stopped) Do(context.Context, runengine.Call) (event.Result, error) {
+	return event.Result{}, runner.ErrInterrupted
 }
 
 // long makes the session.
@@ -106,7 +106,7 @@ func long(b *testing.B, root string) (id string, plan *grimoires.Plan) {
 	must(b, err)
 	w := &tale{id: s.ID}
 	must(b, w.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "A long one", Project: root}))
-	_, err = runner.RunSteps(b.Context(), plan, w, w, nil)
+	_, err = runner.RunSteps(b.Context(), plan, runner.NewJournal(w), w, nil)
 	if !errors.Is(err, runner.ErrInterrupted) {
 		b.Fatal(err)
 	}
@@ -138,9 +138,9 @@ func (w *tale) OpenLog(string) (io.WriteCloser, int64, error) { return nil, 0, e
 func (w *tale) ReadLog(string, int64) (io.ReadCloser, error)  { return nil, errors.ErrUnsupported }
 
 // Do implements runner's Leaves: an agent's step has many events.
-func (w *tale) Do(_ context.Context, c runengine.Call) (runengine.Result, error) {
+func (w *tale) Do(_ context.Context, c runengine.Call) (event.Result, error) {
 	if len(w.events) >= longSession-12 {
-		return runengine.Result{}, runner.ErrInterrupted
+		return event.Result{}, runner.ErrInterrupted
 	}
 	oid := fmt.Sprintf("%040x", len(w.events))
 	type one struct {
@@ -148,7 +148,7 @@ func (w *tale) Do(_ context.Context, c runengine.Call) (runengine.Result, error)
 		data any
 	}
 	all := []one{{event.StepStarted, event.StepStart{Kind: c.Kind(), Snapshot: oid, Tree: oid}}}
-	result := runengine.Result{Output: "--- FAIL: TestIt\n    it_test.go:12: it is not", ExitCode: 1, Tree: oid, Error: "the command ended with exit code 1"}
+	result := event.Result{Output: "--- FAIL: TestIt\n    it_test.go:12: it is not", ExitCode: 1, Tree: oid, Error: "the command ended with exit code 1"}
 	if c.Agent == nil {
 		receipt := event.Receipt{Command: "make test", ExitCode: 1, Tree: oid, Duration: time.Second, Log: oid}
 		result.Receipts = []event.Receipt{receipt}
@@ -160,12 +160,12 @@ func (w *tale) Do(_ context.Context, c runengine.Call) (runengine.Result, error)
 				one{event.AgentTool, event.Tool{ID: oid, Name: "Edit", Summary: "Edit it.go"}})
 		}
 		all = append(all, one{event.AgentUsage, event.Usage{Input: 1000, Output: 1000, Turns: 4, Model: "sonnet"}})
-		result = runengine.Result{OK: true, Output: "I mended it.", Summary: "mended it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
+		result = event.Result{OK: true, Output: "I mended it.", Summary: "mended it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
 		result.Used = budget.Amount{USD: 0.02, Tokens: 2000, Turns: 4, Wall: time.Minute}
 	}
 	for _, o := range all {
 		if err := w.Append(event.Event{Type: o.what, Path: c.Path}, o.data); err != nil {
-			return runengine.Result{}, err
+			return event.Result{}, err
 		}
 	}
 	return result, nil

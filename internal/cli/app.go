@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -77,6 +78,13 @@ func (a *App) PrintError(err error) {
 	fmt.Fprintln(a.Err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
 	if next := exit.Next(err); next != "" {
 		fmt.Fprintln(a.Err, "  next:", terminal.Printable(next)) //nolint:errcheck // there is nobody else to tell
+	}
+}
+
+// PrintDamaged prints what is wrong with sessions whose record cannot be read.
+func (a *App) PrintDamaged(views []session.View) {
+	for _, v := range views {
+		a.PrintError(exit.Personf(control.NextOf(v), "session %s is damaged: %s", v.ID, v.Detail))
 	}
 }
 

@@ -8,16 +8,11 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/worktree"
 )
 
 // PrintDiff prints what a task's worktree changes, or with stat only which files.
 func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
-	v, err := c.Project.Find(id)
-	if err != nil {
-		return err
-	}
-	_, diff, err := c.ChangeOf(ctx, v)
+	diff, err := c.Diff(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -41,14 +36,14 @@ func SafeDiff(patch string) string {
 }
 
 // SizeOf is how much of a file has changed.
-func SizeOf(f worktree.FileChange) string {
+func SizeOf(f control.FileChange) string {
 	if f.Binary {
 		return "binary"
 	}
 	return fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
 }
 
-func (a *App) printStat(files []worktree.FileChange) error {
+func (a *App) printStat(files []control.FileChange) error {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, f := range files {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), SizeOf(f)) //nolint:errcheck // Flush reports it

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -98,7 +97,7 @@ func (kind TaskKind) takes(v session.View) bool {
 	case Retried:
 		return v.Live() && v.Status != session.Running || v.Status == session.Failed
 	case Waiting:
-		return v.Status == session.Waiting && v.Reason == event.WaitReview
+		return control.WaitsForReview(v)
 	}
 	return true
 }

@@ -23,7 +23,7 @@ func (a *App) Question(ctx context.Context, c *control.Controller, v session.Vie
 
 // askReview asks until there is an answer. It has the terminal for itself.
 func (a *App) askReview(ctx context.Context, c *control.Controller, v session.View) (scheduler.Decision, error) {
-	if now, err := session.Load(v.Dir); err != nil || !now.Same(v) {
+	if current, err := control.IsCurrent(v); err != nil || !current {
 		return scheduler.Decision{Verdict: scheduler.Elsewhere}, err
 	}
 	if err := a.introduce(ctx, c, v); err != nil {
@@ -90,7 +90,7 @@ const fewFiles = 6
 
 // introduce says what a question is about.
 func (a *App) introduce(ctx context.Context, c *control.Controller, v session.View) error {
-	_, diff, err := c.ChangeOf(ctx, v)
+	diff, err := c.Diff(ctx, v.Task)
 	if err != nil {
 		return err
 	}

@@ -13,16 +13,14 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
 )
 
-// ExitStatus is the exit of a command that ran one session.
-func ExitStatus(e runner.Outcome, err error) error {
+// ExitStatus returns the error of a command that ran one session.
+func ExitStatus(o control.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
-	return exit.Status(control.ExitOf(e))
+	return exit.Status(o.ExitCode())
 }
 
 // WithController opens the repository and what runs tasks for one command. The command
@@ -53,8 +51,8 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 	}
 	c.Observer = control.Observer{
 		Event: a.shown.See,
-		Ended: func(stretch control.Stretch) {
-			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(stretch)), session.Dir+"/"+stretch.Session) // there is nobody else to tell
+		Ended: func(o control.Outcome) {
+			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(o)), session.Dir+"/"+o.Session) // nothing else could report the error
 		},
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // there is nobody else to tell
 	}
@@ -80,17 +78,16 @@ type display struct {
 }
 
 // outcomeText says how a session ended.
-func outcomeText(stretch control.Stretch) string {
+func outcomeText(e control.Outcome) string {
 	var b strings.Builder
-	e := stretch.Outcome
-	fmt.Fprintf(&b, "%s  %s", stretch.Task, e.Status)
+	fmt.Fprintf(&b, "%s  %s", e.Task, e.Status)
 	if e.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", e.Reason)
 	}
 	switch {
-	case e.Status == engine.Completed && e.Commit != "":
+	case e.Status == session.Completed && e.Commit != "":
 		fmt.Fprintf(&b, ": landed %.10s%s", e.Commit, terminal.Colon(e.Summary))
-	case e.Status == engine.Completed:
+	case e.Status == session.Completed:
 		fmt.Fprintf(&b, ": nothing changed%s", terminal.Colon(e.Summary))
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
@@ -112,9 +109,9 @@ func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 	return terminal.New(a.Out, draw, nil)
 }
 
-// RejectedText tells what became of a rejected change.
-func RejectedText(v session.View, ended event.Ended) string {
-	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(v.Task), StoredAs(ended.Rescue), terminal.Printable(shellword.Word(v.Task)))
+// RejectedText describes what became of a rejected change.
+func RejectedText(d control.Dismissal) string {
+	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(d.Task), StoredAs(d.Rescue), terminal.Printable(shellword.Word(d.Task)))
 }
 
 // StoredAs tells where the work of a session is stored.

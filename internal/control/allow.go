@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// admits reports whether the agents of a plan may run here.
+// admits returns an error if the agents of a plan may not run here.
 func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	for _, need := range project.NeedsOf(plan.Grimoire, plan.Provider) {
 		if need.Kind != plugins.KindProvider {
@@ -27,7 +27,7 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	return c.reviewable(ctx, plan)
 }
 
-// reviewable makes sure that agents that are asked to review can change nothing.
+// reviewable returns an error if agents that review could change files.
 func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	step := ""
 	for s := range plan.Grimoire.All() {
@@ -48,9 +48,9 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(plan.Provider))
 }
 
-// AllowsProvider reports whether a provider's agents may run here. Those whose tool calls do
-// not pass the gate can do whatever the user can: only the user's own settings
-// allow that, and the question comes before anything is claimed.
+// AllowsProvider returns an error if a provider's agents may not run here. Agents whose tool
+// calls do not pass the gate can do anything the user can, so only the user's own settings
+// allow them. Callers check this before they claim anything.
 func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 	if c.Project.Config.AllowUngated {
 		return nil
@@ -61,11 +61,11 @@ func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 	}
 	file := filepath.Join(c.Project.Env.UserDir(), "config.yaml")
 	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
-		"provider %s: coven cannot stop tool calls of its agents, and they are not sandboxed: they can do anything you can", name)
+		"provider %s: coven cannot stop the tool calls of its agents and does not sandbox them: they can do anything you can", name)
 }
 
-// mayUse reports whether a grimoire's secrets are there, and may be taken from where they
-// are.
+// mayUse returns an error if a secret of a grimoire is missing, or if its variable is not
+// trusted.
 func (c *Controller) mayUse(g *grimoires.Grimoire) error {
 	if err := c.Runtime.has(g.Secrets()); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (c *Controller) mayUse(g *grimoires.Grimoire) error {
 	return c.Project.CheckVariables(c.Project.SecretRequests(g, c.Runtime.secrets))
 }
 
-// has reports whether all secrets of these names are there. From then on no record
-// shows them.
+// has returns an error if one of the secrets is missing. Records do not show them from
+// then on.
 func (r *Runtime) has(names []string) error {
 	for _, name := range names {
 		if _, err := r.secrets.Value(name); err != nil {

@@ -11,30 +11,68 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// noDiff says where the change of a task without a worktree is.
+// Diff is what the worktree of a task changes.
+type Diff struct {
+	From, To string // the trees or commits that were compared
+	Patch    string // as git diff prints it
+	Files    []FileChange
+	PatchID  string // identifies the change, whatever commits it is in; empty: nothing changed
+}
+
+// FileChange is a file of a Diff.
+type FileChange struct {
+	Path    string
+	OldPath string // of a rename or copy, else empty
+	Status  string // A, C, D, M, R or T
+	Added   int    // lines; 0 for a binary file
+	Deleted int
+	Binary  bool
+}
+
+// Diff returns what the worktree of a task changes: committed, uncommitted and untracked.
+func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
+	v, err := c.Project.Find(task)
+	if err != nil {
+		return Diff{}, err
+	}
+	_, diff, err := c.change(ctx, v)
+	return diff, err
+}
+
+// change returns the worktree of a session's task and what it changes.
+func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Worktree, Diff, error) {
+	tree, err := c.Project.Repo.Find(ctx, v.Task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return nil, Diff{}, noDiff(v)
+	}
+	if err != nil {
+		return nil, Diff{}, err
+	}
+	target, err := c.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
+	if err != nil {
+		return nil, Diff{}, err
+	}
+	found, err := tree.Diff(ctx, target.Tip)
+	if err != nil {
+		return nil, Diff{}, err
+	}
+	diff := Diff{From: found.From, To: found.To, Patch: found.Patch, PatchID: found.PatchID}
+	if found.Files != nil {
+		diff.Files = make([]FileChange, 0, len(found.Files))
+	}
+	for _, f := range found.Files {
+		diff.Files = append(diff.Files, FileChange(f))
+	}
+	return tree, diff, nil
+}
+
+// noDiff explains where the change of a task without a worktree is.
 func noDiff(v session.View) error {
 	switch {
 	case v.Commit != "":
 		return exit.Failedf("git show "+v.Commit, "task %s has landed", v.Task)
 	case v.Rescue != "":
-		return exit.Failedf("git show "+v.Rescue, "the worktree of task %s was removed; it is stored as %s", v.Task, v.Rescue)
+		return exit.Failedf("git show "+v.Rescue, "task %s no longer has a worktree: it is stored as %s", v.Task, v.Rescue)
 	}
 	return exit.Failedf("coven why "+shellword.Word(v.Task), "task %s has no worktree", v.Task)
-}
-
-// ChangeOf is the worktree of a session's task and what it changes.
-func (c *Controller) ChangeOf(ctx context.Context, v session.View) (*worktree.Worktree, worktree.Diff, error) {
-	tree, err := c.Project.Repo.Find(ctx, v.Task)
-	if errors.Is(err, worktree.ErrNoWorktree) {
-		return nil, worktree.Diff{}, noDiff(v)
-	}
-	if err != nil {
-		return nil, worktree.Diff{}, err
-	}
-	target, err := c.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
-	if err != nil {
-		return nil, worktree.Diff{}, err
-	}
-	diff, err := tree.Diff(ctx, target.Tip)
-	return tree, diff, err
 }

@@ -1,10 +1,15 @@
-// Package control is the API that every face of coven calls: it begins, resumes,
-// retries, approves, rejects and cancels sessions, sends messages to their agents, and
-// explains the state of tasks. It prints nothing and asks nobody: a face observes what
-// happens and shows it.
+// Package control is the API that every face of coven calls: it runs tasks, resumes,
+// retries, approves, rejects and cancels their sessions, sends messages to their agents,
+// and explains the state of tasks. It prints nothing and asks nothing: a face observes
+// what happens and shows it.
 //
-// There is one file per operation. What the runner is handed are packages of their own:
-// workspace, agents, commands and reviewers.
+// Each operation takes the ID of a task or a request, and has a file of its own. Refusal
+// decides which operations are possible in which state of a session. An operation that is
+// not possible does nothing and returns one of the error types of refusal.go, which have
+// an exit code and the next command.
+//
+// The adapters that the runner is given are packages of their own: workspace, agents,
+// commands and reviewers.
 package control
 
 import (
@@ -26,52 +31,44 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
-// ErrInterrupted ends the context of work that a person interrupts.
+// ErrInterrupted is the cause of a context that a person canceled.
 var ErrInterrupted = runner.ErrInterrupted
 
-// Controller begins, resumes, approves, rejects and cancels sessions. Several tasks may use
-// it at once. It prints nothing: the face that uses it observes.
+// Controller runs tasks and acts on their sessions. Several goroutines may use it at once.
 type Controller struct {
 	Project  *project.Project
 	Runtime  *Runtime
 	Observer Observer
-	Parking  func() (done func()) // marks work that is parked when it is interrupted; nil: nobody asks
-	Approver string               // who approves merge reviews without being asked; empty: a person is asked
-	Budget   *budget.Budget       // of all tasks of this command; nil: there is no budget
-	// ask decides whether plugins may run before a session resumes; nil: as trusted.
+	Parking  func() (done func()) // marks work that an interrupt parks, until done is called; may be nil
+	Approver string               // recorded as the person who approves each merge; empty: a person is asked
+	Budget   *budget.Budget       // of all tasks together; nil: unlimited
+	// Ask reports whether plugins may run before a session is resumed. It may ask a
+	// person to trust them. nil: plugins run if they are trusted.
 	Ask func(context.Context, []plugins.Need) error
 }
 
 // Observer is told what happens while sessions run, in the goroutine of the session. A
 // nil func is not called.
 type Observer struct {
-	Event  func(event.Event) // an event of a session that runs, those since its last start first
-	Ended  func(Stretch)     // a session has stopped running
+	Event  func(event.Event) // an event of a running session, beginning with those since its last start
+	Ended  func(Outcome)     // a session has stopped running
 	Notice func(Notice)      // something a person should read
 }
 
-// Stretch is what a session did between its start or resumption and its next end.
-type Stretch struct {
-	Task, Session string
-	Outcome       runner.Outcome
-}
-
-// Notice is something a person should read that is in no journal.
+// Notice is a message to a person that no journal has.
 type Notice struct {
-	Task string // empty: of no task
+	Task string // empty: about no task
 	Text string
 	Next string // the command that helps; empty: none is needed
 }
 
-// Close ends what runs tasks.
+// Close stops the plugins and releases what running tasks needed.
 func (c *Controller) Close() {
 	if c.Runtime != nil {
 		c.Runtime.close()
@@ -92,180 +89,23 @@ func (c *Controller) park() (done func()) {
 	return c.Parking()
 }
 
-// Options are what the command line says about a new session.
-type Options struct {
-	Grimoire, Provider, Model string
-	Target                    worktree.Target
-	Base                      string
-}
-
-// Begin starts a new session of a task. prior is the previous session, if any.
-func (c *Controller) Begin(ctx context.Context, item project.Item, prior session.View, o Options) (runner.Outcome, error) {
-	plan, err := c.plan(ctx, item, prior, o)
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	base := o.Target.Tip
-	if o.Base != "" {
-		info, err := c.Project.Repo.Show(ctx, o.Base)
-		if err != nil {
-			return runner.Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", o.Base, err)
-		}
-		base = info.Oid
-	}
-	defer c.park()()
-	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	s.Hide(c.Runtime.secrets)
-	started := event.Session{
-		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: o.Target.Ref, Base: base, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
-		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID),
-	}
-	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
-		return runner.Outcome{}, err
-	}
-	return c.work(ctx, s, item, plan, started)
-}
-
-// admit claims the task for the new session, removes what an earlier one left, and
-// records the start.
-func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
-	frozen, err := plan.Marshal()
-	if err != nil {
-		return errors.Join(err, s.Discard())
-	}
-	ws := c.workspace(s, item.Task.ID, started)
-	if _, err := ws.Claim(ctx); err != nil {
-		return errors.Join(err, s.Discard())
-	}
-	// The claim excludes other writers: now the leftovers can be removed.
-	err = c.clear(ctx, item, prior)
-	if err == nil {
-		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
-	}
-	if err != nil {
-		return errors.Join(err, ws.Release(ctx), s.Discard())
-	}
-	if err := s.Freeze(frozen); err != nil {
-		return err
-	}
-	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
-		return err
-	}
-	for _, place := range plan.Raw {
-		text := "a command contains an unquoted value: " + place
-		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clear removes what a failed session of the task left. The content of its worktree is
-// stored first.
-func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
-	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
-	switch {
-	case errors.Is(err, worktree.ErrNoWorktree):
-		return nil
-	case err != nil:
-		return err
-	case prior.Status != session.Failed && prior.Status != session.Cancelled:
-		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
-	}
-	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
-	if err != nil || ref == "" {
-		return project.DropIgnoredFirst(item.Task.ID, err)
-	}
-	c.notify(Notice{Task: item.Task.ID, Text: "the earlier attempt is stored as " + ref})
-	return nil
-}
-
-// Resume continues a session. A step that blocked it runs again. more is added to the
-// budgets in effect where it waits.
-func (c *Controller) Resume(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
-	retry := event.Resumed{Budget: more}
-	if more != (budget.Amount{}) {
-		retry.At = v.WaitsAt
-	}
-	if v.Status == session.Blocked || v.Status == session.Failed {
-		retry.Retry = v.Failing
-	}
-	return c.resumeAt(ctx, v, retry)
-}
-
-// resumeAt continues a session. The recorded results that retry names are discarded.
-func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (runner.Outcome, error) {
-	item, err := c.ItemOf(v)
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	defer c.park()()
-	s, err := c.take(v)
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	defer s.Close() //nolint:errcheck // every event is on disk
-	plan, err := project.PlanOf(s.Dir)
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
-		return runner.Outcome{}, err
-	}
-	if err := c.mayUse(plan.Grimoire); err != nil {
-		return runner.Outcome{}, err
-	}
-	if err := c.admits(ctx, plan); err != nil {
-		return runner.Outcome{}, err
-	}
-	s.Hide(c.Runtime.secrets)
-	// A new claim stops others from taking over a claim that they believe is over.
-	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
-		return runner.Outcome{}, err
-	}
-	if v.Status == session.Blocked || v.Status == session.Failed {
-		if err := c.reclaim(ctx, item, v); err != nil {
-			return runner.Outcome{}, err
-		}
-	}
-	retry.Holder = holder.Name()
-	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
-		return runner.Outcome{}, err
-	}
-	return c.work(ctx, s, item, plan, v.Info)
-}
-
-// reclaim claims the task in its tracker for a session that was blocked.
-func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
-	err := c.claimTask(ctx, item, holder.ActorIn(v))
-	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
-		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s was closed in the tracker meanwhile", v.Task)
-	}
-	return err
-}
-
-// take opens a session for writing. It fails if the session is no longer as v shows it:
-// the person decided about v.
+// take opens a session for writing. It returns a *ChangedError if the session is no longer
+// as v shows it, because the person decided about v.
 func (c *Controller) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return nil, exit.Personf("coven status", "%w", err)
+		return nil, &BusyError{Task: v.Task, Next: "coven status"}
 	}
 	if err != nil {
 		return nil, err
 	}
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
-		err = exit.Personf("coven why "+shellword.Word(v.Task), "task %s has changed meanwhile: it is %s", v.Task, StateOf(now))
+		err = &ChangedError{Task: v.Task, State: StateOf(now)}
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		s.Close() //nolint:errcheck // nothing was written
+		return nil, err
 	}
 	return s, nil
 }
@@ -281,7 +121,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 }
 
 // work runs a session until it stops.
-func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (runner.Outcome, error) {
+func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
@@ -289,10 +129,11 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,
 		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, LimitWait: &agents.LimitWait{}, Inbox: mail,
 	}
+	journal := runner.NewJournal(s)
 	r := &runner.Runner{
-		Task: item.Task.ID, Plan: plan, Journal: s, Tracker: NewTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
+		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: newTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: s, Workspace: ws, Landing: ws,
+			Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Landing: ws,
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget,
 		},
@@ -306,10 +147,11 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	ctx, drop := ws.Keep(ctx, workspace.RenewTime)
 	defer drop()
 	ctx, stop := mail.Open(ctx)
-	outcome, err := r.Run(ctx)
+	ended, err := r.Run(ctx)
 	stop()
 	drop()
-	// The session is given up before anybody is told: they may act on it at once.
+	outcome := outcomeOf(item.Task.ID, s.ID, ended)
+	// The session is closed before anyone is told: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
 		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
 		if errors.Is(err, process.ErrNotFound) {
@@ -318,9 +160,9 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		return outcome, err
 	}
 	if c.Observer.Ended != nil {
-		c.Observer.Ended(Stretch{Task: item.Task.ID, Session: s.ID, Outcome: outcome})
+		c.Observer.Ended(outcome)
 	}
-	c.notifyEnded(ctx, item, s, outcome)
+	c.notifyEnded(ctx, item, outcome)
 	return outcome, nil
 }
 

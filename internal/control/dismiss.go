@@ -16,98 +16,123 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Reject ends a session that waits for somebody, because a person does not want
-// what it made.
-func (c *Controller) Reject(ctx context.Context, v session.View, reason string, req worktree.RemoveRequest) (event.Ended, error) {
-	return c.dismiss(ctx, v, event.SessionFailed, "rejected: "+reason, req)
+// IgnoredFiles says what becomes of ignored files in a worktree that are too large to be
+// stored before the worktree is removed. By default the worktree stays.
+type IgnoredFiles struct {
+	Store bool // store them, whatever their size
+	Drop  bool // delete them
 }
 
-// Cancel ends a session for good, also while another coven works on it.
-func (c *Controller) Cancel(ctx context.Context, v session.View, req worktree.RemoveRequest) (event.Ended, error) {
-	if v.Status == session.Running {
-		var err error
-		if v, err = c.stop(ctx, v); err != nil {
-			return event.Ended{}, err
-		}
-	}
-	return c.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+c.Project.Env.User(), req)
+// RejectRequest is a person's rejection of the change of a task.
+type RejectRequest struct {
+	Task    string
+	Seen    session.View // as in ApproveRequest
+	Reason  string       // is shown to the agent of the next attempt
+	Ignored IgnoredFiles
 }
 
-// dismiss ends a session without landing what it made: that is stored, and the
-// task is free. It continues an interrupted dismissal. A landing that was
-// cut off is finished or undone first: what has landed cannot be dismissed.
-func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, req worktree.RemoveRequest) (ended event.Ended, err error) {
-	if !dismissible(v) && !c.Project.HalfDismissed(ctx, v) {
-		return ended, exit.Failedf("coven why "+shellword.Word(v.Task), "task %s cannot be %s: it is %s", v.Task, verbOf(end), StateOf(v))
+// Reject stores the change of a session that does not run and reopens its task.
+func (c *Controller) Reject(ctx context.Context, r RejectRequest) (Dismissal, error) {
+	if strings.TrimSpace(r.Reason) == "" {
+		return Dismissal{}, exit.Usagef("", "a rejection needs a reason for the next attempt")
 	}
+	v, err := c.subject(r.Task, r.Seen)
+	if err == nil {
+		err = c.dismissRefusal(ctx, OpReject, v)
+	}
+	if err != nil {
+		return Dismissal{}, err
+	}
+	return c.dismiss(ctx, v, event.SessionFailed, "rejected: "+r.Reason, r.Ignored)
+}
+
+// CancelRequest asks to end the session of a task for good.
+type CancelRequest struct {
+	Task    string
+	Ignored IgnoredFiles
+}
+
+// Cancel stores the change of a session and reopens its task. A session that another
+// coven is running is stopped first.
+func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, error) {
+	v, err := c.Project.Find(r.Task)
+	if err == nil && v.Status == session.Running {
+		v, err = c.stop(ctx, v)
+	}
+	if err == nil {
+		err = c.dismissRefusal(ctx, OpCancel, v)
+	}
+	if err != nil {
+		return Dismissal{}, err
+	}
+	return c.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+c.Project.Env.User(), r.Ignored)
+}
+
+// dismissRefusal returns why a session cannot be rejected or cancelled. A dismissal that
+// was interrupted can be repeated.
+func (c *Controller) dismissRefusal(ctx context.Context, op Operation, v session.View) error {
+	err := Refusal(op, v)
+	if err != nil && c.Project.HalfDismissed(ctx, v) {
+		return nil
+	}
+	return err
+}
+
+// Dismissal is what became of a session that was rejected or cancelled.
+type Dismissal struct {
+	Task   string
+	Rescue string // the ref that its work is stored as; empty: nothing had to be stored
+	Commit string // what had landed before; empty: nothing
+}
+
+// dismiss ends a session without landing its change: it stores the change and reopens the
+// task. It continues a dismissal that was interrupted. An interrupted landing is finished
+// or undone first, because a change that has landed cannot be dismissed.
+func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type, why string, ignored IgnoredFiles) (done Dismissal, err error) {
 	item, err := c.ItemOf(v)
 	if err != nil {
-		return ended, err
+		return done, err
 	}
 	s, err := c.take(v)
 	if err != nil {
-		return ended, err
+		return done, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	landing, err := c.landing(ctx, s, v)
 	if err != nil {
-		return ended, err
+		return done, err
 	}
 	if landing.New != "" && end == event.SessionFailed {
-		return ended, landedError(v, landing)
+		return done, &LandedError{Task: v.Task, Commit: landing.New}
 	}
 	if end == event.SessionFailed && v.Review != nil {
 		answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
 		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
-			return ended, err
+			return done, err
 		}
 	}
-	ended = event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
+	ended := event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
 	if err := s.Append(event.Event{Type: end}, ended); err != nil {
-		return ended, err
+		return done, err
 	}
 	// An interrupt from here on would leave the task claimed.
 	ctx = context.WithoutCancel(ctx)
 	v.Landed, v.Detail = landing, why
-	if ended.Rescue, err = c.free(ctx, item, v, req); err != nil {
-		return ended, err
+	if ended.Rescue, err = c.free(ctx, item, v, ignored); err != nil {
+		return done, err
 	}
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
-		return ended, err
+		return done, err
 	}
-	c.RunHooks(ctx, Notification{
+	c.runHooks(ctx, notification{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
 		Next: "coven run " + shellword.Word(v.Task),
 	})
-	return ended, nil
+	return Dismissal{Task: v.Task, Rescue: ended.Rescue, Commit: ended.Commit}, nil
 }
 
-func verbOf(end event.Type) string {
-	if end == event.SessionFailed {
-		return "rejected"
-	}
-	return "cancelled"
-}
-
-// dismissible reports whether a session is neither over nor running.
-func dismissible(v session.View) bool {
-	switch v.Status {
-	case session.Waiting, session.Blocked, session.Interrupted:
-		return true
-	case session.Failed:
-		return v.Failing != "" // by its grimoire: its worktree is still there
-	}
-	return false
-}
-
-// landedError refuses what cannot be done to a session whose change is on its
-// target.
-func landedError(v session.View, l event.Landing) error {
-	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: only steps after the landing can continue", v.Task, l.New)
-}
-
-// landing is what a session has put on its target; the zero Landing: nothing. One
-// that was cut off is finished or undone first.
+// landing returns the landing of a session; zero: nothing has landed. An interrupted
+// landing is finished or undone first.
 func (c *Controller) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
 	var landing event.Landing
 	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
@@ -127,8 +152,8 @@ func (c *Controller) landing(ctx context.Context, s *session.Session, v session.
 	return landing, s.Append(event.Event{Type: event.LandDone, Path: last.Path}, landing)
 }
 
-// FinishDismissal frees a task whose dismissal was cut off. What cannot be done
-// now is tried again by the next coven.
+// FinishDismissal completes a dismissal that was interrupted. If it fails, the next coven
+// tries again.
 func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if err != nil {
@@ -139,16 +164,16 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	if err != nil {
 		return
 	}
-	if ref, err := c.free(ctx, item, v, worktree.RemoveRequest{}); err == nil && ref != "" {
+	if ref, err := c.free(ctx, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
-		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // it is stored
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored, whether this is recorded or not
 	}
 }
 
-// free stores and removes what the session made, and gives the task back, for
-// the reason in v.Detail. A session that does not hold the task any more has
-// nothing to give. A worktree with ignored files that are too large to store stays.
-func (c *Controller) free(ctx context.Context, item project.Item, v session.View, req worktree.RemoveRequest) (ref string, err error) {
+// free stores and removes the worktree of a session and reopens its task for the reason in
+// v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
+// files that are too large to store stays.
+func (c *Controller) free(ctx context.Context, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
 	held, err := c.Project.Repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
@@ -156,10 +181,11 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 	if err != nil {
 		return "", err
 	}
-	req.Note, req.Landed = "session "+v.ID, v.Landed.Tip
 	tree, err := c.Project.Repo.Leftover(ctx, v.Task)
 	if err == nil {
-		ref, err = tree.Remove(ctx, req)
+		ref, err = tree.Remove(ctx, worktree.RemoveRequest{
+			Note: "session " + v.ID, Landed: v.Landed.Tip, KeepBig: ignored.Store, DropIgnored: ignored.Drop,
+		})
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		c.notify(Notice{Text: "the worktree stays: " + big.Error(), Next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
@@ -168,20 +194,20 @@ func (c *Controller) free(ctx context.Context, item project.Item, v session.View
 	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
 		return "", err
 	}
-	if err := returnTask(ctx, NewTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
+	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
 		return "", err
 	}
 	return ref, c.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
 }
 
-// returnTask tells the tracker that a session is over: a task that has landed is
-// done, whatever else was to come; any other is free.
-func returnTask(ctx context.Context, tracker TaskTracker, v session.View) error {
+// returnTask closes the task in its tracker if the change has landed, and reopens it
+// otherwise.
+func returnTask(ctx context.Context, tracker taskTracker, v session.View) error {
 	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
 	if v.Landed.New != "" {
 		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }
 	}
-	if err := give(); !errors.Is(err, task.ErrNotFound) { // a task that is gone needs nothing
+	if err := give(); !errors.Is(err, task.ErrNotFound) { // the task was deleted
 		return err
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // claimTask claims a task in its tracker. It takes over the claim of a session that never
-// started or is over: that coven was killed before it could release the claim.
+// started or is over, whose coven was killed before it could release the claim.
 func (c *Controller) claimTask(ctx context.Context, item project.Item, actor string) error {
 	if item.Tracker == nil {
 		return nil
@@ -25,7 +25,7 @@ func (c *Controller) claimTask(ctx context.Context, item project.Item, actor str
 	return err
 }
 
-// ItemOf is the job of a session that exists.
+// ItemOf returns the task of a session.
 func (c *Controller) ItemOf(v session.View) (project.Item, error) {
 	item := project.Item{Task: task.Task{ID: v.Task, Title: v.Info.Query}}
 	if v.Info.Tracker == project.NoTracker {

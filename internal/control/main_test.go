@@ -52,19 +52,34 @@ func (s sealed) Run() int {
 	return s.M.Run()
 }
 
-// scenario is what the fake agent does: it writes a file.
+// source is the directory of this package.
+var source = func() string {
+	dir, err := os.Getwd()
+	must(err)
+	return dir
+}()
+
+// scenario is what the fake agents do: one writes a poem, the other paints and is held
+// before it is done.
 const scenario = `
 conversations:
-  - turns:
+  - match: Write a poem
+    turns:
       - tools: [{name: Write, input: {file_path: "${CWD}/poem.txt", content: "roses are red\n"}}]
       - text: I wrote a poem.
+  - match: Paint a wall
+    turns:
+      - tools: [{name: Write, input: {file_path: "${CWD}/wall", content: "red\n"}}]
+      - hold: brush
+        text: The wall is red.
+      - text: I see that you want blue.
 `
 
 // scratch makes a git repository, moves there, and starts the fake model API.
-func scratch() (remove func()) {
+func scratch() (api *fakeapi.Server, remove func()) {
 	s, err := fakeapi.Parse([]byte(scenario))
 	must(err)
-	api, err := fakeapi.New(s)
+	api, err = fakeapi.New(s)
 	must(err)
 	must(os.Setenv("ANTHROPIC_BASE_URL", api.URL))
 	before, err := os.Getwd()
@@ -75,7 +90,7 @@ func scratch() (remove func()) {
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
 		must(exec.Command("git", args...).Run())
 	}
-	return func() {
+	return api, func() {
 		must(os.Chdir(before))
 		must(os.RemoveAll(dir))
 		must(api.Close())

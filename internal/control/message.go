@@ -1,20 +1,98 @@
 package control
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"time"
 
+	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
-// SendMessage puts a message into the inbox of a session, for the agent at work. It
-// returns the file that is there until the agent was told.
-func SendMessage(p *project.Project, v session.View, text string) (file string, err error) {
-	if strings.TrimSpace(text) == "" {
-		return "", exit.Usagef("", "the message is empty")
-	}
-	return session.Ask(p.Repo.Root, v.ID, session.Request{
-		Kind: session.KindMessage, Text: text, By: p.Env.User(), Time: p.Env.Now(),
-	})
+// Message is a message to the agent of a session that another coven runs.
+type Message struct {
+	Text string
+	file string // in the inbox until an agent has acknowledged the message
 }
+
+// Pending reports whether no agent has acknowledged the message yet.
+func (m Message) Pending() bool { return session.Asked(m.file) }
+
+// Withdraw takes the message back. It returns false if an agent has acknowledged it.
+func (m Message) Withdraw() bool { return session.Withdraw(m.file) }
+
+// Attach returns the session of a task if an agent can be watched and sent messages.
+func (c *Controller) Attach(task string) (session.View, error) {
+	v, err := c.Project.Find(task)
+	if err != nil {
+		return v, err
+	}
+	return v, Refusal(OpMessage, v)
+}
+
+// Send puts a message into the inbox of a session and does not wait for its agent. A
+// message that is not withdrawn waits for the next agent of the session.
+func (c *Controller) Send(v session.View, text string) (Message, error) {
+	if strings.TrimSpace(text) == "" {
+		return Message{}, exit.Usagef("", "the message is empty")
+	}
+	file, err := session.Ask(c.Project.Repo.Root, v.ID, session.Request{
+		Kind: session.KindMessage, Text: text, By: c.Project.Env.User(), Time: c.Project.Env.Now(),
+	})
+	return Message{Text: text, file: file}, err
+}
+
+// Deliver sends a message to the agent that works on a task and returns when the agent has
+// acknowledged it. The error is an *UndeliveredError if the session stopped before that.
+func (c *Controller) Deliver(ctx context.Context, task, text string) error {
+	v, err := c.Attach(task)
+	if err != nil {
+		return err
+	}
+	m, err := c.Send(v, text)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(agents.LookEvery)
+	defer ticker.Stop()
+	for {
+		now, err := session.Load(v.Dir)
+		if err != nil {
+			return err
+		}
+		if !m.Pending() {
+			return nil
+		}
+		if now.Status != session.Running && m.Withdraw() {
+			return &UndeliveredError{Task: v.Task, State: StateOf(now)}
+		}
+		select {
+		case <-ctx.Done():
+			if m.Withdraw() {
+				return fmt.Errorf("the agent did not get the message: %w", context.Cause(ctx))
+			}
+		case <-ticker.C:
+		}
+	}
+}
+
+// UndeliveredError reports that a session stopped before its agent acknowledged a message.
+// The message was withdrawn.
+type UndeliveredError struct {
+	Task  string
+	State string // of the session
+}
+
+// Error implements error.
+func (e *UndeliveredError) Error() string {
+	return fmt.Sprintf("the agent did not get the message: task %s is %s", e.Task, e.State)
+}
+
+// CommandExit returns exit.Failed.
+func (e *UndeliveredError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that explains the state of the task.
+func (e *UndeliveredError) NextCommand() string { return "coven why " + shellword.Word(e.Task) }

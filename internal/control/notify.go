@@ -16,11 +16,10 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 )
 
-// Notification is what a notice is told, in its environment and on standard input.
-type Notification struct {
+// notification is what a notify command gets, in its environment and on standard input.
+type notification struct {
 	Task    string `json:"task"`
 	Title   string `json:"title"`
 	State   string `json:"state"`
@@ -31,29 +30,29 @@ type Notification struct {
 	Commit  string `json:"commit"`
 }
 
-// environment is the news as variables.
-func (n Notification) environment() []string {
+// environment returns the notification as variables.
+func (n notification) environment() []string {
 	return []string{
 		"COVEN_TASK=" + n.Task, "COVEN_TITLE=" + n.Title, "COVEN_STATE=" + n.State, "COVEN_REASON=" + n.Reason,
 		"COVEN_DETAIL=" + n.Detail, "COVEN_NEXT=" + n.Next, "COVEN_SESSION=" + n.Session, "COVEN_COMMIT=" + n.Commit,
 	}
 }
 
-// hookTime bounds how long a notice may take.
+// hookTime bounds how long a notify command may take.
 const hookTime = 30 * time.Second
 
-// notifyEnded runs the user's commands that want to know how a session ended. The
-// run may be over because a person stopped it: that is told too.
-func (c *Controller) notifyEnded(ctx context.Context, item project.Item, s *session.Session, e runner.Outcome) {
-	n := Notification{
-		Task: item.Task.ID, Title: item.Task.Title, State: string(e.Status), Reason: string(e.Reason), Detail: oneline.Of(e.Detail),
-		Next: e.Next, Session: s.ID, Commit: e.Commit,
+// notifyEnded runs the user's notify commands after a session has stopped, also after an
+// interrupt.
+func (c *Controller) notifyEnded(ctx context.Context, item project.Item, o Outcome) {
+	n := notification{
+		Task: item.Task.ID, Title: item.Task.Title, State: string(o.Status), Reason: string(o.Reason), Detail: oneline.Of(o.Detail),
+		Next: o.Next, Session: o.Session, Commit: o.Commit,
 	}
-	c.RunHooks(ctx, n)
+	c.runHooks(ctx, n)
 }
 
-// RunHooks runs the user's notify commands for a notification.
-func (c *Controller) RunHooks(ctx context.Context, n Notification) {
+// runHooks runs the user's notify commands for a notification.
+func (c *Controller) runHooks(ctx context.Context, n notification) {
 	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)
 	for _, hook := range c.Project.Config.Notify {
 		if !wants(hook, n.State) {
@@ -72,14 +71,14 @@ func wants(n config.Notice, state string) bool {
 	return slices.Contains(n.On, state)
 }
 
-// runNotice runs one command. It is the user's own, outside every fence; what it
-// leaves running is ended with its group.
-func runNotice(ctx context.Context, e *project.Environment, command string, n Notification) error {
+// runNotice runs one command. It is the user's own and runs outside every fence. Its
+// process group is killed when its time is up.
+func runNotice(ctx context.Context, e *project.Environment, command string, n notification) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
 	input, err := json.Marshal(n)
 	if err != nil {
-		return fmt.Errorf("encode the news: %w", err)
+		return fmt.Errorf("encode the notification: %w", err)
 	}
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)

@@ -10,43 +10,44 @@ import (
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
 )
 
-// plan makes the frozen plan of a new session: after this nothing is read from
-// the grimoires, prompts or configuration again.
-func (d *Controller) plan(ctx context.Context, item project.Item, prior session.View, c Options) (*grimoires.Plan, error) {
-	cfg := d.Project.Config
-	choice, err := d.Project.GrimoireOf(item.Task, c.Grimoire)
+// plan returns the frozen plan of a new session. The session never reads the grimoires,
+// prompts or configuration again.
+func (c *Controller) plan(ctx context.Context, item project.Item, prior session.View, target worktree.Target, o Options) (*grimoires.Plan, error) {
+	cfg := c.Project.Config
+	choice, err := c.Project.GrimoireOf(item.Task, o.Grimoire)
 	if err != nil {
 		return nil, err
 	}
-	g, err := d.Project.Library.Load(choice.Grimoire)
-	if err != nil && c.Grimoire == "" {
+	g, err := c.Project.Library.Load(choice.Grimoire)
+	if err != nil && o.Grimoire == "" {
 		err = fmt.Errorf("%w\nchosen by %s", err, choice.Why)
 	}
 	if err != nil {
 		return nil, err
 	}
-	checks, _ := d.Project.Checks()
-	plan, err := d.Project.Library.Freeze(g, checks)
+	checks, _ := c.Project.Checks()
+	plan, err := c.Project.Library.Freeze(g, checks)
 	if err != nil {
 		return nil, err
 	}
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
-	if err := d.mayUse(plan.Grimoire); err != nil {
+	if err := c.mayUse(plan.Grimoire); err != nil {
 		return nil, err
 	}
-	plan.Provider = cmp.Or(c.Provider, cfg.Provider)
-	plan.Model = cmp.Or(c.Model, project.ModelOf(plan.Provider, cfg))
-	if err := d.Project.CheckPlugins(project.NeedsOf(g, plan.Provider)); err != nil {
+	plan.Provider = cmp.Or(o.Provider, cfg.Provider)
+	plan.Model = cmp.Or(o.Model, project.ModelOf(plan.Provider, cfg))
+	if err := c.Project.CheckPlugins(project.NeedsOf(g, plan.Provider)); err != nil {
 		return nil, err
 	}
-	if err := d.admits(ctx, plan); err != nil {
+	if err := c.admits(ctx, plan); err != nil {
 		return nil, err
 	}
-	plan.Target = c.Target.Ref
+	plan.Target = target.Ref
 	plan.Task = project.PlanTask(item.Task)
 	if cfg.PriorAttempt {
 		plan.Attempt = AttemptText(prior)
@@ -54,7 +55,7 @@ func (d *Controller) plan(ctx context.Context, item project.Item, prior session.
 	return plan, nil
 }
 
-// AttemptText tells the next attempt what the one before came to.
+// AttemptText describes the previous attempt for the agent of the next one.
 func AttemptText(v session.View) string {
 	if v.Started.IsZero() {
 		return ""
@@ -62,7 +63,7 @@ func AttemptText(v session.View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Status: %s\n", v.Status)
 	reason := v.Detail
-	if why := oneline.Of(v.FailedWhy); why != "" && why != oneline.Of(v.Detail) { // and then a person dismissed it
+	if why := oneline.Of(v.FailedWhy); why != "" && why != oneline.Of(v.Detail) { // a person dismissed it afterwards
 		reason = why + "; " + v.Detail
 	}
 	for _, part := range []struct{ name, text string }{

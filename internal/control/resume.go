@@ -2,61 +2,149 @@ package control
 
 import (
 	"context"
+	"errors"
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/internal/task"
 )
 
-// Resumable reports whether coven resume without a task resumes a session. A session whose
-// own budget is spent needs more of it.
-func Resumable(v session.View, more budget.Amount) bool {
-	switch {
-	case v.Status == session.Interrupted:
-		return true
-	case v.Status != session.Waiting || v.Reason == event.WaitReview:
-		return false
-	}
-	return !IsBudgetSpent(v) || more != (budget.Amount{})
+// ResumeRequest asks to continue the session of a task.
+type ResumeRequest struct {
+	Task   string
+	Seen   session.View  // as in ApproveRequest
+	Budget budget.Amount // is added to the budgets in effect where the session waits
 }
 
-// IsBudgetSpent reports whether a session waits for its own budget, not for that of a
+// Resume continues the session of a task. A step that blocked it runs again.
+func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
+	v, err := c.subject(r.Task, r.Seen)
+	if err == nil {
+		err = Refusal(OpResume, v)
+	}
+	if err == nil {
+		err = c.admitSession(ctx, v)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return c.resume(ctx, v, r.Budget)
+}
+
+// Backlog is what coven resume does without a task.
+type Backlog struct {
+	Resumable  []session.View // can be resumed unattended
+	OverBudget []session.View // have spent their own budget and need more of it
+	Damaged    []session.View // cannot be read
+}
+
+// Backlog returns the sessions that wait to be resumed. more is what will be added to their
+// budgets.
+func (c *Controller) Backlog(more budget.Amount) (Backlog, error) {
+	views, err := Sessions(c.Project)
+	var b Backlog
+	for _, v := range views {
+		switch {
+		case v.Status == session.Damaged:
+			b.Damaged = append(b.Damaged, v)
+		case v.Status == session.Waiting && overBudget(v) && more == (budget.Amount{}):
+			b.OverBudget = append(b.OverBudget, v)
+		case v.Status == session.Interrupted, v.Status == session.Waiting && v.Reason != event.WaitReview:
+			b.Resumable = append(b.Resumable, v)
+		}
+	}
+	return b, err
+}
+
+// overBudget reports whether a session waits for its own budget, not for that of a
 // coven run.
-func IsBudgetSpent(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
+func overBudget(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
-// ResumeByHand resumes a session that a person named, or explains why it cannot.
-func (c *Controller) ResumeByHand(ctx context.Context, v session.View, more budget.Amount) (runner.Outcome, error) {
-	task := shellword.Word(v.Task)
-	switch {
-	case v.Damage != "" && v.Status != session.Running:
-		return runner.Outcome{}, exit.Personf(NextOf(v), "session %s is damaged: %s", v.ID, v.Damage)
-	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return runner.Outcome{}, exit.Personf(NextOf(v), "task %s waits for a review: %s", v.Task, DetailOf(v))
-	case v.Status == session.Running:
-		return runner.Outcome{}, exit.Personf("coven logs -f "+task, "task %s: %w", v.Task, session.ErrBusy)
-	case v.Status == session.Completed:
-		return runner.Outcome{}, exit.Failedf("coven why "+task, "task %s is completed: there is nothing to resume", v.Task)
-	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over (%s): %s", v.Task, v.Status, v.Detail)
+// admitSession reports whether the plugins of a session may run. It may ask a person.
+func (c *Controller) admitSession(ctx context.Context, v session.View) error {
+	if c.Ask == nil {
+		return c.checkSession(v)
 	}
-	if err := c.admitSession(ctx, v); err != nil {
-		return runner.Outcome{}, err
-	}
-	return c.Resume(ctx, v, more)
-}
-
-// admitSession reports whether the plugins of a session may run.
-func (c *Controller) admitSession(ctx context.Context, v session.View) (err error) {
 	needs, err := project.NeedsOfSession(v.Dir)
 	if err != nil {
 		return err
 	}
-	if c.Ask == nil {
-		return c.Project.CheckPlugins(needs)
-	}
 	return c.Ask(ctx, needs)
+}
+
+// checkSession reports whether the plugins of a session may run.
+func (c *Controller) checkSession(v session.View) error {
+	needs, err := project.NeedsOfSession(v.Dir)
+	if err != nil {
+		return err
+	}
+	return c.Project.CheckPlugins(needs)
+}
+
+// resume continues a session. more is added to the budgets in effect where it waits.
+func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amount) (Outcome, error) {
+	again := event.Resumed{Budget: more}
+	if more != (budget.Amount{}) {
+		again.At = v.WaitsAt
+	}
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		again.Retry = v.Failing
+	}
+	return c.resumeAt(ctx, v, again)
+}
+
+// resumeAt continues a session. The recorded results that retry names are discarded.
+func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (Outcome, error) {
+	item, err := c.ItemOf(v)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer c.park()()
+	s, err := c.take(v)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	plan, err := project.PlanOf(s.Dir)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
+		return Outcome{}, err
+	}
+	if err := c.mayUse(plan.Grimoire); err != nil {
+		return Outcome{}, err
+	}
+	if err := c.admits(ctx, plan); err != nil {
+		return Outcome{}, err
+	}
+	s.Hide(c.Runtime.secrets)
+	// A new claim stops others from taking over a claim that looks expired.
+	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if v.Status == session.Blocked || v.Status == session.Failed {
+		if err := c.reclaim(ctx, item, v); err != nil {
+			return Outcome{}, err
+		}
+	}
+	retry.Holder = holder.Name()
+	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
+		return Outcome{}, err
+	}
+	return c.work(ctx, s, item, plan, v.Info)
+}
+
+// reclaim claims the task of a blocked session in its tracker again.
+func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
+	err := c.claimTask(ctx, item, holder.ActorIn(v))
+	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s has been closed in the tracker", v.Task)
+	}
+	return err
 }

@@ -7,50 +7,62 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
 
-// Retry runs the step that failed again, or everything from a step on.
-func (c *Controller) Retry(ctx context.Context, id, from string) (runner.Outcome, error) {
-	v, err := c.Project.Find(id)
-	if err != nil {
-		return runner.Outcome{}, err
+// RetryRequest asks to run steps of a task's session again.
+type RetryRequest struct {
+	Task string
+	From string // the step to start from, by name or path; empty: only the step that failed
+}
+
+// Retry runs the step that failed again, or everything from a step on, and continues the
+// session.
+func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error) {
+	v, err := c.Project.Find(r.Task)
+	if err == nil {
+		err = c.retryRefusal(ctx, v)
 	}
-	task := shellword.Word(id)
-	switch v.Status {
-	case session.Running:
-		return runner.Outcome{}, exit.Personf("coven cancel "+task, "task %s: another coven is working on it", id)
-	case session.Completed, session.Cancelled:
-		return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is %s: its session cannot continue", id, StateOf(v))
-	case session.Failed:
-		if _, err := c.Project.Repo.Find(ctx, id); errors.Is(err, worktree.ErrNoWorktree) {
-			return runner.Outcome{}, exit.Failedf("coven run "+task, "task %s is over, its worktree is gone: %s", id, oneline.Of(v.Detail))
-		}
+	if err != nil {
+		return Outcome{}, err
 	}
 	again := event.Resumed{Retry: v.Failing}
-	if from != "" {
-		path := stepAt(v, from)
+	if r.From != "" {
+		path := stepAt(v, r.From)
 		if path == "" {
-			return runner.Outcome{}, exit.Failedf("coven logs "+task, "task %s has run no step %q; it has run: %s", id, from, strings.Join(StepPaths(v), ", "))
+			return Outcome{}, &StepError{Task: v.Task, State: StateOf(v), Step: r.From, Known: StepPaths(v)}
 		}
 		again = event.Resumed{Retry: path, From: true}
 		if err := c.landedSince(ctx, v); err != nil {
-			return runner.Outcome{}, err
+			return Outcome{}, err
 		}
 	}
 	if again.Retry == "" {
-		return runner.Outcome{}, exit.Failedf("coven resume "+task, "no step of task %s has failed: it is %s", id, StateOf(v))
+		return Outcome{}, &StepError{Task: v.Task, State: StateOf(v)}
 	}
 	return c.resumeAt(ctx, v, again)
 }
 
-// landedSince is an error when the session's change is on its target: steps
-// before that cannot run again in this session.
+// retryRefusal returns why a session cannot be retried. A session that has failed can be
+// retried as long as its worktree exists.
+func (c *Controller) retryRefusal(ctx context.Context, v session.View) error {
+	if err := Refusal(OpRetry, v); err != nil || v.Status != session.Failed {
+		return err
+	}
+	if _, err := c.Project.Repo.Find(ctx, v.Task); errors.Is(err, worktree.ErrNoWorktree) {
+		return &StateError{
+			Operation: OpRetry, Task: v.Task, State: StateOf(v), Detail: "its worktree is gone: " + DetailOf(v),
+			Code: exit.Failed, Next: "coven run " + shellword.Word(v.Task),
+		}
+	}
+	return nil
+}
+
+// landedSince returns a *LandedError if the session's change is on its target: the steps
+// before the landing cannot run again in this session.
 func (c *Controller) landedSince(ctx context.Context, v session.View) error {
 	s, err := c.take(v)
 	if err != nil {
@@ -59,13 +71,13 @@ func (c *Controller) landedSince(ctx context.Context, v session.View) error {
 	defer s.Close() //nolint:errcheck // every event is on disk
 	landing, err := c.landing(ctx, s, v)
 	if err == nil && landing.New != "" {
-		err = landedError(v, landing)
+		err = &LandedError{Task: v.Task, Commit: landing.New}
 	}
 	return err
 }
 
-// stepAt finds the path of a step that a person names: by its name, its path, or
-// as a loop, whose first iteration it is then.
+// stepAt returns the path of a step that a person names: by its name or its path. The name
+// of a loop means its first iteration.
 func stepAt(v session.View, name string) string {
 	for _, s := range v.Steps {
 		last := s.Path[strings.LastIndexByte(s.Path, '/')+1:]

@@ -6,30 +6,63 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
-// Page is what a person decides on.
+// Page shows everything a person needs to decide on a change.
 type Page struct {
-	View   session.View  `json:"session"`
-	Checks []Proof       `json:"checks"`
-	Diff   worktree.Diff `json:"diff"`
+	View   session.View `json:"session"`
+	Checks []Proof      `json:"checks"`
+	Diff   Diff         `json:"diff"`
 }
 
-// Proof is the last receipt of a command, and whether it is about what lands.
+// Next returns the next command for a person who has read the page.
+func (p Page) Next() string {
+	switch {
+	case HasOpenErrors(p.View):
+		return (&OpenFindingsError{Task: p.View.Task}).NextCommand()
+	case WaitsForReview(p.View):
+		return "coven approve " + shellword.Word(p.View.Task)
+	}
+	return NextOf(p.View)
+}
+
+// Proof is the last receipt of a command, and whether it is about the change that lands.
 type Proof struct {
 	event.Receipt
-	Current bool `json:"current"` // it ran on the very tree that lands
-	Check   bool `json:"check"`   // it must have, before it lands; otherwise a step just ran it
+	Current bool `json:"current"` // it ran on exactly the tree that lands
+	Check   bool `json:"check"`   // it must pass on that tree before the landing; otherwise a step just ran it
 }
 
-// Page returns what a person decides on.
+// Reviews returns the sessions that wait for a review, the newest first, and those whose
+// record cannot be read.
+func Reviews(p *project.Project) (waiting, damaged []session.View, err error) {
+	waiting = []session.View{} // in JSON a list, even if it is empty
+	views, err := Sessions(p)
+	for _, v := range views {
+		switch {
+		case v.Status == session.Damaged:
+			damaged = append(damaged, v)
+		case WaitsForReview(v):
+			waiting = append(waiting, v)
+		}
+	}
+	return waiting, damaged, err
+}
+
+// IsCurrent reports whether a session is still as v shows it, with the same question.
+func IsCurrent(v session.View) (bool, error) {
+	now, err := session.Load(v.Dir)
+	return err == nil && now.Same(v), err
+}
+
+// Page returns the page of a task's newest session.
 func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	v, err := c.Project.Find(id)
 	if err != nil {
 		return Page{}, err
 	}
-	tree, diff, err := c.ChangeOf(ctx, v)
+	tree, diff, err := c.change(ctx, v)
 	if err != nil {
 		return Page{}, err
 	}
@@ -44,7 +77,7 @@ func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	return Page{View: v, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
 }
 
-// proofs are the last receipts of each command, in the order in which they first ran.
+// proofs returns the last receipt of each command, in the order in which they first ran.
 func proofs(receipts []event.Receipt, tree string, check func(string) bool) []Proof {
 	list, at := []Proof{}, map[string]int{}
 	for _, r := range receipts {

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// Runtime is what runs tasks: the launcher and the plugins. It is closed when
-// the command ends.
+// Runtime holds what running tasks needs: the launcher and the plugins. Controller.Close
+// closes it.
 type Runtime struct {
 	scratch   *tempdir.Dir
 	launcher  *process.Launcher
@@ -25,11 +25,11 @@ type Runtime struct {
 	Warning   string // about secrets that cannot be hidden
 }
 
-// providerVariables are the variables that the providers that are built in look at:
-// they say which server an agent CLI asks, or how often, never a credential.
+// providerVariables returns the variables that the built-in providers read: they choose the
+// server of an agent CLI and its number of retries. None is a credential.
 func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
 
-// New starts what runs tasks.
+// New returns a Controller that can run tasks. It must be closed.
 func New(p *project.Project) (*Controller, error) {
 	e, err := start(p)
 	if err != nil {
@@ -50,7 +50,7 @@ func start(p *project.Project) (*Runtime, error) {
 	p.Repo.Redact, p.Hide = secrets.Text, secrets.Text
 	self, err := p.Env.Self()
 	if err != nil {
-		return nil, fmt.Errorf("find coven's own program: %w", err)
+		return nil, fmt.Errorf("find coven's own executable: %w", err)
 	}
 	launcher, err := process.NewLauncher(self, "exec")
 	if err != nil {
@@ -81,5 +81,5 @@ func start(p *project.Project) (*Runtime, error) {
 
 func (r *Runtime) close() {
 	r.host.Close()
-	_ = r.scratch.Close() // the next coven removes what could not be removed
+	_ = r.scratch.Close() // the next coven removes leftovers
 }

@@ -12,27 +12,11 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// DamagedView is a damaged session as status lists it.
+// DamagedView returns the view of a damaged session.
 func DamagedView(e *session.DamagedError) session.View {
 	v := e.View()
 	v.Next = e.NextCommand()
 	return v
-}
-
-// AcceptCommand approves a change together with its open error findings.
-func AcceptCommand(v session.View) string {
-	return "coven approve " + shellword.Word(v.Task) + " --accept-findings"
-}
-
-// Unaccepted says why a change with open error findings is not approved, and names
-// the findings.
-func Unaccepted(v session.View) string {
-	noun := "findings"
-	if len(v.Open) == 1 {
-		noun = "finding"
-	}
-	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s",
-		v.Task, len(v.Open), noun, OpenLines(v.Open))
 }
 
 // maxOpenLines is how many open findings a message lists.
@@ -50,7 +34,7 @@ func OpenLines(open []event.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// StateOf is a session's state in words: waiting (review).
+// StateOf returns the state of a session as text: waiting (review).
 func StateOf(v session.View) string {
 	v = v.Shown()
 	if v.Reason != "" {
@@ -59,8 +43,8 @@ func StateOf(v session.View) string {
 	return string(v.Status)
 }
 
-// NextOf returns the command that continues a session; empty for a session that is over
-// or running.
+// NextOf returns the command that continues a session, or "" if it is running or has
+// completed.
 func NextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
@@ -80,11 +64,11 @@ func NextOf(v session.View) string {
 // HasOpenErrors reports whether a session waits for a person because of open error
 // findings.
 func HasOpenErrors(v session.View) bool {
-	return v.Status == session.Waiting && v.Reason == event.WaitReview && len(v.Open) > 0
+	return WaitsForReview(v) && len(v.Open) > 0
 }
 
-// DetailOf is why a session is in its state, in one line. Records of versions that
-// did not hold a change for its findings do not name them.
+// DetailOf returns why a session is in its state, in one line. Sessions of older versions
+// do not mention open findings in their record.
 func DetailOf(v session.View) string {
 	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
 	if HasOpenErrors(v) && !strings.Contains(detail, open) {

@@ -14,7 +14,7 @@ import (
 // stopTime bounds how long coven waits for another coven to stop a session.
 const stopTime = time.Minute
 
-// stop asks the coven that runs a session to stop it, and waits until it has.
+// stop asks the coven that runs a session to stop it and waits until it has stopped.
 func (c *Controller) stop(ctx context.Context, v session.View) (session.View, error) {
 	name, err := session.Ask(c.Project.Repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: c.Project.Env.User(), Time: c.Project.Env.Now()})
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Controller) stop(ctx context.Context, v session.View) (session.View, er
 			if err := context.Cause(ctx); errors.Is(err, ErrInterrupted) {
 				return v, err
 			}
-			return v, exit.Personf("kill "+holder.PidOf(v.Holder), "task %s: the coven that runs it (%s) does not stop", v.Task, v.Holder)
+			return v, exit.Personf("kill "+holder.PidOf(v.Holder), "task %s: the coven that is running it (%s) does not stop", v.Task, v.Holder)
 		}
 	}
 }

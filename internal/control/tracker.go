@@ -9,31 +9,31 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// TaskTracker is the tracker's side of one task, for one session: runner's interface.
-// It writes nothing about a task that someone else has claimed meanwhile.
-type TaskTracker struct {
+// taskTracker implements the tracker of package runner. It does not write to a
+// task that someone else has claimed in the meantime.
+type taskTracker struct {
 	item  project.Item
 	actor string
-	hide  func(string) string // takes secrets out of what is written
+	hide  func(string) string // removes secrets from what is written
 }
 
-// NewTaskTracker returns the tracker of one task for a session that claims as actor.
-func NewTaskTracker(item project.Item, actor string, hide func(string) string) TaskTracker {
-	return TaskTracker{item, actor, hide}
+// newTaskTracker returns the tracker of one task for a session that claims as actor.
+func newTaskTracker(item project.Item, actor string, hide func(string) string) taskTracker {
+	return taskTracker{item, actor, hide}
 }
 
 // Close closes the task with what was done and the commit that landed.
-func (t TaskTracker) Close(ctx context.Context, summary, commit string) error {
+func (t taskTracker) Close(ctx context.Context, summary, commit string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
-	// What has landed is done, whoever has the task now.
+	// A task that has landed is done, whoever has claimed it now.
 	_, err := t.item.Tracker.Close(ctx, t.item.Task.ID, "", t.hide(strings.TrimSpace(summary+"\n\nLanded as "+commit+".")))
 	return err
 }
 
-// Block sets the task blocked and says why in a note.
-func (t TaskTracker) Block(ctx context.Context, why string) error {
+// Block marks the task as blocked and adds the reason as a note.
+func (t taskTracker) Block(ctx context.Context, why string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -41,8 +41,8 @@ func (t TaskTracker) Block(ctx context.Context, why string) error {
 	return IgnoreClaimed(err)
 }
 
-// Release opens the task again.
-func (t TaskTracker) Release(ctx context.Context, why string) error {
+// Release reopens the task.
+func (t taskTracker) Release(ctx context.Context, why string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -50,8 +50,8 @@ func (t TaskTracker) Release(ctx context.Context, why string) error {
 	return IgnoreClaimed(err)
 }
 
-// Note says something on the task.
-func (t TaskTracker) Note(ctx context.Context, text string) error {
+// Note adds a note to the task.
+func (t taskTracker) Note(ctx context.Context, text string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (t TaskTracker) Note(ctx context.Context, text string) error {
 	return IgnoreClaimed(err)
 }
 
-// IgnoreClaimed drops the error that someone else has the task.
+// IgnoreClaimed returns nil for the error that someone else has claimed the task.
 func IgnoreClaimed(err error) error {
 	if errors.As(err, new(*task.ClaimedError)) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Reason is why a task is where it is: one reason, and one command.
+// Reason explains the state of a task, with one reason and one command.
 type Reason struct {
 	Task   string `json:"task"`
 	State  string `json:"state"`
@@ -58,8 +58,8 @@ func Why(ctx context.Context, p *project.Project, id string) (Reason, error) {
 	return r, nil
 }
 
-// atWork says what a session that runs does, in which coven, and since when; of
-// one that waits for its turn to land, who has it.
+// atWork describes what a running session does, in which process and since when. If it
+// waits for its turn to land, the text names the task that is landing.
 func atWork(p *project.Project, v session.View) string {
 	now := p.Env.Now()
 	if v.Parked != nil {
@@ -80,15 +80,16 @@ func atWork(p *project.Project, v session.View) string {
 
 func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }
 
-// FullDisk is how many bytes are too few to write a journal and a snapshot.
+// FullDisk is the number of free bytes below which a disk counts as full: a journal and a
+// snapshot do not fit.
 const FullDisk = 1 << 20
 
-// interrupted says why a session was interrupted. One that could not even write
-// that down was stopped by a full disk.
+// interrupted returns why a session was interrupted. A full disk stops sessions without a
+// record of the reason.
 func interrupted(p *project.Project, v session.View) string {
 	var disk syscall.Statfs_t
 	if syscall.Statfs(p.Repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < FullDisk {
-		return "the disk is full: make room first (" + oneline.Of(v.Detail) + ")"
+		return "the disk is full: free some space first (" + oneline.Of(v.Detail) + ")"
 	}
 	return oneline.Of(v.Detail)
 }
@@ -109,7 +110,7 @@ func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error)
 	}
 	for _, other := range ready {
 		if other.ID == id {
-			return Reason{Task: id, State: "queued", Reason: "ready: nothing holds it back", Next: "coven run " + shellword.Word(id)}, nil
+			return Reason{Task: id, State: "queued", Reason: "ready to run", Next: "coven run " + shellword.Word(id)}, nil
 		}
 	}
 	r, err := holdup(ctx, p, tracker, t)
@@ -117,14 +118,14 @@ func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error)
 	return r, err
 }
 
-// holdup says what keeps a task from being ready.
+// holdup returns why a task is not ready.
 func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
 	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:
 		return Reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
 	case !t.Work():
-		return Reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks in it", Next: "coven task ready"}, nil
+		return Reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks that belong to it", Next: "coven task ready"}, nil
 	}
 	blockers, err := tracker.Blockers(ctx, t.ID)
 	switch {
@@ -133,9 +134,9 @@ func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t tas
 	case len(blockers) > 0:
 		return Reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellword.Word(blockers[0])}, nil
 	case p.Abandoned(t.Assignee):
-		return Reason{State: "queued", Reason: "claimed by an interrupted run", Next: run}, nil
+		return Reason{State: "queued", Reason: "claimed by a run that was interrupted", Next: run}, nil
 	case t.Assignee != "":
-		return Reason{State: "assigned", Reason: "assigned to " + t.Assignee, Next: show}, nil
+		return Reason{State: "assigned", Reason: "its assignee is " + t.Assignee, Next: show}, nil
 	case t.DeferUntil.After(p.Env.Now()):
 		return Reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
 	case t.Status == task.StatusBlocked:
@@ -144,7 +145,7 @@ func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t tas
 	return Reason{State: t.Status, Reason: "status in the tracker: " + t.Status, Next: show}, nil
 }
 
-// closedBecause is why a task was closed, in one line.
+// closedBecause returns why a task was closed, in one line.
 func closedBecause(text string) string {
 	if text = oneline.Of(text); text == "" {
 		return "no reason given"
@@ -152,7 +153,7 @@ func closedBecause(text string) string {
 	return text
 }
 
-// lastNote is the last line of a task's notes.
+// lastNote returns the last line of a task's notes.
 func lastNote(notes string) string {
 	lines := strings.Split(strings.TrimSpace(notes), "\n")
 	if last := oneline.Of(lines[len(lines)-1]); last != "" {

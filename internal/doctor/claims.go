@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// claims finds tasks that are claimed by a session that will not work on them,
-// here or in the tracker.
+// claims finds tasks that are claimed, here or in the tracker, by a session that will not
+// work on them.
 func (v *Examination) claims(ctx context.Context) []Finding {
 	all, err := v.project.Repo.Claims(ctx)
 	if err != nil {
@@ -44,24 +44,24 @@ func (v *Examination) claims(ctx context.Context) []Finding {
 	}
 	found = append(found, v.assigned(ctx, named)...)
 	if len(found) == 0 {
-		return ok("%d, all of sessions that can continue", len(all))
+		return ok("%d, each by a session that can resume", len(all))
 	}
 	return found
 }
 
-// assigned finds tasks of the tracker that belong to a session of this
-// repository which will not work on them; those in named are known already.
+// assigned finds tasks in the tracker that are assigned to a session of this repository that
+// will not work on them. It skips those in named.
 func (v *Examination) assigned(ctx context.Context, named map[string]bool) []Finding {
 	tasks, err := v.allTasks(ctx)
 	if err != nil {
-		return nil // the tracker's checkup says so
+		return nil // the checkup of the tracker reports it
 	}
 	var found []Finding
 	for _, t := range tasks {
 		if t.Status == task.StatusClosed || named[t.ID] || !v.project.Abandoned(t.Assignee) {
 			continue
 		}
-		f := fail("coven doctor --fix", "task %s belongs to %s, a session that is over", t.ID, t.Assignee)[0]
+		f := fail("coven doctor --fix", "task %s is assigned to %s, whose session is over", t.ID, t.Assignee)[0]
 		f.fix = func(ctx context.Context) (string, error) {
 			return v.keeper.hold(ctx, t.ID, func() (string, error) { return v.giveBack(ctx, t.ID, t.Assignee) })
 		}
@@ -70,10 +70,10 @@ func (v *Examination) assigned(ctx context.Context, named map[string]bool) []Fin
 	return found
 }
 
-// giveBack takes a task in the tracker from a session that is over, if it still
-// has it: one that has landed is closed, any other is free again.
+// giveBack closes a task that is still assigned to a session that is over if its change has
+// landed, and reopens it otherwise.
 func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, error) {
-	const removed = "the claim is removed"
+	const removed = "removed the claim"
 	_, name, _ := strings.Cut(strings.TrimPrefix(owner, holder.ActorPrefix), "/")
 	last, err := session.Load(filepath.Join(v.project.Repo.Root, session.Dir, name))
 	known := err == nil && name != "" && !last.Started.IsZero()
@@ -82,7 +82,7 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 	}
 	tasks, err := v.allTasks(ctx)
 	if err != nil {
-		return "", fmt.Errorf("give the task back: %w", err)
+		return "", fmt.Errorf("release the task: %w", err)
 	}
 	if !slices.ContainsFunc(tasks, func(t task.Task) bool {
 		return t.ID == id && t.Assignee == owner && t.Status != task.StatusClosed
@@ -91,21 +91,21 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 	}
 	if known && last.Status == session.Completed && last.Commit != "" {
 		_, err := v.project.Tracker.Close(ctx, id, owner, "Landed as "+last.Commit+".")
-		return "the task is closed: it has landed as " + last.Commit, err
+		return "closed the task: it has landed as " + last.Commit, err
 	}
 	_, err = v.project.Tracker.Release(ctx, id, owner, "")
-	return removed + ", the task is open again", control.IgnoreClaimed(err)
+	return removed + " and reopened the task", control.IgnoreClaimed(err)
 }
 
-// keeper holds tasks while they are fixed, like a session that works on them:
-// no coven begins on them meanwhile. Killed, it leaves a session that never
-// began, whose claims are nobody's.
+// keeper claims tasks while doctor fixes them, like a session that works on them, so that no
+// coven starts them. If it is killed, it leaves a session that never started, whose claims
+// others may replace.
 type keeper struct {
 	project *project.Project
-	session *session.Session // nil until something is held
+	session *session.Session // nil until a task is claimed
 }
 
-// holdTime is how long a claim of the keeper's holds: longer than any repair.
+// holdTime is how long a claim of the keeper holds: longer than any fix.
 const holdTime = time.Hour
 
 func (k *keeper) begin() error {
@@ -127,8 +127,8 @@ func (k *keeper) close() {
 	}
 }
 
-// hold claims a task for as long as do works on it, in place of a dead claim if
-// there is one. Nothing is done for a task whose session can go on.
+// hold claims a task while do works on it. It replaces a dead claim. It returns an error for
+// a task whose session can be resumed.
 func (k *keeper) hold(ctx context.Context, id string, do func() (string, error)) (done string, err error) {
 	if err := k.begin(); err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		return "", err
 	}
 	defer func() { err = errors.Join(err, repo.Unclaim(context.WithoutCancel(ctx), id, mine.Oid)) }()
-	// Nobody can begin now. What has begun meanwhile is not ours.
+	// No session can start from now on. One that has started in the meantime is not ours.
 	views, err := session.List(k.project.Repo.Root)
 	damaged, err := session.DamagedIn(err)
 	if err != nil {
@@ -164,7 +164,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	}
 	for _, v := range views {
 		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {
-			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can continue", v.Task, control.StateOf(v))
+			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can be resumed", v.Task, control.StateOf(v))
 		}
 	}
 	return do()

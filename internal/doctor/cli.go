@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// provider is who drives agents where nothing else is said.
+// provider returns the default provider.
 func (v *Examination) provider() string {
 	if v.project == nil {
 		return config.Default().Provider
@@ -19,8 +19,8 @@ func (v *Examination) provider() string {
 	return v.project.Config.Provider
 }
 
-// agentCLI reports whether the program is there. Only the one that agents are driven with
-// is missed.
+// agentCLI checks the program of a provider. Only that of the default provider must be
+// installed.
 func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Finding {
 	said, err := versionOf(ctx, c.Program)
 	if err != nil && v.provider() != c.Program {
@@ -33,12 +33,12 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 	case !known:
 		return warn(c.Program+" --version", "it does not print its version: %s", said)
 	case older:
-		return warn(c.Install(), "%s is older than %s, the version that coven is tested with", said, c.Tested)
+		return warn(c.Install(), "%s is older than %s, the version coven is tested with", said, c.Tested)
 	}
 	return ok("%s", said)
 }
 
-// login looks for a credential of the agent CLI, and not into it.
+// login looks for a credential of the agent CLI. It does not read it.
 func (v *Examination) login(context.Context) []Finding {
 	switch v.provider() {
 	case "codex":
@@ -54,7 +54,7 @@ func (v *Examination) key(name string) []Finding {
 	if v.env.Getenv(name) == "" {
 		return fail("export "+name+"=...", "no credential: %s is not set", name)
 	}
-	return ok("%s is set (not tried)", name)
+	return ok("%s is set (not tested)", name)
 }
 
 func (v *Examination) codexLogin() []Finding {
@@ -74,7 +74,7 @@ func (v *Examination) codexLogin() []Finding {
 func (v *Examination) claudeLogin() []Finding {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
 		if v.env.Getenv(name) != "" {
-			return ok("%s is set (not tried)", name)
+			return ok("%s is set (not tested)", name)
 		}
 	}
 	dir := v.env.Getenv("CLAUDE_CONFIG_DIR")
@@ -85,7 +85,7 @@ func (v *Examination) claudeLogin() []Finding {
 		"neither ANTHROPIC_API_KEY nor CLAUDE_CODE_OAUTH_TOKEN is set")
 }
 
-// loginFile looks for a CLI's own login. next makes one.
+// loginFile looks for the login of a CLI. next is the command that logs in.
 func loginFile(file, next, unset string) []Finding {
 	info, err := os.Stat(file)
 	switch {
@@ -96,5 +96,5 @@ func loginFile(file, next, unset string) []Finding {
 	case !info.Mode().IsRegular() || info.Size() == 0:
 		return fail(next, "%s is empty", file)
 	}
-	return ok("the agent CLI has its own login in %s (not tried)", file)
+	return ok("the agent CLI has its own login in %s (not tested)", file)
 }

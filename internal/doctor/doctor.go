@@ -1,5 +1,5 @@
-// Package doctor examines what coven needs and what a crash left behind, and repairs what
-// can be repaired without losing anything.
+// Package doctor examines what coven needs and what a crash left behind, and fixes what can
+// be fixed without losing anything.
 package doctor
 
 import (
@@ -18,8 +18,8 @@ type Checkup struct {
 	look        func(*Examination, context.Context) []Finding
 }
 
-// Checkups are what doctor examines, in order. What clears worktrees comes after
-// what gives back the claims on them.
+// Checkups returns all checkups in order. The one that removes worktrees comes after the one
+// that releases the claims on them.
 func Checkups() []Checkup {
 	all := []Checkup{{"git", "git 2.38 or newer is installed", false, (*Examination).git}}
 	for _, c := range builtin.AgentCLIs() {
@@ -51,7 +51,7 @@ const (
 	StateFail = "fail"
 )
 
-// Finding is what one look found.
+// Finding is a result of a checkup.
 type Finding struct {
 	Name  string `json:"name"`  // of the checkup
 	State string `json:"state"` // ok, warn or fail
@@ -59,7 +59,7 @@ type Finding struct {
 	Fixed string `json:"fixed,omitempty"` // what --fix did about it
 	Next  string `json:"next,omitempty"`  // the one command that helps
 
-	fix func(context.Context) (string, error) // nil: not for a program to do
+	fix func(context.Context) (string, error) // nil: a person must fix it
 }
 
 func ok(format string, args ...any) []Finding {
@@ -74,7 +74,7 @@ func warn(next, format string, args ...any) []Finding {
 	return []Finding{{State: StateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-// Run makes all checkups. With fix it repairs what it can.
+// Run runs all checkups. With fix it fixes what it can.
 func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 	defer v.close()
 	all := []Finding{}
@@ -94,8 +94,8 @@ func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 	return all, nil
 }
 
-// checked makes one checkup. When something was fixed it looks again: what was
-// cleared away may have hidden more.
+// checked runs one checkup. After a fix it runs the checkup again, because a fix may reveal
+// more.
 func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Finding {
 	var fixed []Finding
 	tried := map[string]bool{}
@@ -116,14 +116,14 @@ func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Findin
 			v.forget()
 			continue
 		}
-		if len(fixed) > 0 { // then nobody needs to hear that the rest is fine
+		if len(fixed) > 0 { // do not report that the rest is fine
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.State == StateOK })
 		}
 		return append(fixed, found...)
 	}
 }
 
-// fixNow applies the fix, or reports why it cannot.
+// fixNow applies the fix or returns why it cannot.
 func (f Finding) fixNow(ctx context.Context) Finding {
 	fixed, err := f.fix(ctx)
 	if err != nil {

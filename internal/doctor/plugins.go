@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 )
 
-// plugins is the doctor's look at plugins.
+// plugins checks whether each plugin may run.
 func (v *Examination) plugins(context.Context) []Finding {
 	r, err := v.project.Registry()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox says what there is, and that it is not used yet.
+// sandbox reports what the kernel offers, which coven does not use yet.
 func (v *Examination) sandbox(ctx context.Context) []Finding {
 	landlock := "no Landlock"
 	if abi := landlockABI(); abi > 0 {
@@ -20,10 +20,10 @@ func (v *Examination) sandbox(ctx context.Context) []Finding {
 	if err := v.userNamespace(ctx); err != nil {
 		namespaces = "no user namespaces"
 	}
-	return warn("", "shell commands are not sandboxed: agents can run anything you can; this machine has %s and %s, which coven does not use for it", landlock, namespaces)
+	return warn("", "shell commands are not sandboxed: agents can run anything you can; this machine has %s and %s, which coven does not use yet", landlock, namespaces)
 }
 
-// landlockABI is 0 where the kernel has no Landlock.
+// landlockABI returns the version of Landlock; 0: the kernel has none.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// What coven needs of the programs it runs.
+// oldestGit is the oldest git that coven works with.
 const oldestGit = "2.38.0" // git merge-tree --write-tree
 
-// toolTime bounds how long a program may take to say its version.
+// toolTime bounds how long a program may take to print its version.
 const toolTime = 30 * time.Second
 
 func (v *Examination) git(ctx context.Context) []Finding {
@@ -56,8 +56,8 @@ func versionOf(ctx context.Context, program string) (string, error) {
 
 var versionRE = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// olderThan reports whether the version in what a program said is older than
-// least. It is not known when there is none.
+// olderThan reports whether the version that a program printed is older than least. known
+// is false if it printed none.
 func olderThan(said, least string) (older, known bool) {
 	found := versionRE.FindString(said)
 	return slices.Compare(numbers(found), numbers(least)) < 0, found != ""
@@ -78,7 +78,7 @@ func numbers(version string) []int {
 func (v *Examination) processes(context.Context) []Finding {
 	self, err := v.env.Self()
 	if err != nil {
-		return fail("coven version", "find coven's own program: %v", err)
+		return fail("coven version", "find coven's own executable: %v", err)
 	}
 	launcher, err := process.NewLauncher(self, "exec")
 	if err != nil {

@@ -21,17 +21,17 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Examination is one look of the doctor's at everything. What is broken is a finding:
-// nothing of it ends the visit.
+// Examination is one run of all checkups. Whatever is broken becomes a finding and does not
+// end the run.
 type Examination struct {
 	env        *project.Environment
-	parking    func() (done func()) // marks work that an interrupt does not cut off
-	project    *project.Project     // nil: there is no repository, says houseErr
+	parking    func() (done func()) // marks work that an interrupt does not end
+	project    *project.Project     // nil: there is no repository, see projectErr
 	projectErr error
 	configErr  error
 	keeper     *keeper
 
-	// What several checkups ask for, once it was read.
+	// Read once for several checkups.
 	views    []session.View
 	viewsErr error // names sessions that cannot be read
 	viewed   bool
@@ -40,7 +40,7 @@ type Examination struct {
 	listed   bool
 }
 
-// Open opens what is there. Wrong settings are passed over here.
+// Open opens the repository, if there is one, even if its settings are invalid.
 func Open(ctx context.Context, e *project.Environment, parking func() (done func())) *Examination {
 	v := &Examination{env: e, parking: parking}
 	if v.project, v.configErr, v.projectErr = project.OpenLenient(ctx, e); v.project != nil {
@@ -49,17 +49,17 @@ func Open(ctx context.Context, e *project.Environment, parking func() (done func
 	return v
 }
 
-// close ends the visit.
+// close ends the examination.
 func (v *Examination) close() {
 	if v.keeper != nil {
 		v.keeper.close()
 	}
 }
 
-// forget drops what was read, because a fix changed it.
+// forget drops what was read, after a fix has changed it.
 func (v *Examination) forget() { v.viewed, v.listed = false, false }
 
-// sessionViews are the sessions that can be read; the error names the others.
+// sessionViews returns the sessions that can be read. The error names the others.
 func (v *Examination) sessionViews() ([]session.View, error) {
 	if !v.viewed {
 		v.views, v.viewsErr = session.List(v.project.Repo.Root)
@@ -68,7 +68,7 @@ func (v *Examination) sessionViews() ([]session.View, error) {
 	return v.views, v.viewsErr
 }
 
-// allTasks are the tasks of the tracker.
+// allTasks returns the tasks of the tracker.
 func (v *Examination) allTasks(ctx context.Context) ([]task.Task, error) {
 	if !v.listed {
 		v.tasks, v.tasksErr = nil, v.project.NoTasks
@@ -96,10 +96,10 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 	return ok("%s, landing on %s", repo.Root, target.Branch)
 }
 
-// patience with a lock file: no git that is at work has one for so long.
+// patience is the age at which a lock file is stale: no running git keeps one that long.
 const lockAge = time.Minute
 
-// lockFiles finds locks that a git has left in a git directory when it died.
+// lockFiles finds locks that a git left in a git directory when it died.
 func lockFiles(dir string, now time.Time) []Finding {
 	var files []string
 	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "shallow.lock"} {
@@ -109,13 +109,13 @@ func lockFiles(dir string, now time.Time) []Finding {
 		if err == nil && strings.HasSuffix(file, ".lock") {
 			files = append(files, file)
 		}
-		return nil // what cannot be read has no lock that we could name
+		return nil // unreadable
 	})
 	var found []Finding
 	for _, file := range files {
 		info, err := os.Lstat(file)
 		if err != nil || now.Sub(info.ModTime()) < lockAge || worktree.LeftByLanding(file) {
-			continue // of a landing: its session, or what it has left, says what to do
+			continue // of a landing: other checkups report it
 		}
 		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}
 		found = append(found, fail(exit.Next(busy), "%v", busy)...)
@@ -184,7 +184,7 @@ func (v *Examination) checks(context.Context) []Finding {
 	return warn(next, "none: changes land untested")
 }
 
-// lowDisk is how many bytes are few for worktrees and their builds.
+// lowDisk is the number of free bytes below which doctor warns.
 const lowDisk = 1 << 30
 
 func (v *Examination) disk(context.Context) []Finding {
@@ -205,9 +205,9 @@ func (v *Examination) disk(context.Context) []Finding {
 	return found
 }
 
-// room says what free bytes where dir is mean.
+// room returns the finding for the free bytes of the disk of dir.
 func room(dir string, free uint64) Finding {
-	f := Finding{State: StateOK, Text: fmt.Sprintf("%s free where %s is", terminal.Size(int64(min(free, 1<<62))), dir)}
+	f := Finding{State: StateOK, Text: fmt.Sprintf("%s free on the disk of %s", terminal.Size(int64(min(free, 1<<62))), dir)}
 	if free < lowDisk {
 		f.State, f.Next = StateWarn, "df -h "+shellword.Word(dir)
 	}
@@ -239,11 +239,11 @@ func (v *Examination) sessions(context.Context) []Finding {
 	if len(found) > 0 {
 		return found
 	}
-	return ok("%d, of which %d can continue", len(views), onTheWay)
+	return ok("%d, of which %d can resume", len(views), onTheWay)
 }
 
-// damaged is the finding of a damaged record. --fix sets it aside, whole, unless it
-// can be read by another coven or after a chmod.
+// damaged returns the finding for a damaged record. --fix moves it aside, unless another
+// coven or a chmod makes it readable.
 func (v *Examination) damaged(d *session.DamagedError) Finding {
 	text := d.Error()
 	if d.Task != "" {
@@ -255,7 +255,7 @@ func (v *Examination) damaged(d *session.DamagedError) Finding {
 	}
 	f.fix = func(context.Context) (string, error) {
 		to, err := session.SetAside(v.project.Repo.Root, d)
-		return "the record is set aside as " + to + "; leftovers of its task are removed below", err
+		return "moved the record to " + to + "; its leftovers are removed below", err
 	}
 	return f
 }
@@ -275,44 +275,44 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 		}
 	}
 	if len(parts) == 0 {
-		return ok("coven keeps none")
+		return ok("none")
 	}
 	return ok("%s", strings.Join(parts, ", "))
 }
 
-// keepLanding makes a ref hold the commit of an interrupted landing. It takes the
-// session's lock: a coven that finishes the landing meanwhile would drop the ref first.
+// keepLanding makes a ref hold the commit of an interrupted landing. It takes the session's
+// lock, because a coven that finishes the landing at the same time deletes the ref.
 func (v *Examination) keepLanding(ctx context.Context, view session.View, commit string) (string, error) {
 	root := v.project.Repo.Root
 	s, err := session.Open(root, view.ID, v.env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return "another coven is resuming it", nil
+		return "a coven is resuming it", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	defer s.Close() //nolint:errcheck // nothing was written
 	if session.IsOver(root, view.ID) {
-		return "it has ended meanwhile", nil
+		return "it has ended in the meantime", nil
 	}
-	return "refs/coven/keep holds it", v.project.Repo.KeepLanding(ctx, view.Task, commit)
+	return "stored the commit under refs/coven/keep", v.project.Repo.KeepLanding(ctx, view.Task, commit)
 }
 
-// unkept finds landings of earlier covens whose commit no ref keeps: git gc would
-// take it before coven resume finishes the landing.
+// unkept finds interrupted landings of older covens whose commit no ref holds: git gc could
+// delete it before coven resume finishes the landing.
 func (v *Examination) unkept(ctx context.Context) []Finding {
-	views, _ := v.sessionViews() // the checkup of sessions names those that cannot be read
+	views, _ := v.sessionViews() // the checkup of sessions reports damaged ones
 	var found []Finding
 	for _, s := range views {
 		id, commit := s.Task, s.Landing.New
 		if commit == "" || session.Busy(s.Dir) || session.IsOver(v.project.Repo.Root, s.ID) {
-			continue // there is none, or its coven is about to drop the ref
+			continue // there is none, or its coven is about to delete the ref
 		}
 		kept, err := v.project.Repo.LandingKept(ctx, id, commit)
 		if err != nil || kept {
 			continue
 		}
-		f := warn("coven doctor --fix", "task %s is landing commit %.10s, and no ref keeps it from git gc", id, commit)[0]
+		f := warn("coven doctor --fix", "task %s is landing commit %.10s, which no ref protects from git gc", id, commit)[0]
 		f.fix = func(ctx context.Context) (string, error) { return v.keepLanding(ctx, s, commit) }
 		found = append(found, f)
 	}

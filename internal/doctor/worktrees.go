@@ -44,9 +44,8 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	return append(found, failed...)
 }
 
-// owned are the names of tasks for which somebody is responsible: a session
-// that can go on, or be tried again, or a claim that is not dead. The error
-// names sessions that cannot be read, and claims.
+// owned returns the names of tasks with a session that can be resumed or retried, or with a
+// claim that is not dead. The error names sessions and claims that cannot be read.
 func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 	owned := map[string]bool{}
 	views, err := v.sessionViews()
@@ -63,7 +62,7 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 	return owned, errors.Join(err, claimsErr)
 }
 
-// orphans are worktrees of coven's, whole or in part, that nobody owns.
+// orphans finds worktrees of coven, whole or in part, without an owner.
 func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
 	trees, err := v.project.Repo.Worktrees(ctx)
 	if err != nil {
@@ -72,11 +71,11 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 	var found []Finding
 	for _, t := range trees {
 		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
-			continue // it has an owner, or Stale tells what it is
+			continue // it has an owner, or Stale reports it
 		}
-		text := "task %s has a worktree, but no session works on it: %s"
+		text := "task %s has a leftover worktree: %s"
 		if !t.Present {
-			text = "task %s has a branch, but no session works on it; its worktree %s is gone"
+			text = "task %s has a leftover branch; its worktree %s is gone"
 		}
 		f := fail("coven doctor --fix", text, t.TaskID, t.Path)[0]
 		f.fix = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
@@ -85,7 +84,7 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 	return found, nil
 }
 
-// failed are worktrees that a failed session left for another try.
+// failed finds worktrees that a failed session left for a retry.
 func (v *Examination) failed(ctx context.Context) []Finding {
 	trees, err := v.project.Repo.Worktrees(ctx)
 	if err != nil {
@@ -94,13 +93,13 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 	var found []Finding
 	for _, t := range trees {
 		if t.TaskID != "" && v.project.Retryable(ctx, t.TaskID) {
-			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree is kept for a retry", t.TaskID)...)
+			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for a retry", t.TaskID)...)
 		}
 	}
 	return found
 }
 
-// remove stores what a worktree holds and nothing else does, and removes it.
+// remove stores what is only in a worktree and removes it.
 func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 	return v.keeper.hold(ctx, id, func() (string, error) {
 		tree, err := v.project.Repo.Leftover(ctx, id)
@@ -118,13 +117,12 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 	})
 }
 
-// clear clears one thing that is left over. What belongs to no task needs no
-// claim.
+// clear removes one leftover. It claims the task of the leftover, if it has one.
 func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, error) {
 	clear := func() (string, error) {
 		ref, err := v.project.Repo.Clear(ctx, s)
 		if errors.Is(err, worktree.ErrNotStale) {
-			return "already gone", nil
+			return "it is already gone", nil
 		}
 		return removedAs(ref), project.DropIgnoredFirst(s.Task, err)
 	}
@@ -138,7 +136,7 @@ func removedAs(ref string) string {
 	if ref == "" {
 		return "removed"
 	}
-	return "removed; what it held is stored as " + ref
+	return "removed; its content is stored as " + ref
 }
 
 // leftovers finds files that killed covens left. They are harmless.
@@ -146,7 +144,7 @@ func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
-		f := warn("coven doctor --fix", "socket directories in %s of killed covens: %d", parent, len(dirs))[0]
+		f := warn("coven doctor --fix", "socket directories of killed covens in %s: %d", parent, len(dirs))[0]
 		f.fix = func(context.Context) (string, error) {
 			tempdir.Sweep(parent)
 			if left := tempdir.Abandoned(parent); len(left) > 0 {

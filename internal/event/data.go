@@ -28,10 +28,9 @@ type Session struct {
 
 // Resumed is the data of SessionResumed.
 type Resumed struct {
-	// Retry is the path of a step whose recorded result is discarded, because a person
-	// wants it to run again.
+	// Retry is the path of a step that runs again: its recorded result is discarded.
 	Retry string `json:"retry,omitempty"`
-	// From also discards the results of all steps that were recorded after that one.
+	// From discards the results of all later steps, too.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that continues it
 	// Budget is what a person adds to the budgets that apply to the step At, where the
@@ -70,7 +69,7 @@ type StepStart struct {
 	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
-	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; of reviewers and arbiters only
+	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers and arbiters
 }
 
 // AgentStart is the data of AgentStarted.
@@ -99,16 +98,15 @@ type Message struct {
 	By   string `json:"by"` // a person's name
 }
 
-// Usage is the data of AgentUsage: the usage of one run of an agent since its
-// AgentStarted. It is recorded at the end of each answer of the model API and after
-// each result. The last one of a killed run is its complete usage, except for the
-// interrupted answer.
+// Usage is the data of AgentUsage: what a run of an agent has used since its
+// AgentStarted. It is recorded at the end of each answer of the model API and after each
+// result, so the last one has the usage of a killed run, except for its last answer.
 type Usage struct {
 	Input      int64   `json:"input"`           // tokens
 	Output     int64   `json:"output"`          // tokens
 	CacheRead  int64   `json:"cache_read"`      // tokens
 	CacheWrite int64   `json:"cache_write"`     // tokens
-	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as reported by the CLI; 0 before
+	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as reported by the CLI; 0: no result yet
 	Turns      int     `json:"turns"`           // answers of the model API
 	Model      string  `json:"model,omitempty"` // id of the model that answered last
 }
@@ -122,7 +120,7 @@ type Limit struct {
 	At      time.Time `json:"at"`             // when the task continues automatically
 }
 
-// Loop is the data of AgentStuck: calls that an agent repeated.
+// Loop is the data of AgentStuck: calls that an agent kept repeating.
 type Loop struct {
 	Calls []LoopCall `json:"calls"` // of one round, in order
 	Count int        `json:"count"` // rounds
@@ -184,7 +182,7 @@ type Landing struct {
 	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
 }
 
-// Merging is the data of MergeBegun.
+// Merging is the data of MergeStarted.
 type Merging struct {
 	Target   string   `json:"target"`   // commit of the target that is merged
 	Snapshot string   `json:"snapshot"` // commit of the worktree with the conflict

@@ -1,9 +1,11 @@
-// Package event implements the journal of a session, its source of truth: one line of
-// JSON for each event, in order.
+// Package event has the journal of a session: one line of JSON for each event, in
+// order.
 //
-// Rules. A journal has one writer. Append returns only when the line is on disk, so
-// nothing that depends on an event starts before it is recorded. Lines are never
-// changed. Everything else about a session is a view computed from its events.
+// Rules. A journal has one writer. Append returns only when the line is on
+// disk, so nothing that depends on an event starts before it is recorded.
+// Lines are never changed. Everything that a person or a program sees of a session is
+// computed from its events. This package also owns the types that events carry, such as
+// results, statuses and waiting reasons: other packages use them under these names.
 package event
 
 import (
@@ -16,11 +18,10 @@ import (
 // Version is the format of the lines that this package writes.
 const Version = 1
 
-// Type names what happened: "step.completed".
+// Type is the type of an event: "step.completed".
 type Type string
 
-// Stops reports whether a stretch of work of a session ends with an event of this
-// type.
+// Stops reports whether the session stops working with an event of this type.
 func (t Type) Stops() bool {
 	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
 }
@@ -39,7 +40,7 @@ const (
 	StepStarted   Type = "step.started"   // StepStart
 	StepCompleted Type = "step.completed" // Result: of a leaf
 	StepSkipped   Type = "step.skipped"   // none: its condition was false
-	StepParked    Type = "step.parked"    // none: it was stopped, and the worktree was restored to the step's start
+	StepParked    Type = "step.parked"    // none: the step was stopped, and the worktree restored to its start
 
 	AgentStarted Type = "agent.started" // AgentStart: before the process exists
 	AgentText    Type = "agent.text"    // Text
@@ -63,9 +64,9 @@ const (
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
 	MergeStarted   Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
-	MergeDone      Type = "merge.done"      // Integrated: git merged the target without a conflict
-	ReviewAsked    Type = "review.asked"    // Review
-	ReviewAnswered Type = "review.answered" // Review
+	MergeDone      Type = "merge.done"      // Integrated: git alone brought the target in
+	ReviewAsked    Type = "review.asked"    // MergeDecision
+	ReviewAnswered Type = "review.answered" // MergeDecision
 
 	TaskClaimed  Type = "task.claimed"  // Claim
 	TaskClosed   Type = "task.closed"   // Text
@@ -105,8 +106,8 @@ func As[T any](e Event) T {
 	return data
 }
 
-// LeafOf returns the path of the leaf that a path belongs to. The path of an agent
-// that a reviewer uses is the path of the review followed by the reviewer's name.
+// LeafOf returns the path of the leaf that path names or is inside. The agents of a
+// reviewer have the path of the review with the name of the reviewer appended.
 func LeafOf(path string) string {
 	at := strings.LastIndexByte(path, '#') + 1
 	if end := strings.IndexByte(path[at:], '/'); at > 0 && end >= 0 {

@@ -2,26 +2,41 @@ package event
 
 import "slices"
 
-// Index finds events by type without scanning the journal. The zero value is an empty
-// index. It is not safe for concurrent use; the methods of Journal are.
+// Index finds events by type or path without scanning all of them. The zero value
+// is an empty index. It is not safe for concurrent use; the methods of Journal are.
 type Index struct {
 	events []Event
-	byType map[Type][]int // places in events, in order
+	byType map[Type][]int   // places in events, in order
+	byPath map[string][]int // the same, of the first paths events: only At needs it
+	paths  int
 }
 
 // NewIndex returns an index over events.
 func NewIndex(events []Event) *Index {
-	x := &Index{events: events[:len(events):len(events)], byType: map[Type][]int{}}
-	for i, e := range events {
-		x.byType[e.Type] = append(x.byType[e.Type], i)
-	}
+	x := &Index{}
+	x.Read(events)
 	return x
 }
 
+// Read adds the events that were not read before. events begins with those that were.
+func (x *Index) Read(events []Event) {
+	if x.byType == nil {
+		x.byType = map[Type][]int{}
+	}
+	for i := len(x.events); i < len(events); i++ {
+		x.byType[events[i].Type] = append(x.byType[events[i].Type], i)
+	}
+	x.events = events[:len(events):len(events)]
+}
+
+// add adds the next event.
 func (x *Index) add(e Event) {
 	x.byType[e.Type] = append(x.byType[e.Type], len(x.events))
 	x.events = append(x.events, e)
 }
+
+// Len returns the number of events.
+func (x *Index) Len() int { return len(x.events) }
 
 // Of returns the events of the given types, in order.
 func (x *Index) Of(types ...Type) []Event {
@@ -35,6 +50,24 @@ func (x *Index) Of(types ...Type) []Event {
 	found := make([]Event, len(places))
 	for i, at := range places {
 		found[i] = x.events[at]
+	}
+	return found
+}
+
+// At returns the events of the given types with a path, in order.
+func (x *Index) At(path string, types ...Type) []Event {
+	if x.byPath == nil {
+		x.byPath = map[string][]int{}
+	}
+	for ; x.paths < len(x.events); x.paths++ {
+		p := x.events[x.paths].Path
+		x.byPath[p] = append(x.byPath[p], x.paths)
+	}
+	var found []Event
+	for _, at := range x.byPath[path] {
+		if e := x.events[at]; slices.Contains(types, e.Type) {
+			found = append(found, e)
+		}
 	}
 	return found
 }

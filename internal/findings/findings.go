@@ -20,24 +20,24 @@ import (
 type Log struct {
 	reviews map[string]bool // paths of the review leaves that started
 	open    []event.Finding
+	read    int // events
 }
 
-// Open returns the open error findings after events.
-func Open(events []event.Event) ([]event.Finding, error) {
-	var l Log
-	for _, e := range events {
-		if err := l.Take(e); err != nil {
-			return nil, err
-		}
-	}
-	return l.open, nil
-}
-
-// Open returns the findings that are open after the events taken so far.
+// Open returns the findings that are open after the events read so far.
 func (l *Log) Open() []event.Finding { return slices.Clone(l.open) }
 
-// Take adds the next event.
-func (l *Log) Take(e event.Event) error {
+// Read adds the events that were not read before. events begins with those that were.
+// After an error nothing more is read.
+func (l *Log) Read(events []event.Event) error {
+	for ; l.read < len(events); l.read++ {
+		if err := l.take(events[l.read]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) take(e event.Event) error {
 	switch e.Type {
 	case event.StepStarted:
 		var start event.StepStart

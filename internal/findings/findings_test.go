@@ -48,11 +48,11 @@ func (s *story) review(path, end string, opinions ...string) {
 }
 
 func (s *story) open() []event.Finding {
-	open, err := findings.Open(s.events)
-	if err != nil {
+	var l findings.Log
+	if err := l.Read(s.events); err != nil {
 		s.t.Fatal(err)
 	}
-	return open
+	return l.Open()
 }
 
 func TestOpen(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// AdHoc makes a task of a prompt. Its id is new to the repository.
+// AdHoc returns a new task for a prompt. Its ID is unique in the repository.
 func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if strings.TrimSpace(prompt) == "" {
 		return Item{}, exit.Usagef("", "the prompt is empty")
 	}
 	if len(prompt) > task.MaxText {
-		return Item{}, exit.Usagef("put the text into a file and name the file in the prompt", "the prompt has %d bytes, at most %d are taken", len(prompt), task.MaxText)
+		return Item{}, exit.Usagef("put the text into a file and name the file in the prompt", "the prompt has %d bytes, the maximum is %d", len(prompt), task.MaxText)
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	slug := "p-" + session.Slug(title)

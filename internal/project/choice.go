@@ -13,8 +13,8 @@ import (
 // GrimoireLabel is the label that chooses a task's grimoire: grimoire:NAME.
 const GrimoireLabel = "grimoire:"
 
-// GrimoireOf chooses the grimoire of a new session of a task. flag is what the
-// command line says.
+// GrimoireOf chooses the grimoire of a new session of a task. flag is the value of
+// --grimoire.
 func (p *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error) {
 	if flag != "" {
 		return grimoires.Choice{Grimoire: flag, Why: "--grimoire"}, nil
@@ -38,8 +38,8 @@ func (p *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error)
 	return grimoires.Choice{Grimoire: p.Config.Grimoire, Why: why}, nil
 }
 
-// CheckChoice demands that what chooses grimoires can be read: the one that the
-// command line gives, and the rules.
+// CheckChoice returns an error if the grimoire of --grimoire or the file of matchers cannot
+// be read.
 func (p *Project) CheckChoice(flag string) error {
 	if flag != "" {
 		_, err := p.Library.Load(flag)
@@ -49,8 +49,8 @@ func (p *Project) CheckChoice(flag string) error {
 	return err
 }
 
-// WouldRun says which grimoire a task would run, and why. A session that can go
-// on keeps its own.
+// WouldRun returns which grimoire a task would run, and why. A session that can be resumed
+// keeps its own.
 func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	planned := Planned{Task: item.Task}
 	v, err := p.Finder.OfTask(item.Task.ID)
@@ -74,12 +74,12 @@ func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	return planned, nil
 }
 
-// Planned is a task as run --dry-run --json has it.
+// Planned is a task as run --dry-run --json prints it.
 type Planned struct {
 	task.Task
 	Grimoire string `json:"grimoire"`
 	Why      string `json:"grimoire_why"`
-	Problem  string `json:"problem,omitempty"` // why it cannot be run
+	Problem  string `json:"problem,omitempty"` // why it cannot run
 }
 
 // PlanTask returns a task as a plan records it.

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Dead returns why a claim has no worker any more; empty if it may have one. at names a
-// process that may still work for a session that is gone.
+// Dead returns why no process works under a claim any longer; empty if one may. at describes
+// a process that may still work for a session that is gone.
 func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
@@ -29,15 +29,14 @@ func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 		}
 		return fmt.Sprintf("its session %q is gone", id), ""
 	case session.NeverStarted(root, id):
-		return fmt.Sprintf("its session %s never began", id), ""
+		return fmt.Sprintf("its session %s never started", id), ""
 	case session.IsOver(root, id) && !p.Retryable(ctx, held.Task):
 		return fmt.Sprintf("its session %s is over", id), ""
 	}
 	return "", ""
 }
 
-// Retryable reports whether a task's last session has failed and left its worktree
-// for coven retry.
+// Retryable reports whether a task's last session failed and its worktree still exists.
 func (p *Project) Retryable(ctx context.Context, id string) bool {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil || v.Status != session.Failed {
@@ -47,8 +46,8 @@ func (p *Project) Retryable(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// AtLarge says what may still work under a claim whose session is gone: the
-// coven that made it, or one on another machine.
+// AtLarge describes the process that may still work under a claim whose session is gone: the
+// coven that made the claim, or a coven on another machine. It returns "" if there is none.
 func (p *Project) AtLarge(held worktree.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
 	if host != holder.Machine() {
@@ -64,13 +63,13 @@ func (p *Project) AtLarge(held worktree.Held) string {
 	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
 	program, _, _ := bytes.Cut(line, []byte{0})
 	if err == nil && filepath.Base(string(program)) != "coven" {
-		return "" // the number belongs to another program now
+		return "" // the pid belongs to another program now
 	}
-	return "its coven (pid " + pid + ") still runs"
+	return "its coven (pid " + pid + ") is still running"
 }
 
 // Abandoned reports whether a task's owner is a session of this repository that
-// will not work on it.
+// will not continue.
 func (p *Project) Abandoned(owner string) bool {
 	if !strings.HasPrefix(owner, holder.ActorPrefix) {
 		return false
@@ -86,8 +85,8 @@ func (p *Project) Abandoned(owner string) bool {
 	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
-// HalfDismissed reports whether a session was rejected or cancelled, and still has
-// the task: coven was killed in the middle.
+// HalfDismissed reports whether a session was rejected or cancelled and still has the claim,
+// because coven was killed in between.
 func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false

@@ -11,24 +11,24 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Environment is what of its process an opened repository depends on.
+// Environment is the part of the process that an opened repository depends on. All fields
+// but Version and Stopped must be set.
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
-	workdir func() (string, error)
+	Workdir func() (string, error) // the directory that the user is in
 	Now     func() time.Time
-	Self    func() (string, error) // path of this binary
+	Self    func() (string, error) // the path of this executable
 	Version string                 // of coven
-	Stopped <-chan struct{}        // closed at the first interrupt; nil: nobody interrupts
+	Stopped <-chan struct{}        // closed at the first interrupt; may be nil
 }
 
-// NewEnv is the environment of this process. version is coven's.
+// NewEnv returns the environment of this process. version is coven's.
 func NewEnv(version string) *Environment {
-	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
+	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
-// cacheDir is where coven keeps what can be made again; empty when nobody says
-// whose it is.
+// cacheDir returns coven's cache directory; empty if the environment names no home.
 func (e *Environment) cacheDir() string {
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -39,7 +39,7 @@ func (e *Environment) cacheDir() string {
 	return ""
 }
 
-// UserDir is where the user's own settings for coven are.
+// UserDir returns the directory of the user's own settings for coven.
 func (e *Environment) UserDir() string {
 	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -47,17 +47,17 @@ func (e *Environment) UserDir() string {
 	return filepath.Join(e.Getenv("HOME"), ".config", "coven")
 }
 
-// SocketDir is where sockets are made: each in a private directory below it.
+// SocketDir returns the directory for sockets. Each is in a private directory below it.
 func (e *Environment) SocketDir() string {
 	for _, dir := range []string{e.Getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
-		if filepath.IsAbs(dir) && len(dir) <= longestDir {
+		if filepath.IsAbs(dir) && len(dir) <= maxSocketDir {
 			return dir
 		}
 	}
 	return "/tmp"
 }
 
-// settings reads coven's settings for a repository.
+// settings reads the settings of a repository.
 func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	where, err := untrustedPaths(repo)
 	if err != nil {
@@ -66,19 +66,19 @@ func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	return config.Load(repo.Root, where, e.Getenv)
 }
 
-// Absolute is the path of a file that was named in the user's directory.
+// Absolute returns the absolute path of a file that the user named.
 func (e *Environment) Absolute(file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
 	}
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w", err)
 	}
 	return filepath.Join(dir, file), nil
 }
 
-// User is the name under which a person's decisions are on record.
+// User returns the name under which the decisions of the user are recorded.
 func (e *Environment) User() string {
 	if name := e.Getenv("USER"); name != "" {
 		return name

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
@@ -11,16 +12,28 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Find returns the newest session of a task.
+// Find returns the newest session of a task. The error is a *NoSessionError if it has none.
 func (p *Project) Find(id string) (session.View, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if errors.Is(err, session.ErrNone) {
-		return v, exit.Failedf("coven status", "task %s has no session", id)
+		return v, &NoSessionError{Task: id}
 	}
 	return v, err
 }
 
-// SessionOf finds a session by its own id or by that of its task.
+// NoSessionError reports a task that has never been run.
+type NoSessionError struct{ Task string }
+
+// Error implements error.
+func (e *NoSessionError) Error() string { return fmt.Sprintf("task %s has no session", e.Task) }
+
+// CommandExit returns exit.Failed.
+func (e *NoSessionError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that lists the sessions.
+func (e *NoSessionError) NextCommand() string { return "coven status" }
+
+// SessionOf returns a session by its own ID or by that of its task.
 func (p *Project) SessionOf(name string) (session.View, error) {
 	if filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
@@ -28,10 +41,10 @@ func (p *Project) SessionOf(name string) (session.View, error) {
 	return p.Find(name)
 }
 
-// Named looks up the tasks that the user named: in the tracker, or among those
-// of the user's own words.
+// Named returns the tasks that the user named. They are in the tracker, or ad-hoc prompts
+// that have a session.
 func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
-	var jobs []Item
+	var items []Item
 	for _, id := range ids {
 		item, err := p.adHocItem(id)
 		if errors.Is(err, session.ErrNone) {
@@ -40,9 +53,9 @@ func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, item)
+		items = append(items, item)
 	}
-	return jobs, nil
+	return items, nil
 }
 
 // Tracked returns a task of the tracker.
@@ -58,8 +71,8 @@ func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	return Item{Task: t, Tracker: tracker}, err
 }
 
-// adHocItem finds a task of the user's own words by its session: ErrNone when the
-// id is not one of those.
+// adHocItem returns the task of an ad-hoc prompt from its session. The error is
+// session.ErrNone if the ID is not that of an ad-hoc prompt.
 func (p *Project) adHocItem(id string) (Item, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil {
@@ -74,12 +87,12 @@ func (p *Project) adHocItem(id string) (Item, error) {
 	}
 	t := task.Task{
 		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
-		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // what was chosen for it holds
+		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the choice of the first session
 	}
 	return Item{Task: t}, nil
 }
 
-// PlanOf is what a session froze when it began.
+// PlanOf returns the frozen plan of a session.
 func PlanOf(dir string) (*grimoires.Plan, error) {
 	frozen, err := session.Plan(dir)
 	if err != nil {
@@ -92,7 +105,7 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	return plan, err
 }
 
-// Newest leaves the newest session of each task. Views have the newest first.
+// Newest returns the newest session of each task. The newest of views come first.
 func Newest(views []session.View) []session.View {
 	var kept []session.View
 	seen := map[string]bool{}

@@ -10,11 +10,10 @@ type Item struct {
 	Tracker task.Tracker // nil for an ad-hoc prompt
 }
 
-// NoTracker is what a session records as the tracker of a task of the
-// user's own words.
+// NoTracker is what the session of an ad-hoc prompt records as its tracker.
 const NoTracker = "none"
 
-// TrackerName returns what a session records as its tracker.
+// TrackerName returns the name that a session records for its tracker.
 func (item Item) TrackerName() string {
 	if item.Tracker == nil {
 		return NoTracker

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 )
 
-// Near is a file as a person knows it: below the root, if it is there.
+// Near returns a file's path relative to the repository, or file itself if it is outside.
 func (p *Project) Near(file string) string {
 	if rel, err := filepath.Rel(p.Repo.Root, file); err == nil && filepath.IsLocal(rel) {
 		return rel

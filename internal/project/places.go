@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// checkPlaces refuses a repository in which coven's own directories are links: what
-// coven writes there would be elsewhere.
+// checkPlaces refuses a repository in which one of coven's own directories is a link,
+// because coven would write elsewhere.
 func checkPlaces(root string) error {
 	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {
 		err := regularfile.Directory(root, name)
@@ -17,7 +17,7 @@ func checkPlaces(root string) error {
 			return link
 		}
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", name, err)
+			return fmt.Errorf("check %s: %w", name, err)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package project is an opened repository: its settings, its tracker, its grimoires, the
-// plugins it may run and what the user trusts of it. Opening one starts nothing.
+// Package project opens a repository: its settings, tracker, grimoires, plugins, and what
+// the user trusts. Opening a repository starts no process.
 package project
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Project is a repository with everything that coven has in it. It starts
-// nothing until it is asked to.
+// Project is an opened repository. It starts no process until a method needs one.
 type Project struct {
 	Env     *Environment
 	Repo    *worktree.Repo
@@ -24,14 +23,14 @@ type Project struct {
 	Config  config.Config
 	Library *grimoires.Library
 	Tracker task.Tracker // nil when the repository has none that coven reads
-	NoTasks error        // why not
+	NoTasks error        // why there is none
 
-	Hide func(text string) string // takes secrets out of a text; nil: no process was handed any
+	Hide func(text string) string // removes secrets from a text; nil: no process was given any
 }
 
-// Open finds the repository that the user stands in.
+// Open opens the repository that contains the user's directory.
 func Open(ctx context.Context, e *Environment) (*Project, error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, fmt.Errorf("find the current directory: %w", err)
 	}
@@ -49,10 +48,10 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 	return newProject(e, dir, repo, cfg), nil
 }
 
-// OpenLenient opens a repository also when its settings cannot be read: the defaults
-// hold then, and the second error tells what is wrong with them.
+// OpenLenient opens a repository even if its settings cannot be read: it uses the defaults
+// then and returns what is wrong in settings.
 func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
-	dir, err := e.workdir()
+	dir, err := e.Workdir()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the current directory: %w", err)
 	}
@@ -61,7 +60,7 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 		return nil, nil, err
 	}
 	if err := checkPlaces(repo.Root); err != nil {
-		return nil, nil, err // what is made good elsewhere is not the repository's
+		return nil, nil, err // this is not about settings
 	}
 	cfg, settings := e.settings(repo)
 	if settings != nil {
@@ -70,8 +69,8 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 	return newProject(e, dir, repo, cfg), settings, nil
 }
 
-// Outside is a house without a repository: the grimoires and prompts of the user, and
-// those that coven ships.
+// Outside returns a project without a repository. It has the grimoires and prompts of the
+// user and those that coven ships.
 func Outside(e *Environment) *Project {
 	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
 }
@@ -82,7 +81,7 @@ func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Conf
 	return p
 }
 
-// Hidden is a text without the secrets that processes were handed.
+// Hidden returns a text without the secrets that processes were given.
 func (p *Project) Hidden(text string) string {
 	if p.Hide == nil {
 		return text
@@ -97,7 +96,7 @@ func (p *Project) findTracker(dir string) {
 	})
 }
 
-// Tasks returns the tracker, or says why there is none.
+// Tasks returns the tracker, or why there is none.
 func (p *Project) Tasks() (task.Tracker, error) {
 	if p.NoTasks != nil {
 		return nil, &exit.Error{Exit: exit.Usage, Err: p.NoTasks}

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// untrustedPaths is where the word of those who write the repository is.
+// untrustedPaths returns the paths that authors of the repository can write to.
 func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
@@ -28,7 +28,7 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	return trust.NewUntrustedPaths(dirs...), nil
 }
 
-// TrustStore is what the user trusts of this repository.
+// TrustStore returns the record of what the user trusts in this repository.
 func (p *Project) TrustStore() (*trust.Store, error) {
 	where, err := untrustedPaths(p.Repo)
 	if err != nil {
@@ -41,11 +41,11 @@ func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
 	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
-// Registry knows the plugins that this repository can have.
+// Registry returns the plugins that are available in this repository.
 func (p *Project) Registry() (*registry.Registry, error) {
 	self, err := p.Env.Self()
 	if err != nil {
-		return nil, fmt.Errorf("find coven's own program: %w", err)
+		return nil, fmt.Errorf("find coven's own executable: %w", err)
 	}
 	where, err := untrustedPaths(p.Repo)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	return registry.New(o), nil
 }
 
-// NeedsOf are the plugins that a grimoire can need, with the provider of a run.
+// NeedsOf returns the plugins that a grimoire may need, with the provider of a run.
 func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
 	for s := range g.All() {
@@ -77,8 +77,8 @@ func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	return slices.Compact(needs)
 }
 
-// NeedsOfItems are the plugins that jobs can need. What is wrong with a grimoire is
-// said when its job begins.
+// NeedsOfItems returns the plugins that tasks may need. It ignores invalid grimoires: the
+// error is reported when the task starts.
 func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins.Need {
 	provider = cmp.Or(provider, p.Config.Provider)
 	needs := NeedsOf(&grimoires.Grimoire{}, provider)
@@ -100,7 +100,7 @@ func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins
 	return needs
 }
 
-// NeedsOfSession are the plugins that a session's frozen plan can need.
+// NeedsOfSession returns the plugins that a session's frozen plan may need.
 func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	plan, err := PlanOf(dir)
 	if err != nil {
@@ -109,14 +109,14 @@ func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	return NeedsOf(plan.Grimoire, plan.Provider), nil
 }
 
-// CheckPlugins reports whether plugins may run: it resolves each, and starts none.
+// CheckPlugins returns an error if one of the plugins may not run. It starts none.
 func (p *Project) CheckPlugins(needs []plugins.Need) error {
 	_, err := p.UntrustedPlugins(needs)
 	return err
 }
 
-// UntrustedPlugins are those of the plugins that a person could trust now, and the reasons
-// of all that may not run.
+// UntrustedPlugins returns the plugins that a user could approve. The error has the reasons
+// of all plugins that may not run.
 func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
 	r, err := p.Registry()
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 	return untrusted, errors.Join(reasons...)
 }
 
-// trustable is the plugin that an error is about, when a person's word would help.
+// trustable returns the plugin that an error is about, if a user could approve it.
 func trustable(err error) (registry.Plugin, bool) {
 	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return untrusted.Plugin, true
@@ -154,9 +154,8 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// CannotRun reports whether a plugin may not run, and hides none that may.
+// CannotRun reports whether a plugin may not run and is not hidden by another one.
 func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// HasName reports whether a person means a plugin by a name: that of its file, or its
-// own.
+// HasName reports whether name is the name of a plugin or of its file.
 func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Secrets reads the project's secrets. A file that git would take into a commit
-// is not read.
+// Secrets reads the project's secrets. It refuses a file that git does not ignore.
 func (p *Project) Secrets() (*secret.Store, error) {
 	if secret.Exists(p.Repo.Root) {
 		if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
@@ -28,21 +27,21 @@ func (p *Project) Secrets() (*secret.Store, error) {
 	return secret.Open(p.Repo.Root, p.Env.Getenv)
 }
 
-// handedNames are the names of variables that processes are handed besides those that
-// every program gets.
-func (p *Project) handedNames() []string {
+// passedNames returns the names of the variables that processes get besides those that every
+// program gets.
+func (p *Project) passedNames() []string {
 	return append(slices.Clone(p.Config.Env.Pass), credentials()...)
 }
 
-// credentials are the variables in which the agent CLIs that coven knows find theirs.
+// credentials returns the variables in which agent CLIs find their credentials.
 func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideVariables hides the variables that processes get. It returns a warning about values that
-// cannot be hidden, or "".
+// HideVariables hides the values of the variables that processes get. It returns a
+// warning about values that cannot be hidden, or "".
 func (p *Project) HideVariables(store *secret.Store) string {
-	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
+	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.passedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""

@@ -1,5 +1,5 @@
 package project
 
-// longestDir is the longest directory, in bytes, that leaves room for a private
-// directory and the name of a socket in it: a socket's path has at most 103.
-const longestDir = 44
+// maxSocketDir is the length of the longest directory, in bytes, that leaves room for a
+// private directory and the name of a socket in it. The path of a socket has at most 103.
+const maxSocketDir = 44

@@ -1,5 +1,5 @@
 package project
 
-// longestDir is the longest directory, in bytes, that leaves room for a private
-// directory and the name of a socket in it: a socket's path has at most 107.
-const longestDir = 48
+// maxSocketDir is the length of the longest directory, in bytes, that leaves room for a
+// private directory and the name of a socket in it. The path of a socket has at most 107.
+const maxSocketDir = 48

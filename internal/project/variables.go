@@ -17,32 +17,32 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// VariableRequest is a variable of the user's environment that the repository asks for.
+// VariableRequest is a request of the repository for a variable of the user's environment.
 type VariableRequest struct {
 	Kind     string // trust.KindVariable or trust.KindSecret
-	Name     string // as it is trusted
+	Name     string // in the trust store
 	Variable string
-	Why      string // where the repository asks for it
-	Uses     []string
+	Why      string   // where the repository asks for it
+	Uses     []string // what the steps run that get it
 }
 
-// Item is what is trusted when the wish is.
+// Item returns what the user trusts by granting the request.
 func (r VariableRequest) Item(now time.Time) trust.Item {
 	return trust.Item{Kind: r.Kind, Name: r.Name, What: "$" + r.Variable + ": " + r.Why, SHA256: r.hash(), Since: now}
 }
 
-// hash is of what the variable is used for.
+// hash returns the hash of what the variable is used for.
 func (r VariableRequest) hash() string {
 	sum := sha256.Sum256([]byte(r.Kind + "\n" + r.Variable + "\n" + strings.Join(r.Uses, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// called reports whether a person means the wish by a name.
+// called reports whether name names the request.
 func (r VariableRequest) called(name string) bool {
 	return name == r.Name || name == r.Variable || strings.HasPrefix(r.Name, name+":")
 }
 
-// RequestedVariables are the variables that the repository's configuration asks for.
+// RequestedVariables returns the variables that the repository's configuration asks for.
 func (p *Project) RequestedVariables() []VariableRequest {
 	var all []VariableRequest
 	for _, name := range p.Config.Env.Asked {
@@ -51,7 +51,7 @@ func (p *Project) RequestedVariables() []VariableRequest {
 	return all
 }
 
-// secretsOf are the variables that a grimoire takes secrets from.
+// secretsOf returns the variables that a grimoire takes secrets from.
 func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	var all []VariableRequest
 	for _, name := range g.Secrets() {
@@ -65,8 +65,8 @@ func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	return all
 }
 
-// usesOf are all that the steps of a grimoire run or say that have a secret: a step
-// which gets it in a variable can do anything with it.
+// usesOf returns all commands and prompts of the steps that get a secret: a step can do
+// anything with a secret that it gets.
 func usesOf(g *grimoires.Grimoire, name string) []string {
 	var uses []string
 	for s := range g.All() {
@@ -82,7 +82,7 @@ func usesOf(g *grimoires.Grimoire, name string) []string {
 	return uses
 }
 
-// isProject reports whether a grimoire is the repository's.
+// isProject reports whether a grimoire comes from the repository.
 func (p *Project) isProject(name string) bool {
 	_, source, err := p.Library.Text(name)
 	if err != nil || source == grimoires.BuiltIn {
@@ -92,8 +92,8 @@ func (p *Project) isProject(name string) bool {
 	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
-// SecretRequests are the variables that a plan asks for, unless the user's own grimoire of
-// that name, or the one that is built in, asks for the same.
+// SecretRequests returns the variables that a grimoire asks for, without those that the
+// user's own or the built-in grimoire of that name asks for in the same way.
 func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	asked := secretsOf(g, store)
 	if len(asked) == 0 || p.isProject(g.Name) {
@@ -109,9 +109,9 @@ func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []V
 	})
 }
 
-// refused are those of the wishes that the user has not trusted.
-func (p *Project) refused(wishes []VariableRequest) ([]VariableRequest, error) {
-	if len(wishes) == 0 {
+// refused returns the requests that the user has not granted.
+func (p *Project) refused(requests []VariableRequest) ([]VariableRequest, error) {
+	if len(requests) == 0 {
 		return nil, nil
 	}
 	store, err := p.TrustStore()
@@ -122,17 +122,16 @@ func (p *Project) refused(wishes []VariableRequest) ([]VariableRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(wishes), func(r VariableRequest) bool {
+	return slices.DeleteFunc(slices.Clone(requests), func(r VariableRequest) bool {
 		return slices.ContainsFunc(items, func(it trust.Item) bool {
 			return it.Kind == r.Kind && it.Name == r.Name && it.SHA256 == r.hash()
 		})
 	}), nil
 }
 
-// CheckVariables refuses to hand the user's variables to what a repository wants them for,
-// until the user trusts that.
-func (p *Project) CheckVariables(wishes []VariableRequest) error {
-	refused, err := p.refused(wishes)
+// CheckVariables returns an error if the user has not granted all requests.
+func (p *Project) CheckVariables(requests []VariableRequest) error {
+	refused, err := p.refused(requests)
 	if err != nil || len(refused) == 0 {
 		return err
 	}
@@ -140,11 +139,11 @@ func (p *Project) CheckVariables(wishes []VariableRequest) error {
 	for _, r := range refused {
 		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
 	}
-	return exit.Usagef("coven trust", "this repository uses variables of your environment, and you have not trusted that: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository asks for environment variables that you have not granted: %s", strings.Join(names, ", "))
 }
 
-// VariableRequests are all variables that the repository asks for: in its configuration, its
-// grimoires, and the plans of sessions that can go on.
+// VariableRequests returns all variables that the repository asks for: in its configuration,
+// its grimoires, and the plans of sessions that can be resumed.
 func (p *Project) VariableRequests() ([]VariableRequest, error) {
 	all := p.RequestedVariables()
 	store, err := p.Secrets()
@@ -160,7 +159,7 @@ func (p *Project) VariableRequests() ([]VariableRequest, error) {
 			all = append(all, secretsOf(g, store)...)
 		}
 	}
-	views, _ := session.List(p.Repo.Root) // the plans of damaged sessions are not run
+	views, _ := session.List(p.Repo.Root) // damaged sessions do not run
 	for _, v := range views {
 		if !v.Live() {
 			continue
@@ -175,7 +174,8 @@ func (p *Project) VariableRequests() ([]VariableRequest, error) {
 	return slices.CompactFunc(all, func(a, b VariableRequest) bool { return a.Kind == b.Kind && a.Name == b.Name }), nil
 }
 
-// UntrustedVariables are the wishes that a person could trust, and the names that mean none.
+// UntrustedVariables returns the requests that the user could grant, and the names that name
+// no request.
 func (p *Project) UntrustedVariables(names []string) (wanted []VariableRequest, rest []string, err error) {
 	all, err := p.VariableRequests()
 	if err != nil {

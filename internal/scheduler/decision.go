@@ -1,6 +1,6 @@
 package scheduler
 
-// Decision is what a person says about a change that is ready.
+// Decision is a person's answer about a change that is ready.
 type Decision struct {
 	Verdict verdict
 	Reason  string // of a rejection
@@ -13,5 +13,5 @@ const (
 	later verdict = iota
 	Approved
 	Rejected
-	Elsewhere // already answered, or the session is running
+	Elsewhere // the question was answered elsewhere
 )

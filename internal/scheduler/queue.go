@@ -15,11 +15,11 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// NamedQueue are tasks that a person named. One that depends on another of them
-// waits until that one has ended.
+// NamedQueue holds the tasks that a person named. A task that depends on another one of
+// them waits until that task has ended.
 type NamedQueue struct {
 	todo []project.Item
-	open map[string]bool // named, and not over yet
+	open map[string]bool // named and not done yet
 }
 
 // NewNamedQueue returns a queue of the tasks that a person named.
@@ -46,8 +46,8 @@ func (p *NamedQueue) isBlocked(item project.Item) bool {
 	})
 }
 
-// holdsBack reports whether a dependency of this type means that the other task
-// comes first.
+// holdsBack reports whether a dependency of this type means that the other task must be
+// done first.
 func holdsBack(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
 }
@@ -63,9 +63,8 @@ func (p *NamedQueue) Done(item project.Item) { delete(p.open, item.Task.ID) }
 // Left implements Queue.
 func (p *NamedQueue) Left() int { return len(p.todo) }
 
-// ReadyQueue are the tasks that the tracker says are ready, and before them those
-// whose coven was killed. Each is run once; a watching coven runs those again
-// whose change a person rejected: the next attempt is told why.
+// ReadyQueue holds the tasks whose coven was killed, followed by those that are ready in the
+// tracker. Each runs once. With watch, a task whose change was rejected runs again.
 type ReadyQueue struct {
 	project    *project.Project
 	controller *control.Controller
@@ -110,8 +109,8 @@ func (p *ReadyQueue) mayRun(id string) bool {
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
-// resumable are the tasks whose session could go on without a person. Claims that
-// nobody will use are given back on the way.
+// resumable returns the tasks whose session can resume unattended. It also releases claims
+// whose session never started and will not be used.
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	claims, err := p.project.Repo.Claims(ctx)
 	var jobs []project.Item
@@ -144,12 +143,12 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 	return jobs, err
 }
 
-// unclaimed are the tasks of sessions whose coven was killed after it gave the
-// claim back and before it recorded its end. All sessions are read for them: it is
-// done once, before anything runs.
+// unclaimed returns the tasks of sessions whose coven was killed after it released the claim
+// and before it recorded the end. It reads all sessions, so it is called once, before any
+// task runs.
 func (p *ReadyQueue) unclaimed(claims []worktree.Held) []project.Item {
 	var jobs []project.Item
-	views, _ := session.List(p.project.Repo.Root) // who cannot be read is named by coven resume and coven doctor
+	views, _ := session.List(p.project.Repo.Root) // coven resume and coven doctor report damaged sessions
 	for _, v := range project.Newest(views) {
 		claimed := func(held worktree.Held) bool { return held.Task == v.Task }
 		if !v.Crashed || slices.ContainsFunc(claims, claimed) {
@@ -173,13 +172,13 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held worktree.Held) []pro
 	case err == nil && item.Task.Status != task.StatusClosed:
 		return []project.Item{item}
 	case err == nil, errors.Is(err, task.ErrNotFound):
-		_ = p.project.Repo.Unclaim(ctx, held.Task, held.Oid) // who else takes it may
+		_ = p.project.Repo.Unclaim(ctx, held.Task, held.Oid) // on failure another coven has claimed it
 	}
 	return nil
 }
 
-// limitPause is how long a watching coven lets a rate limit be that it did not
-// wait for, also when nobody knows how long it lasts.
+// limitPause is the shortest time before a watching coven resumes a session that waits for
+// a rate limit.
 const limitPause = 5 * time.Minute
 
 // canResume reports whether a session can resume unattended: its coven was killed, or

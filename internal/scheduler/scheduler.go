@@ -1,8 +1,5 @@
-// Package scheduler decides which task runs next and how many run at once, and asks about
-// changes that are ready while the others go on.
-//
-// One goroutine (Run) decides what starts; each task has one of its own; questions are
-// asked one at a time.
+// Package scheduler decides which task runs next and how many run at once. Package control
+// decides how a task runs.
 package scheduler
 
 import (
@@ -13,60 +10,53 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/runner/engine"
-	"github.com/coven-run/coven/worktree"
 )
 
-// Scheduler runs tasks, several at once, until none is left that could run. One
-// goroutine (run) decides what starts; each task has one of its own; questions
-// to a person are asked one at a time while the others go on.
+// Scheduler runs tasks, several at once, until no more can run. The goroutine of Run decides
+// what starts. Each task runs in a goroutine of its own. A person is asked one question at a
+// time while other tasks run.
 type Scheduler struct {
 	Controller *control.Controller
 	Queue      Queue
 	Width      int  // tasks at once
 	Max        int  // tasks in all; 0: no limit
 	Watch      bool // wait for more tasks instead of returning
-	// Ask asks a person about a change that is ready; nil: no one is asked.
+	// Ask asks a person about a change that is ready. nil: the change waits.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
-	Onto     string
-	Choices  control.Options
+	Options  control.Options
 
 	running     map[string]bool
 	started     int
 	asking      []session.View // changes that wait for the person at this terminal
 	open        bool           // a question is open
-	idle        bool           // it was said that nothing is at work
-	budgetSpent bool           // the budget of all tasks is spent, and there are more of them
+	idle        bool           // the observer knows that no task is running
+	budgetSpent bool           // the budget of all tasks is spent, and more tasks are ready
 	code        int
 	counts      map[string]int
 	ended       chan ended
 	answers     chan answered
 }
 
-// Observer is told how a shift goes. All funcs are there.
+// Observer is told what the scheduler does. All funcs must be set.
 type Observer struct {
-	Idle     func()            // nothing is at work, and more tasks may come
-	Stopping func()            // no more tasks start: a person stops the shift
-	Spent    func(text string) // no more tasks start: the budget of all is spent
-	Failed   func(error)       // a task, or the question which tasks there are
-	Rejected func(session.View, event.Ended)
+	Idle     func()            // no task is running, and more may become ready
+	Stopping func()            // no more tasks start: a person has interrupted
+	Spent    func(text string) // no more tasks start: the budget of all tasks is spent
+	Failed   func(error)       // a task or listing the tasks has failed
+	Rejected func(control.Dismissal)
 	Over     func(Summary)
 }
 
-// Summary is how a shift went.
+// Summary describes what the scheduler has done.
 type Summary struct {
 	counts      map[string]int // tasks by how they ended
-	Left        int            // known, and not started
+	Left        int            // known but not started
 	Interrupted bool
 }
 
@@ -79,7 +69,7 @@ func (s Summary) Total() int {
 	return total
 }
 
-// Text is the counts in words.
+// Text returns the counts as text: 1 failed, 2 landed.
 func (s Summary) Text() string {
 	var parts []string
 	for word, n := range s.counts {
@@ -89,24 +79,24 @@ func (s Summary) Text() string {
 	return strings.Join(parts, ", ")
 }
 
-// Queue is where a shift's tasks come from.
+// Queue provides the tasks to run.
 type Queue interface {
-	// next returns tasks that could be run now, in order; busy are those that
-	// run.
+	// Next returns the tasks that could run now, in order. busy are those that are
+	// running.
 	Next(ctx context.Context, busy map[string]bool) ([]project.Item, error)
-	// begun and over say that a task is run, and how far it is.
+	// Started and Done report that a task has started and that it has ended.
 	Started(item project.Item)
 	Done(item project.Item)
-	// left is how many tasks are known that were not begun.
+	// Left returns how many tasks are known that have not started.
 	Left() int
 }
 
-// ended is how the run of one task ended.
+// ended is the end of one task.
 type ended struct {
 	item     project.Item
-	outcome  runner.Outcome
+	outcome  control.Outcome
 	err      error
-	approved bool // it went on because a person approved it
+	approved bool // it was resumed because a person approved it
 }
 
 // answered is a person's answer about one change.
@@ -116,11 +106,11 @@ type answered struct {
 	err      error
 }
 
-// pollEvery is how often a shift looks for tasks when nothing of its own has
-// changed: a tracker is asked rarely, each question to bd is a process.
+// pollEvery is how often the scheduler looks for new tasks while nothing changes. This is
+// rare because each query of bd starts a process.
 const pollEvery = 15 * time.Second
 
-// Run runs the shift and returns its exit code.
+// Run runs tasks and returns the exit code.
 func (s *Scheduler) Run(ctx context.Context) int {
 	s.running, s.counts = map[string]bool{}, map[string]int{}
 	s.ended, s.answers = make(chan ended), make(chan answered)
@@ -155,7 +145,7 @@ func (s *Scheduler) complete() bool {
 	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
 }
 
-// interrupted is ready once, when a person stops the shift.
+// interrupted returns a channel that is ready once, when a person interrupts.
 func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 	if ctx.Err() != nil {
 		return nil
@@ -163,7 +153,7 @@ func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 	return ctx.Done()
 }
 
-// fill starts what fits.
+// fill starts as many tasks as may run now.
 func (s *Scheduler) fill(ctx context.Context) {
 	room := s.Width - len(s.running)
 	if s.Max > 0 {
@@ -182,7 +172,7 @@ func (s *Scheduler) fill(ctx context.Context) {
 	}
 	for _, item := range jobs[:min(room, len(jobs))] {
 		if s.running[item.Task.ID] {
-			continue // it was there twice
+			continue // the queue has it twice
 		}
 		s.started++
 		s.Queue.Started(item)
@@ -190,7 +180,7 @@ func (s *Scheduler) fill(ctx context.Context) {
 	}
 }
 
-// stopSpent starts no further task: each would be claimed only to wait.
+// stopSpent starts no more tasks: each would be claimed only to wait.
 func (s *Scheduler) stopSpent(text string) {
 	if !s.budgetSpent {
 		s.Observer.Spent(text)
@@ -201,34 +191,12 @@ func (s *Scheduler) stopSpent(text string) {
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	s.running[item.Task.ID] = true
 	go func() {
-		outcome, err := s.one(ctx, item)
+		outcome, err := s.Controller.Run(ctx, item, s.Options)
 		s.ended <- ended{item: item, outcome: outcome, err: err}
 	}()
 }
 
-// one resumes the task's session or starts a new one.
-func (s *Scheduler) one(ctx context.Context, item project.Item) (runner.Outcome, error) {
-	d := s.Controller
-	prior, err := d.Project.Finder.OfTask(item.Task.ID)
-	switch {
-	case errors.Is(err, session.ErrNone):
-	case err != nil:
-		return runner.Outcome{}, err
-	case prior.Status == session.Running:
-		return runner.Outcome{}, exit.Personf("coven attach "+shellword.Word(item.Task.ID), "task %s: %w", item.Task.ID, session.ErrBusy)
-	case prior.Status == session.Waiting, prior.Status == session.Interrupted, prior.Status == session.Blocked:
-		return d.Resume(ctx, prior, budget.Amount{})
-	}
-	target, err := d.Project.Repo.Target(ctx, s.Onto) // the task before may have moved it
-	if err != nil {
-		return runner.Outcome{}, err
-	}
-	c := s.Choices
-	c.Target = target
-	return d.Begin(ctx, item, prior, c)
-}
-
-// finish takes in how a task ended.
+// finish records how a task ended.
 func (s *Scheduler) finish(e ended) {
 	delete(s.running, e.item.Task.ID)
 	if e.err != nil {
@@ -248,14 +216,14 @@ func (s *Scheduler) finish(e ended) {
 	case e.outcome.Reason != "":
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
-	if s.Ask != nil && e.outcome.Status == engine.Waiting && e.outcome.Reason == event.WaitReview {
+	if s.Ask != nil && e.outcome.WaitsForReview() {
 		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
-			return // counted, and over, when it is answered
+			return // it is counted when the person has answered
 		}
 	}
 	s.Queue.Done(e.item)
-	s.count(word, control.ExitOf(e.outcome))
+	s.count(word, e.outcome.ExitCode())
 }
 
 // takenByOthers reports whether another coven took a task that the user did not name.
@@ -263,11 +231,10 @@ func (s *Scheduler) takenByOthers(e ended) bool {
 	if _, named := s.Queue.(*NamedQueue); named || e.approved {
 		return false
 	}
-	return errors.Is(e.err, worktree.ErrClaimed) || errors.Is(e.err, task.ErrClaimed) || errors.Is(e.err, task.ErrNotClaimable) ||
-		errors.Is(e.err, session.ErrBusy) || errors.As(e.err, new(*task.BlockedError))
+	return control.IsTaken(e.err)
 }
 
-// fail shows an error between the lines of the tasks at work.
+// fail reports an error.
 func (s *Scheduler) fail(err error) {
 	s.code = exit.Worse(s.code, exit.Code(err))
 	s.Observer.Failed(err)
@@ -286,7 +253,7 @@ func (s *Scheduler) question(ctx context.Context) {
 	}()
 }
 
-// answered does what a person said about a change.
+// answered carries out a person's answer about a change.
 func (s *Scheduler) answered(ctx context.Context, a answered) {
 	s.open = false
 	if a.err != nil || a.decision.Verdict != Approved {
@@ -301,18 +268,18 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	case a.decision.Verdict == Approved:
 		s.running[a.view.Task] = true
 		go func() {
-			outcome, err := s.Controller.Approve(ctx, a.view, a.view.Review.Patch)
+			outcome, err := s.Controller.Approve(ctx, control.ApproveRequest{Task: a.view.Task, Seen: a.view, AcceptFindings: true})
 			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, approved: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++
 	case a.decision.Verdict == Rejected:
-		ended, err := s.Controller.Reject(ctx, a.view, a.decision.Reason, worktree.RemoveRequest{})
+		done, err := s.Controller.Reject(ctx, control.RejectRequest{Task: a.view.Task, Seen: a.view, Reason: a.decision.Reason})
 		if err != nil {
 			s.fail(err)
 			return
 		}
-		s.Observer.Rejected(a.view, ended)
+		s.Observer.Rejected(done)
 		s.count("rejected", exit.Failed)
 	default:
 		s.count("waiting (review)", exit.Person)
@@ -324,7 +291,7 @@ func (s *Scheduler) count(word string, code int) {
 	s.code = exit.Worse(s.code, code)
 }
 
-// over says how the shift went, when it was about several tasks.
+// over reports what was done and returns the exit code.
 func (s *Scheduler) over(ctx context.Context) int {
 	if ctx.Err() != nil {
 		s.code = exit.Worse(s.code, exit.Interrupted)

@@ -36,11 +36,11 @@ func (f *folder) fold(events []event.Event) (View, error) {
 		if err := f.view.take(e); err != nil {
 			return f.view, err
 		}
-		if err := f.found.Take(e); err != nil {
-			return f.view, err
-		}
 		f.clock(e)
 		f.seen++
+	}
+	if err := f.found.Read(events); err != nil {
+		return f.view, err
 	}
 	v := f.view
 	v.Open = f.found.Open()

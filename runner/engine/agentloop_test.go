@@ -15,7 +15,7 @@ import (
 )
 
 // found is the result of a review that found so many errors and warnings.
-func found(errors, warnings int) engine.Result {
+func found(errors, warnings int) event.Result {
 	o := event.Opinion{Opinion: arbiter.Opinion{Reviewer: "r", Verdict: reviewer.Fail}, Tree: "t"}
 	for range errors {
 		o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Error, File: "a.go", Line: len(o.Findings) + 1, Message: "wrong"})
@@ -23,26 +23,26 @@ func found(errors, warnings int) engine.Result {
 	for range warnings {
 		o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Warning, Message: "odd"})
 	}
-	r := engine.Result{Opinions: []event.Opinion{o}, Patch: "p", Error: "the review found something", ErrorType: event.ErrorFindings}
+	r := event.Result{Opinions: []event.Opinion{o}, Patch: "p", Error: "the review found something", ErrorType: event.ErrorFindings}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	return r
 }
 
 // judged answers the leaves of an agent-loop: reviews find these numbers of errors in
 // turn, then none; the arbiter goes on while goOn says so.
-func judged(goOn func(round int) bool, errors ...int) func(engine.Call) (engine.Result, error) {
+func judged(goOn func(round int) bool, errors ...int) func(engine.Call) (event.Result, error) {
 	round := 0
-	return func(c engine.Call) (engine.Result, error) {
+	return func(c engine.Call) (event.Result, error) {
 		switch {
 		case c.Review != nil:
 			if round++; round > len(errors) || errors[round-1] == 0 {
-				return engine.Result{OK: true, Opinions: []event.Opinion{{Opinion: arbiter.Opinion{Reviewer: "r", Verdict: reviewer.Pass}}}}, nil
+				return event.Result{OK: true, Opinions: []event.Opinion{{Opinion: arbiter.Opinion{Reviewer: "r", Verdict: reviewer.Pass}}}}, nil
 			}
 			return found(errors[round-1], 0), nil
 		case c.Arbiter != nil:
-			return engine.Result{OK: true, Decided: true, Continue: goOn(c.Arbiter.Question.Round), Output: "because " + c.Path}, nil
+			return event.Result{OK: true, Decided: true, Continue: goOn(c.Arbiter.Question.Round), Output: "because " + c.Path}, nil
 		case c.Agent != nil:
-			return engine.Result{OK: true, Agent: "build", Output: "said in " + c.Path}, nil
+			return event.Result{OK: true, Agent: "build", Output: "said in " + c.Path}, nil
 		}
 		return ok(c)
 	}
@@ -55,9 +55,9 @@ func TestAgentLoop(t *testing.T) {
 	const head = "steps:\n- {name: a, type: script, command: x}\n- {name: q, type: agent-loop, reviewers: [agent]"
 	const tail = "}\n- {name: z, type: script, command: \"echo {{.steps.q.output}}\"}"
 	round := func(n string) string { return "q[" + n + "]/review#1 q[" + n + "]/arbiter#1 q[" + n + "]/fix#1 " }
-	broken := func(path string, r engine.Result) func(engine.Call) (engine.Result, error) {
+	broken := func(path string, r event.Result) func(engine.Call) (event.Result, error) {
 		rest := judged(always, 1)
-		return func(c engine.Call) (engine.Result, error) {
+		return func(c engine.Call) (event.Result, error) {
 			if c.Path == path {
 				return r, nil
 			}
@@ -66,9 +66,9 @@ func TestAgentLoop(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, keys string
-		answer     func(engine.Call) (engine.Result, error)
+		answer     func(engine.Call) (event.Result, error)
 		calls      string
-		status     engine.Status
+		status     event.Status
 		exits      string
 	}{
 		{"content at once", "", judged(never), "a#1 q[1]/review#1 z#1", "", "content passed"},
@@ -76,24 +76,24 @@ func TestAgentLoop(t *testing.T) {
 		{"mended twice", "", judged(always, 2, 1), "a#1 " + round("1") + round("2") + "q[3]/review#1 z#1", "", "content passed"},
 		{"not actionable", "", judged(never, 2), "a#1 q[1]/review#1 q[1]/arbiter#1 z#1", "", "not_actionable passed"},
 		{"not actionable any more", "", judged(func(n int) bool { return n < 2 }, 2, 2), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1 z#1", "", "not_actionable passed"},
-		{"at its most", ", max_iterations: 2", judged(always, 1, 1, 1), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", engine.Blocked, "max_iterations failed"},
-		{"a single round", ", max_iterations: 1", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", engine.Blocked, "max_iterations failed"},
-		{"at its most, fails", ", max_iterations: 1, on_max_iterations: exit", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", engine.StatusFail, "max_iterations failed"},
+		{"at its most", ", max_iterations: 2", judged(always, 1, 1, 1), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
+		{"a single round", ", max_iterations: 1", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
+		{"at its most, fails", ", max_iterations: 1, on_max_iterations: exit", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusFailed, "max_iterations failed"},
 		{"at its most, goes on", ", max_iterations: 1, on_max_iterations: continue", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1 z#1", "", "max_iterations passed"},
-		{"patience of one", ", max_iterations: 9, patience: 1", judged(always, 2, 2, 2), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", engine.Blocked, "max_iterations failed"},
-		{"patience is as long as it gets better", ", max_iterations: 9, patience: 1", judged(always, 3, 2, 1, 1), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", engine.Blocked, "max_iterations failed"},
-		{"patience counts from the best round", ", max_iterations: 9, patience: 2", judged(always, 2, 1, 2, 1, 0), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", engine.Blocked, "max_iterations failed"},
+		{"patience of one", ", max_iterations: 9, patience: 1", judged(always, 2, 2, 2), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
+		{"patience is as long as it gets better", ", max_iterations: 9, patience: 1", judged(always, 3, 2, 1, 1), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
+		{"patience counts from the best round", ", max_iterations: 9, patience: 2", judged(always, 2, 1, 2, 1, 0), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
 		{"better again in time", ", max_iterations: 9, patience: 2", judged(always, 3, 3, 2, 2, 1, 0), "a#1 " + round("1") + round("2") + round("3") + round("4") + round("5") + "q[6]/review#1 z#1", "", "content passed"},
-		{"a review that cannot judge blocks", "", broken("q[1]/review#1", engine.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1", engine.Blocked, "failed"},
-		{"it may go on", ", on_fail: continue", broken("q[1]/review#1", engine.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 z#1", "", "failed"},
-		{"it is tried again as a whole", ", retries: 1", broken("q[1]/review#1", engine.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q#2[1]/review#1 q#2[1]/arbiter#1 q#2[1]/fix#1 q#2[2]/review#1 z#1", "", "content passed"},
-		{"an arbiter that cannot decide blocks", "", broken("q[1]/arbiter#1", engine.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q[1]/arbiter#1", engine.Blocked, "failed"},
-		{"an agent that cannot mend blocks", "", broken("q[1]/fix#1", engine.Result{Error: "no"}), "a#1 " + strings.TrimSpace(round("1")), engine.Blocked, "failed"},
+		{"a review that cannot judge blocks", "", broken("q[1]/review#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1", event.StatusBlocked, "failed"},
+		{"it may go on", ", on_fail: continue", broken("q[1]/review#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 z#1", "", "failed"},
+		{"it is tried again as a whole", ", retries: 1", broken("q[1]/review#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q#2[1]/review#1 q#2[1]/arbiter#1 q#2[1]/fix#1 q#2[2]/review#1 z#1", "", "content passed"},
+		{"an arbiter that cannot decide blocks", "", broken("q[1]/arbiter#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusBlocked, "failed"},
+		{"an agent that cannot mend blocks", "", broken("q[1]/fix#1", event.Result{Error: "no"}), "a#1 " + strings.TrimSpace(round("1")), event.StatusBlocked, "failed"},
 		{
 			"steps of each round", ", steps: [{name: c, type: script, command: y, on_fail: continue}, {name: d, type: script, command: y}]", judged(always, 1),
 			"a#1 q[1]/c#1 q[1]/d#1 " + round("1") + "q[2]/c#1 q[2]/d#1 q[2]/review#1 z#1", "", "content passed",
 		},
-		{"a step of a round that blocks", ", steps: [{name: c, type: script, command: y}]", broken("q[2]/c#1", engine.Result{Error: "no"}), "a#1 q[1]/c#1 " + round("1") + "q[2]/c#1", engine.Blocked, "failed"},
+		{"a step of a round that blocks", ", steps: [{name: c, type: script, command: y}]", broken("q[2]/c#1", event.Result{Error: "no"}), "a#1 q[1]/c#1 " + round("1") + "q[2]/c#1", event.StatusBlocked, "failed"},
 		{"left out", `, when: "{{.a.failed}}"`, judged(always, 1), "a#1 z#1", "", "skipped"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAgentLoopNames(t *testing.T) {
 func TestPatienceWeighs(t *testing.T) {
 	rounds := [][2]int{{1, 3}, {1, 2}, {2, 0}, {1, 2}, {0, 9}}
 	n := 0
-	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+	l := &leaves{answer: func(c engine.Call) (event.Result, error) {
 		if c.Review != nil {
 			n++
 			return found(rounds[n-1][0], rounds[n-1][1]), nil
@@ -200,7 +200,7 @@ func TestPatienceWeighs(t *testing.T) {
 		return judged(always)(c)
 	}}
 	out, err := runPlan(t, plan(t, "steps:\n- {name: q, type: agent-loop, reviewers: [agent], max_iterations: 9, patience: 2}"), l)
-	if err != nil || out.Status != engine.Blocked || !slices.Contains(l.calls, "q[4]/arbiter#1") || slices.Contains(l.calls, "q[4]/fix#1") {
+	if err != nil || out.Status != event.StatusBlocked || !slices.Contains(l.calls, "q[4]/arbiter#1") || slices.Contains(l.calls, "q[4]/fix#1") {
 		t.Errorf("%+v, %v, %q", out, err, l.calls)
 	}
 }

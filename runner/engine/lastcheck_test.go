@@ -24,11 +24,11 @@ const checkLoop = `steps:
 
 func TestLastCheck(t *testing.T) {
 	rounds := "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[1]/fix#1 l[2]/build#1 l[2]/work#1 l[2]/test#1 l[2]/fix#1"
-	failing := func(paths string) func(engine.Call) (engine.Result, error) {
-		return func(c engine.Call) (engine.Result, error) {
+	failing := func(paths string) func(engine.Call) (event.Result, error) {
+		return func(c engine.Call) (event.Result, error) {
 			for p := range strings.FieldsSeq(paths) {
 				if c.Path == p {
-					return engine.Result{Error: "no"}, nil
+					return event.Result{Error: "no"}, nil
 				}
 			}
 			return ok(c)
@@ -39,21 +39,21 @@ func TestLastCheck(t *testing.T) {
 		old, new string // replaced in the grimoire
 		fails    string
 		calls    string
-		status   engine.Status
+		status   event.Status
 		path     string
 	}{
 		"the last fix helped":              {fails: "l[1]/test#1 l[2]/test#1", calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
-		"the last fix did not help":        {fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: engine.Blocked, path: "l[2]/"},
+		"the last fix did not help":        {fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: event.StatusBlocked, path: "l[2]/"},
 		"it goes on at its limit":          {old: "BLOCK", new: "continue", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
-		"it fails at its limit":            {old: "BLOCK", new: "fail", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: engine.StatusFail, path: "l[2]/"},
-		"what prepares the check can fail": {fails: always + " l[3]/build#1", calls: rounds + " l[3]/build#1", status: engine.Blocked, path: "l[3]/build#1"},
+		"it fails at its limit":            {old: "BLOCK", new: "fail", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: event.StatusFailed, path: "l[2]/"},
+		"what prepares the check can fail": {fails: always + " l[3]/build#1", calls: rounds + " l[3]/build#1", status: event.StatusBlocked, path: "l[3]/build#1"},
 		"nothing was fixed": {
 			old: "{{.test.failed}}", new: "{{eq .loop.iteration 1}}", fails: always,
-			calls: strings.TrimSuffix(rounds, " l[2]/fix#1"), status: engine.Blocked, path: "l[2]/",
+			calls: strings.TrimSuffix(rounds, " l[2]/fix#1"), status: event.StatusBlocked, path: "l[2]/",
 		},
 		"nothing comes after the check": {
 			old: `  - {name: fix, type: agent, prompt: "mend\nit", when: "{{.test.failed}}"}` + "\n", fails: always,
-			calls: "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[2]/build#1 l[2]/work#1 l[2]/test#1", status: engine.Blocked, path: "l[2]/",
+			calls: "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[2]/build#1 l[2]/work#1 l[2]/test#1", status: event.StatusBlocked, path: "l[2]/",
 		},
 		"an agent can exit the loop": {
 			old: `{name: work, type: agent, prompt: "do\nit"}`, new: `{name: work, type: agent, prompt: "do\nit", on_success: exit_loop, on_fail: continue}`,
@@ -76,15 +76,15 @@ func TestLastCheck(t *testing.T) {
 
 // A plan that has no version is played as it was when it was frozen.
 func TestLastCheckOfOldPlans(t *testing.T) {
-	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c engine.Call) (engine.Result, error) {
+	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c engine.Call) (event.Result, error) {
 		if c.Step == "test" {
-			return engine.Result{Error: "no"}, nil
+			return event.Result{Error: "no"}, nil
 		}
 		return ok(c)
 	}}
 	p.V = 0
 	out, err := runPlan(t, p, l)
-	if err != nil || out.Status != engine.Blocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
+	if err != nil || out.Status != event.StatusBlocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
 		t.Errorf("%+v, %v, calls %q", out, err, l.calls)
 	}
 }
@@ -94,13 +94,13 @@ func TestLastCheckOfOldPlans(t *testing.T) {
 func TestLastCheckAgain(t *testing.T) {
 	p, j, fails := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &paper{}, true
 	run := func() (engine.Outcome, string) {
-		l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		l := &leaves{answer: func(c engine.Call) (event.Result, error) {
 			if c.Step == "test" && (fails || c.Path == "l[2]/test#1") {
-				return engine.Result{Error: "no"}, nil
+				return event.Result{Error: "no"}, nil
 			}
 			return ok(c)
 		}}
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -37,16 +38,16 @@ func TestLongTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := plan(t, test.yaml)
-				slow := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+				slow := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 					select {
 					case <-ctx.Done():
-						return engine.Result{}, context.Cause(ctx)
+						return event.Result{}, context.Cause(ctx)
 					case <-time.After(test.each):
 						return ok(c)
 					}
 				})
 				start := time.Now()
-				out, err := runner.RunSteps(t.Context(), p, withoutLogs{&paper{}}, slow, nil)
+				out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{&paper{}}), slow, nil)
 				if took := time.Since(start); err != nil || out.Result.Error != test.error || took != test.took {
 					t.Errorf("after %s: %q, %v", took, out.Result.Error, err)
 				}

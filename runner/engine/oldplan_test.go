@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -52,7 +53,7 @@ func TestLoopEntry(t *testing.T) {
     on_max_iterations: continue
     steps:
     - {name: deep, type: script, command: "echo {{.loop_entry.again.output}} {{.again.status}}"}`)
-	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+	l := &leaves{answer: func(c engine.Call) (event.Result, error) {
 		r, err := ok(c)
 		r.OK = c.Step != "first"
 		return r, err

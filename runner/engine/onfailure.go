@@ -4,9 +4,10 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
 )
 
-// onFailure decides what a step's success or failure means for the run.
+// onFailure applies on_fail and on_success to the outcome of a step.
 type onFailure struct {
 	step     Step
 	onFail   grimoires.OnFail
@@ -24,9 +25,9 @@ func (t onFailure) Run(ctx context.Context, s *State) (Outcome, error) {
 	case out.Verdict == Passed && t.exitLoop:
 		out.Verdict = ExitLoop
 	case out.Verdict == Failed && t.onFail == grimoires.Fail:
-		out.Verdict, out.Status = Stopped, StatusFail
+		out.Verdict, out.Status = Stopped, event.StatusFailed
 	case out.Verdict == Failed && t.onFail != grimoires.Continue:
-		out.Verdict, out.Status = Stopped, Blocked
+		out.Verdict, out.Status = Stopped, event.StatusBlocked
 	}
 	return out, err
 }

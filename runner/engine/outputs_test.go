@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -47,8 +48,8 @@ steps:
           {{.work}}|{{.work.success}}|{{.work.skipped}}|{{.fix.summary}}{{if .work.success}}|{{.work.outputs.url}} {{.fix.outputs.url}}{{end}}
 `)
 	looks := 0
-	l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
-		r := engine.Result{OK: true}
+	l := &leaves{answer: func(c engine.Call) (event.Result, error) {
+		r := event.Result{OK: true}
 		switch c.Step {
 		case "look":
 			looks++

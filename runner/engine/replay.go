@@ -4,75 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/coven-run/coven/internal/event"
 )
 
 // Replay implements Leaves with the results of earlier runs: a leaf with a recorded
-// result returns it and never runs again.
+// result returns that and does not run again.
 type Replay struct {
 	leaves  Leaves
 	clock   Clock
 	record  RecordFunc
 	results map[string]event.Event // by path
-	since   int64                  // number of the event since which the clocks of steps count
+	retried int64                  // number of the last retry, at which the clocks of steps restarted
 }
 
 // RecordFunc makes the result of a leaf durable. It returns the result as a later
 // replay will read it.
-type RecordFunc func(path string, result Result) (Result, error)
+type RecordFunc func(path string, result event.Result) (event.Result, error)
 
-// NewReplay returns leaves that answer from the events of a session what they can.
-// Other calls go to leaves, and their results to record.
-func NewReplay(events []event.Event, leaves Leaves, clock Clock, record RecordFunc) *Replay {
-	r := &Replay{leaves: leaves, clock: clock, record: record, results: map[string]event.Event{}}
-	for _, e := range Remembered(events) {
-		switch e.Type {
-		case event.StepCompleted:
-			r.results[e.Path] = e
-		case event.SessionResumed:
-			var again event.Resumed
-			if e.Decode(&again) == nil && again.Retry != "" {
-				r.since = e.Seq // a retry: the clocks start again
-				maps.DeleteFunc(r.results, func(path string, _ event.Event) bool { return meant(again.Retry, path) })
-			}
-		}
-	}
-	return r
+// NewReplay returns leaves that answer from the history of a session. Calls without a
+// recorded result go to leaves, and their results to record.
+func NewReplay(h *History, leaves Leaves, clock Clock, record RecordFunc) *Replay {
+	results, retried := h.results()
+	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried}
 }
 
 // Do implements Leaves.
-func (r *Replay) Do(ctx context.Context, c Call) (Result, error) {
+func (r *Replay) Do(ctx context.Context, c Call) (event.Result, error) {
 	hash, err := c.hash()
 	if err != nil {
-		return Result{}, err
+		return event.Result{}, err
 	}
 	if e, ok := r.results[c.Path]; ok {
 		result, err := replay(e, hash)
-		if err == nil && e.Seq > r.since {
+		if err == nil && e.Seq > r.retried {
 			r.clock.charge(ctx, result.Used.Wall)
 		}
 		return result, err
 	}
 	result, err := r.work(ctx, c)
 	if err != nil {
-		return Result{}, err
+		return event.Result{}, err
 	}
 	result.Input, result.Tolerated = hash, c.Tolerated && !result.OK
 	return r.record(c.Path, result)
 }
 
 // work calls a leaf. A leaf whose time is up has failed.
-func (r *Replay) work(ctx context.Context, c Call) (Result, error) {
+func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	timed, worked := r.clock.measure(ctx)
 	result, err := r.leaves.Do(timed, c)
 	over := (*OverTimeError)(nil)
 	if errors.As(err, &over) {
-		result, err = Result{Error: over.Error(), ErrorType: event.ErrorTimeout, Used: result.Used}, nil
+		result, err = event.Result{Error: over.Error(), ErrorType: event.ErrorTimeout, Used: result.Used}, nil
 	}
 	if err != nil {
-		return Result{}, err
+		return event.Result{}, err
 	}
 	if !result.OK && over == nil {
 		errors.As(context.Cause(ctx), &over)
@@ -84,14 +71,14 @@ func (r *Replay) work(ctx context.Context, c Call) (Result, error) {
 	return result, nil
 }
 
-// replay returns a recorded result, unless it was recorded for another input.
-func replay(e event.Event, hash string) (Result, error) {
-	var result Result
+// replay returns a recorded result. It fails if the leaf had a different input.
+func replay(e event.Event, hash string) (event.Result, error) {
+	var result event.Result
 	if err := e.Decode(&result); err != nil {
-		return Result{}, err
+		return event.Result{}, err
 	}
 	if result.Input != hash {
-		return Result{}, fmt.Errorf("step %s was recorded with another input (%.12s, now %.12s): the plan or a recorded value was changed; start the task again with: coven reject and coven run", e.Path, result.Input, hash)
+		return event.Result{}, fmt.Errorf("step %s was recorded with different input (%.12s, now %.12s): the plan or a recorded value changed; start the task again: coven reject, then coven run", e.Path, result.Input, hash)
 	}
 	return result, nil
 }

@@ -52,12 +52,12 @@ func (withoutLogs) ReadLog(string, int64) (io.ReadCloser, error) {
 }
 
 // fate answers a call by its path and a seed alone.
-func fate(seed int) func(engine.Call) (engine.Result, error) {
-	return func(c engine.Call) (engine.Result, error) {
+func fate(seed int) func(engine.Call) (event.Result, error) {
+	return func(c engine.Call) (event.Result, error) {
 		h := fnv.New32a()
 		_, _ = fmt.Fprintf(h, "%d %s", seed, c.Path)
 		n := h.Sum32()
-		r := engine.Result{
+		r := event.Result{
 			OK: n%3 != 0, Output: fmt.Sprint(n % 7), Outputs: map[string]any{"n": n % 5},
 			Files: []string{c.Step}, Commit: c.Path, Tree: fmt.Sprint(n % 4),
 		}
@@ -151,13 +151,13 @@ func TestReplayAnywhere(t *testing.T) {
 		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
-		want, err := runner.RunSteps(t.Context(), p, withoutLogs{whole}, first, nil)
+		want, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{whole}), first, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		for cut := range whole.events {
 			part, rest := &paper{events: slices.Clone(whole.events[:cut])}, &leaves{answer: answer}
-			got, err := runner.RunSteps(t.Context(), p, withoutLogs{part}, rest, nil)
+			got, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{part}), rest, nil)
 			if err != nil || got.Verdict != want.Verdict || got.Status != want.Status || got.Path != want.Path {
 				t.Fatalf("cut at %d: %+v, %v; want %+v\n%s", cut, got, err, want, text)
 			}
@@ -183,14 +183,14 @@ steps:
   - {name: b, type: script, command: x, on_fail: continue}
 - {name: c, type: script, command: y, when: "{{.l.failed}}"}`)
 	journal := &paper{}
-	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 		if c.Path != "l[2]/b#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return engine.Result{Error: "cut off"}, nil
+		return event.Result{Error: "cut off"}, nil
 	})
-	out, err := runner.RunSteps(t.Context(), p, withoutLogs{journal}, cut, nil)
+	out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), cut, nil)
 	if err != nil || out.Verdict != engine.Passed {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -204,7 +204,7 @@ steps:
 	}
 	again := &leaves{answer: ok}
 	journal.events = journal.events[:4]
-	out, err = runner.RunSteps(t.Context(), p, withoutLogs{journal}, again, nil)
+	out, err = runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), again, nil)
 	if err != nil || out.Verdict != engine.Passed || !slices.Equal(again.calls, []string{"c#1"}) {
 		t.Errorf("replayed: %+v, %v, ran %q", out, err, again.calls)
 	}
@@ -215,12 +215,12 @@ steps:
 func TestTimeGoesOn(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	worked := func(wall time.Duration) *paper {
-		j, l := &paper{}, &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		j, l := &paper{}, &leaves{answer: func(c engine.Call) (event.Result, error) {
 			r, err := ok(c)
 			r.Used.Wall = wall
 			return r, err
 		}}
-		if _, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil); err != nil {
+		if _, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil); err != nil {
 			t.Fatal(err)
 		}
 		j.events = j.events[:1]
@@ -228,7 +228,7 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 	run := func(j *paper) (engine.Outcome, []string) {
 		l := &leaves{answer: ok}
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
 	used := func(j *paper) budget.Amount {
 		for _, e := range j.events {
-			var r engine.Result
+			var r event.Result
 			if e.Type == event.StepCompleted && e.Path == "b#1" && e.Decode(&r) == nil {
 				return budget.Amount{USD: r.Used.USD, Turns: r.Used.Turns}
 			}
@@ -264,19 +264,19 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	}
 	want := budget.Amount{USD: 2, Turns: 3}
 	j := &paper{}
-	cut := leafFunc(func(ctx context.Context, c engine.Call) (engine.Result, error) {
+	cut := leafFunc(func(ctx context.Context, c engine.Call) (event.Result, error) {
 		if c.Path == "a#1" {
 			return ok(c)
 		}
 		<-ctx.Done()
-		return engine.Result{Used: want}, context.Cause(ctx)
+		return event.Result{Used: want}, context.Cause(ctx)
 	})
-	if out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, cut, nil); err != nil || used(j) != want {
+	if out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{j}), cut, nil); err != nil || used(j) != want {
 		t.Errorf("while it was committed: %+v, %v, used %+v", out, err, used(j))
 	}
 
 	j.events = j.events[:1]
-	var a engine.Result
+	var a event.Result
 	if err := j.events[0].Decode(&a); err != nil {
 		t.Fatal(err)
 	}
@@ -297,13 +297,14 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := runner.RunSteps(t.Context(), p, withoutLogs{j}, &runner.Executor{Journal: withoutLogs{j}}, nil)
+	indexed := runner.NewJournal(withoutLogs{j})
+	out, err := runner.RunSteps(t.Context(), p, indexed, &runner.Executor{Journal: indexed}, nil)
 	if err != nil || used(j) != want {
 		t.Errorf("before it went on: %+v, %v, used %+v", out, err, used(j))
 	}
 }
 
 // leafFunc is Leaves that one function does.
-type leafFunc func(ctx context.Context, c engine.Call) (engine.Result, error)
+type leafFunc func(ctx context.Context, c engine.Call) (event.Result, error)
 
-func (f leafFunc) Do(ctx context.Context, c engine.Call) (engine.Result, error) { return f(ctx, c) }
+func (f leafFunc) Do(ctx context.Context, c engine.Call) (event.Result, error) { return f(ctx, c) }

@@ -17,14 +17,14 @@ import (
 
 // leaves answers calls from a script and keeps what it was asked.
 type leaves struct {
-	answer func(c engine.Call) (engine.Result, error)
+	answer func(c engine.Call) (event.Result, error)
 	calls  []string
 	inputs []engine.Call
 }
 
-func (l *leaves) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
+func (l *leaves) Do(ctx context.Context, c engine.Call) (event.Result, error) {
 	if err := context.Cause(ctx); err != nil {
-		return engine.Result{}, err
+		return event.Result{}, err
 	}
 	l.calls = append(l.calls, c.Path)
 	l.inputs = append(l.inputs, c)
@@ -32,8 +32,8 @@ func (l *leaves) Do(ctx context.Context, c engine.Call) (engine.Result, error) {
 }
 
 // ok is a leaf that always succeeds and says its path.
-func ok(c engine.Call) (engine.Result, error) {
-	return engine.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
+func ok(c engine.Call) (event.Result, error) {
+	return event.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
 }
 
 func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
@@ -56,11 +56,11 @@ func runPlan(t *testing.T, p *grimoires.Plan, l *leaves) (engine.Outcome, error)
 }
 
 func TestTree(t *testing.T) {
-	failing := func(paths ...string) func(engine.Call) (engine.Result, error) {
-		return func(c engine.Call) (engine.Result, error) {
+	failing := func(paths ...string) func(engine.Call) (event.Result, error) {
+		return func(c engine.Call) (event.Result, error) {
 			for _, p := range paths {
 				if c.Path == p {
-					return engine.Result{Error: "no"}, nil
+					return event.Result{Error: "no"}, nil
 				}
 			}
 			return ok(c)
@@ -68,10 +68,10 @@ func TestTree(t *testing.T) {
 	}
 	tests := []struct {
 		name, yaml string
-		answer     func(engine.Call) (engine.Result, error)
+		answer     func(engine.Call) (event.Result, error)
 		calls      string
 		verdict    engine.Verdict
-		status     engine.Status
+		status     event.Status
 	}{
 		{
 			"in order", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}",
@@ -79,11 +79,11 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"a failure blocks", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1", engine.Stopped, engine.Blocked,
+			failing("a#1"), "a#1", engine.Stopped, event.StatusBlocked,
 		},
 		{
 			"on_fail: fail", "steps:\n- {name: a, type: script, command: x, on_fail: fail}\n- {name: b, type: script, command: y}",
-			failing("a#1"), "a#1", engine.Stopped, engine.StatusFail,
+			failing("a#1"), "a#1", engine.Stopped, event.StatusFailed,
 		},
 		{
 			"on_fail: continue", "steps:\n- {name: a, type: script, command: x, on_fail: continue}\n- {name: b, type: script, command: y}",
@@ -95,7 +95,7 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"retried in vain", "steps:\n- {name: a, type: script, command: x, on_fail: retry, retries: 2}\n- {name: b, type: script, command: y}",
-			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", engine.Stopped, engine.Blocked,
+			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", engine.Stopped, event.StatusBlocked,
 		},
 		{
 			"retried, then goes on", "steps:\n- {name: a, type: script, command: x, on_fail: continue, retries: 1}\n- {name: b, type: script, command: y}",
@@ -120,7 +120,7 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"a condition that cannot be rendered blocks", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, on_fail: continue, when: \"{{.steps.a.outputs.ready}}\"}",
-			ok, "a#1", engine.Stopped, engine.Blocked,
+			ok, "a#1", engine.Stopped, event.StatusBlocked,
 		},
 		{
 			"when false", "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, when: \"{{.previous.failed}}\"}\n- {name: c, type: script, command: z, when: \"{{.steps.b.skipped}}\"}",
@@ -132,7 +132,7 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"a loop at its limit blocks", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
-			ok, "l[1]/a#1 l[2]/a#1", engine.Stopped, engine.Blocked,
+			ok, "l[1]/a#1 l[2]/a#1", engine.Stopped, event.StatusBlocked,
 		},
 		{
 			"a loop at its limit goes on", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  on_max_iterations: continue\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
@@ -144,7 +144,7 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"a failure in a loop blocks", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  steps:\n  - {name: a, type: script, command: x}",
-			failing("l[1]/a#1"), "l[1]/a#1", engine.Stopped, engine.Blocked,
+			failing("l[1]/a#1"), "l[1]/a#1", engine.Stopped, event.StatusBlocked,
 		},
 		{
 			"what was left out has values", "steps:\n- name: l\n  type: loop\n  when: \"{{.previous.failed}}\"\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: \"echo {{.steps.a.output}}\", when: \"{{.steps.a.skipped}}\"}",
@@ -201,12 +201,12 @@ func TestHandoff(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	l := &leaves{}
 	p := plan(t, "steps:\n- name: l\n  type: loop\n  timeout: 1ms\n  max_iterations: 100\n  steps:\n  - {name: a, type: script, command: x}")
-	l.answer = func(c engine.Call) (engine.Result, error) {
+	l.answer = func(c engine.Call) (event.Result, error) {
 		<-time.After(2 * time.Millisecond)
 		return ok(c)
 	}
 	out, err := runPlan(t, p, l)
-	if err != nil || out.Status != engine.Blocked || !strings.Contains(out.Result.Error, "step l took longer than 1ms") {
+	if err != nil || out.Status != event.StatusBlocked || !strings.Contains(out.Result.Error, "step l took longer than 1ms") {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -222,14 +222,14 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &leaves{answer: func(c engine.Call) (engine.Result, error) {
+		l := &leaves{answer: func(c engine.Call) (event.Result, error) {
 			if len(done) == round {
-				return engine.Result{}, crash
+				return event.Result{}, crash
 			}
 			done = append(done, c.Path)
 			return ok(c)
 		}}
-		_, err = runner.RunSteps(t.Context(), p, withoutLogs{journal}, l, nil)
+		_, err = runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), l, nil)
 		if round < 3 && !errors.Is(err, crash) || round == 3 && err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -247,8 +247,8 @@ func TestReplay(t *testing.T) {
 	}
 	defer journal.Close() //nolint:errcheck // the test is over
 	other := plan(t, "steps:\n- {name: a, type: script, command: something else}")
-	_, err = runner.RunSteps(t.Context(), other, withoutLogs{journal}, &leaves{answer: ok}, nil)
-	if err == nil || !strings.Contains(err.Error(), "another input") {
+	_, err = runner.RunSteps(t.Context(), other, runner.NewJournal(withoutLogs{journal}), &leaves{answer: ok}, nil)
+	if err == nil || !strings.Contains(err.Error(), "different input") {
 		t.Errorf("another plan: %v", err)
 	}
 }
@@ -263,24 +263,24 @@ func TestRetryOnResume(t *testing.T) {
 	defer journal.Close() //nolint:errcheck // the test is over
 	broken := true
 	l := &leaves{}
-	l.answer = func(c engine.Call) (engine.Result, error) {
+	l.answer = func(c engine.Call) (event.Result, error) {
 		if c.Path == "b#1" && broken {
-			return engine.Result{Error: "no"}, nil
+			return event.Result{Error: "no"}, nil
 		}
 		return ok(c)
 	}
 	once := func() engine.Outcome {
-		out, err := runner.RunSteps(t.Context(), p, withoutLogs{journal}, l, nil)
+		out, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{journal}), l, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
 	first := once()
-	if first.Status != engine.Blocked || first.Path != "b#1" {
+	if first.Status != event.StatusBlocked || first.Path != "b#1" {
 		t.Fatalf("first: %+v", first)
 	}
-	if again := once(); again.Status != engine.Blocked {
+	if again := once(); again.Status != event.StatusBlocked {
 		t.Errorf("a recorded failure is forgotten: %+v", again)
 	}
 	broken = false

@@ -4,7 +4,6 @@ package attach
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,10 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -38,18 +34,18 @@ keeps working.`,
 			if err != nil {
 				return err
 			}
-			v, err := p.Find(args[0])
+			c := &control.Controller{Project: p}
+			if cmd.Flags().Changed("message") {
+				if err := c.Deliver(cmd.Context(), args[0], message); err != nil {
+					return err
+				}
+				return a.Printf("delivered\n")
+			}
+			v, err := c.Attach(args[0])
 			if err != nil {
 				return err
 			}
-			if v.Status != session.Running {
-				return exit.Personf("coven why "+shellword.Word(v.Task), "task %s: no agent is at work: it is %s", v.Task, control.StateOf(v))
-			}
-			w := &attachment{app: a, project: p, view: v, sent: map[string]string{}}
-			if cmd.Flags().Changed("message") {
-				return w.sendAndWait(cmd.Context(), message)
-			}
-			return w.follow(cmd.Context())
+			return (&attachment{app: a, controller: c, view: v}).follow(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVarP(&message, "message", "m", "", "send the agent this `TEXT` and return once it has read it")
@@ -58,38 +54,10 @@ keeps working.`,
 
 // attachment watches a session that another process runs, and talks to its agent.
 type attachment struct {
-	app     *cli.App
-	project *project.Project
-	view    session.View
-	sent    map[string]string // file of a message that was not taken yet -> its text
-}
-
-// sendAndWait sends one message and returns when the agent was told.
-func (w *attachment) sendAndWait(ctx context.Context, text string) error {
-	if err := w.send(text); err != nil {
-		return err
-	}
-	ticker := time.NewTicker(cli.FollowEvery)
-	defer ticker.Stop()
-	for {
-		now, err := session.Load(w.view.Dir)
-		if err != nil {
-			return err
-		}
-		if w.waiting() == 0 {
-			return w.app.Printf("told\n")
-		}
-		if now.Status != session.Running && w.withdraw() > 0 {
-			return exit.Failedf("coven why "+shellword.Word(w.view.Task), "message not sent: task %s is %s", w.view.Task, control.StateOf(now))
-		}
-		select {
-		case <-ctx.Done():
-			if w.withdraw() > 0 {
-				return fmt.Errorf("the agent was not told: %w", context.Cause(ctx))
-			}
-		case <-ticker.C:
-		}
-	}
+	app        *cli.App
+	controller *control.Controller
+	view       session.View
+	sent       []control.Message
 }
 
 // follow shows what happens until the session stops, and sends what is typed.
@@ -120,7 +88,7 @@ func (w *attachment) follow(ctx context.Context) error {
 	}
 }
 
-// typed are the lines of the input that are not blank.
+// typed returns the lines of the input that are not blank.
 func (w *attachment) typed(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -141,11 +109,12 @@ func (w *attachment) typed(ctx context.Context) <-chan string {
 	return lines
 }
 
-// leave says how the session is, and takes back what no agent was told.
+// leave withdraws the messages that no agent has acknowledged, and prints them and the
+// state of the session.
 func (w *attachment) leave(now session.View) error {
-	for file, text := range w.sent {
-		if session.Withdraw(file) {
-			if err := w.app.Printf("not told: %s\n", terminal.Printable(text)); err != nil {
+	for _, m := range w.sent {
+		if m.Withdraw() {
+			if err := w.app.Printf("not delivered: %s\n", terminal.Printable(m.Text)); err != nil {
 				return err
 			}
 		}
@@ -154,28 +123,9 @@ func (w *attachment) leave(now session.View) error {
 }
 
 func (w *attachment) send(text string) error {
-	file, err := control.SendMessage(w.project, w.view, text)
-	w.sent[file] = text
+	m, err := w.controller.Send(w.view, text)
+	if err == nil {
+		w.sent = append(w.sent, m)
+	}
 	return err
-}
-
-// waiting is how many messages no agent was told yet.
-func (w *attachment) waiting() int {
-	for file := range w.sent {
-		if !session.Asked(file) {
-			delete(w.sent, file)
-		}
-	}
-	return len(w.sent)
-}
-
-// withdraw takes back what no agent was told yet, and says how many.
-func (w *attachment) withdraw() int {
-	n := 0
-	for file := range w.sent {
-		if session.Withdraw(file) {
-			n++
-		}
-	}
-	return n
 }

@@ -109,7 +109,7 @@ func testPlugin(ctx context.Context, a *cli.App, which string, kind plugins.Kind
 	}
 	self, err := a.Self()
 	if err != nil {
-		return fmt.Errorf("find coven's own program: %w", err)
+		return fmt.Errorf("find coven's own executable: %w", err)
 	}
 	launcher, err := process.NewLauncher(self, "exec")
 	if err != nil {

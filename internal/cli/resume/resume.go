@@ -11,7 +11,6 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
 )
 
 // NewResume returns the command coven resume.
@@ -40,11 +39,7 @@ wall (a duration), separated by commas.`,
 				if len(args) == 0 {
 					return resumeAll(cmd.Context(), a, c, amount)
 				}
-				v, err := c.Project.Find(args[0])
-				if err != nil {
-					return err
-				}
-				return cli.ExitStatus(c.ResumeByHand(cmd.Context(), v, amount))
+				return cli.ExitStatus(c.Resume(cmd.Context(), control.ResumeRequest{Task: args[0], Budget: amount}))
 			})
 		},
 	}
@@ -64,30 +59,27 @@ func moreBudget(text string) (budget.Amount, error) {
 	return more, nil
 }
 
-// resumeAll resumes every session that needs no decision of a person.
+// resumeAll resumes every session that can be resumed unattended.
 func resumeAll(ctx context.Context, a *cli.App, c *control.Controller, more budget.Amount) error {
-	views, broken := session.List(c.Project.Repo.Root)
-	a.PrintError(broken)
-	code, count, poor := exit.OK, 0, 0
-	for _, v := range views {
-		if !control.Resumable(v, more) {
-			if v.Status == session.Waiting && control.IsBudgetSpent(v) {
-				poor, code = poor+1, exit.Worse(code, exit.Budget)
-			}
-			continue
-		}
-		err := cli.ExitStatus(c.ResumeByHand(ctx, v, more))
+	todo, err := c.Backlog(more)
+	if err != nil {
+		return err
+	}
+	a.PrintDamaged(todo.Damaged)
+	code := exit.OK
+	for _, v := range todo.Resumable {
+		err := cli.ExitStatus(c.Resume(ctx, control.ResumeRequest{Task: v.Task, Seen: v, Budget: more}))
 		a.ShowError(err)
-		code, count = exit.Worse(code, exit.Code(err)), count+1
+		code = exit.Worse(code, exit.Code(err))
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	if poor > 0 {
-		err := a.Printf("spent budgets: %d\n  next: coven resume --budget usd=+5\n", poor)
-		return errors.Join(err, exit.Status(code))
+	if poor := len(todo.OverBudget); poor > 0 {
+		err := a.Printf("sessions that have spent their budget: %d\n  next: coven resume --budget usd=+5\n", poor)
+		return errors.Join(err, exit.Status(exit.Worse(code, exit.Budget)))
 	}
-	if count == 0 {
+	if len(todo.Resumable) == 0 {
 		return a.Printf("nothing to resume\n  next: coven status\n")
 	}
 	return exit.Status(code)

@@ -8,7 +8,6 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/session"
 )
 
 // NewRetry returns the command coven retry.
@@ -23,7 +22,9 @@ discarded. Nothing in the worktree is undone: the agent is told to look at it.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.WithController(cmd.Context(), func(c *control.Controller) error { return cli.ExitStatus(c.Retry(cmd.Context(), args[0], from)) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error {
+				return cli.ExitStatus(c.Retry(cmd.Context(), control.RetryRequest{Task: args[0], From: from}))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP`, given by name or by its path in coven status")
@@ -31,12 +32,12 @@ discarded. Nothing in the worktree is undone: the agent is told to look at it.`,
 	return cmd
 }
 
-// stepNames are the steps that the task's session has run.
+// stepNames returns the steps that the task's session has run.
 func stepNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	v, err := session.OfTask(p.Repo.Root, args[0])
+	v, err := p.Find(args[0])
 	if err != nil {
 		return nil
 	}

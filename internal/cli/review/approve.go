@@ -1,15 +1,10 @@
 package review
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 )
 
 // NewApprove returns the command coven approve.
@@ -24,23 +19,11 @@ coven review TASK shows them.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.WithController(cmd.Context(), func(c *control.Controller) error { return approve(cmd.Context(), c, args[0], accept) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error {
+				return cli.ExitStatus(c.Approve(cmd.Context(), control.ApproveRequest{Task: args[0], AcceptFindings: accept}))
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&accept, "accept-findings", false, "accept the open error findings of the change")
 	return cmd
-}
-
-func approve(ctx context.Context, c *control.Controller, id string, accept bool) error {
-	v, err := c.Project.Find(id)
-	if err != nil {
-		return err
-	}
-	if v.Status != session.Waiting || v.Reason != "review" || v.Review == nil {
-		return exit.Failedf("coven why "+shellword.Word(id), "task %s does not wait for a review: it is %s", id, control.StateOf(v))
-	}
-	if len(v.Open) > 0 && !accept {
-		return exit.Failedf(control.AcceptCommand(v), "%s", control.Unaccepted(v))
-	}
-	return cli.ExitStatus(c.Approve(ctx, v, v.Review.Patch))
 }

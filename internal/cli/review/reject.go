@@ -9,14 +9,11 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
 )
 
 // NewReject returns the command coven reject.
 func NewReject(a *cli.App) *cobra.Command {
-	var reason string
-	var req worktree.RemoveRequest
+	var r control.RejectRequest
 	cmd := &cobra.Command{
 		Use:   "reject TASK --reason TEXT",
 		Short: "Reject a change: store it, reopen the task, tell the next attempt why",
@@ -26,28 +23,25 @@ rejected.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
+			if strings.TrimSpace(r.Reason) == "" {
 				return exit.Usagef("", "--reason is required: the next attempt is told why")
 			}
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
-				v, err := c.Project.Find(args[0])
-				if err != nil {
-					return err
-				}
-				return reject(cmd.Context(), a, c, v, reason, req)
+				r.Task = args[0]
+				return reject(cmd.Context(), a, c, r)
 			})
 		},
 	}
-	cli.RemoveFlags(cmd, &req)
-	cmd.Flags().StringVar(&reason, "reason", "", "why the change is rejected; passed to the next attempt")
+	cli.RemoveFlags(cmd, &r.Ignored)
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why the change is rejected; the next attempt is told")
 	return cmd
 }
 
-// reject rejects a change and tells what became of it.
-func reject(ctx context.Context, a *cli.App, c *control.Controller, v session.View, reason string, req worktree.RemoveRequest) error {
-	ended, err := c.Reject(ctx, v, reason, req)
+// reject rejects a change and prints what became of it.
+func reject(ctx context.Context, a *cli.App, c *control.Controller, r control.RejectRequest) error {
+	done, err := c.Reject(ctx, r)
 	if err != nil {
 		return err
 	}
-	return a.Showf("%s", cli.RejectedText(v, ended))
+	return a.Showf("%s", cli.RejectedText(done))
 }

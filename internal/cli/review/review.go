@@ -15,16 +15,13 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/scheduler"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/worktree"
 )
 
 // NewReview returns the command coven review.
@@ -55,21 +52,18 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	views, broken := session.List(p.Repo.Root)
-	a.PrintError(broken)
-	asked := []session.View{}
-	for _, v := range views {
-		if v.Status == session.Waiting && v.Reason == event.WaitReview {
-			asked = append(asked, v)
-		}
+	waiting, damaged, err := control.Reviews(p)
+	if err != nil {
+		return err
 	}
+	a.PrintDamaged(damaged)
 	switch {
 	case asJSON:
-		return a.PrintJSON(asked)
-	case len(asked) == 0:
-		return a.Printf("nothing waits for a review\n  next: coven status\n")
+		return a.PrintJSON(waiting)
+	case len(waiting) == 0:
+		return a.Printf("no change is waiting for review\n  next: coven status\n")
 	}
-	return a.StatusTable(asked)
+	return a.StatusTable(waiting)
 }
 
 func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id string, asJSON bool) error {
@@ -84,34 +78,23 @@ func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id strin
 	if err := page(ctx, a, text(p, color)); err != nil {
 		return err
 	}
-	if !a.Interactive || p.View.Status != session.Waiting || p.View.Reason != event.WaitReview {
-		return a.Printf("  next: %s\n", afterPage(p.View))
+	if !a.Interactive || !control.WaitsForReview(p.View) {
+		return a.Printf("  next: %s\n", p.Next())
 	}
 	return askAndDo(ctx, a, c, p.View, p.Diff.PatchID)
 }
 
-// afterPage is the next command for a person who has read the page of v.
-func afterPage(v session.View) string {
-	switch {
-	case control.HasOpenErrors(v):
-		return control.AcceptCommand(v)
-	case v.Status == session.Waiting && v.Reason == event.WaitReview:
-		return "coven approve " + shellword.Word(v.Task)
-	}
-	return control.NextOf(v)
-}
-
-// askAndDo asks about a change that waits, and does as it is told. patch is what
-// the person has seen.
+// askAndDo asks about a change and carries out the answer. patch is the ID of the patch
+// that the person has seen.
 func askAndDo(ctx context.Context, a *cli.App, c *control.Controller, v session.View, patch string) error {
 	answer, err := a.Question(ctx, c, v)
 	switch {
 	case err != nil:
 		return err
 	case answer.Verdict == scheduler.Approved:
-		return cli.ExitStatus(c.Approve(ctx, v, patch))
+		return cli.ExitStatus(c.Approve(ctx, control.ApproveRequest{Task: v.Task, Seen: v, Patch: patch, AcceptFindings: true}))
 	case answer.Verdict == scheduler.Rejected:
-		return reject(ctx, a, c, v, answer.Reason, worktree.RemoveRequest{})
+		return reject(ctx, a, c, control.RejectRequest{Task: v.Task, Seen: v, Reason: answer.Reason})
 	}
 	return exit.Status(exit.Person)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -25,67 +25,31 @@ func (o *runOptions) consent(ctx context.Context, p *project.Project, todo []pro
 	return o.confirm(ctx, p, todo, limit)
 }
 
-// confirm asks once before many tasks are run, and before one that nothing
-// limits.
+// confirm asks once before many tasks run, and before tasks whose cost is not limited.
 func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
-	if o.yes || !o.app.Interactive || o.json || len(todo) == 0 {
+	if o.yes || !o.app.Interactive || o.json {
 		return true, nil
 	}
-	most, limited := o.most(p, todo, limit)
-	if len(todo) <= manyTasks && limited {
+	e := control.EstimateRun(p, todo, o.grimoire, limit, cmp.Or(o.width, p.Config.Run.MaxTasks))
+	if !e.NeedsConfirmation() {
 		return true, nil
 	}
 	what := "1 task"
-	if len(todo) > 1 {
-		width := cmp.Or(o.width, p.Config.Run.MaxTasks)
-		what = fmt.Sprintf("%d tasks, %d at once", len(todo), min(width, len(todo)))
+	if e.Tasks > 1 {
+		what = fmt.Sprintf("%d tasks, %d at once", e.Tasks, e.AtOnce)
 	}
-	cost := "The cost is not limited." + before(p, len(todo))
-	if limited {
-		cost = "This costs at most " + most.String() + "."
-	}
-	answer, err := o.app.Ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, cost))
+	answer, err := o.app.Ask(ctx, fmt.Sprintf("Run %s? %s [y]es [n]o ", what, costText(e)))
 	return strings.HasPrefix(answer, "y"), err
 }
 
-// most is what tasks can cost at most, as far as each of them says: limited is
-// false when one says nothing.
-func (o *runOptions) most(p *project.Project, todo []project.Item, limit budget.Amount) (most budget.Amount, limited bool) {
-	if limit != (budget.Amount{}) {
-		return limit, true
+func costText(e control.Estimate) string {
+	switch {
+	case e.Limited:
+		return "This costs at most " + e.Max.String() + "."
+	case e.Past.Sessions == 0:
+		return "Nothing limits the cost."
 	}
-	limited = true
-	var all []budget.Amount
-	for _, item := range todo {
-		choice, err := p.GrimoireOf(item.Task, o.grimoire)
-		if err != nil {
-			continue // it will not run
-		}
-		g, err := p.Library.Load(choice.Grimoire)
-		if err != nil || !g.HasAgents() {
-			continue // nor does it cost anything
-		}
-		of := g.Budget.Amount
-		if of == (budget.Amount{}) {
-			of = p.Config.Budget
-		}
-		limited = limited && of != (budget.Amount{})
-		all = append(all, of)
-	}
-	return budget.Together(all), limited
-}
-
-// before says what earlier tasks cost.
-func before(p *project.Project, count int) string {
-	views, _ := session.List(p.Repo.Root) // what cannot be read tells nothing
-	sum, most, n := 0.0, 0.0, 0
-	for _, v := range views {
-		if cost := v.Used.USD; cost > 0 {
-			sum, most, n = sum+cost, max(most, cost), n+1
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" The last %d cost $%.2f each, at most $%.2f: about $%.2f.", n, sum/float64(n), most, sum/float64(n)*float64(count))
+	past := e.Past
+	return fmt.Sprintf("Nothing limits the cost. The %d sessions so far cost $%.2f each on average, at most $%.2f: about $%.2f in all.",
+		past.Sessions, past.Average, past.Max, past.Average*float64(e.Tasks))
 }

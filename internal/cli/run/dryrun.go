@@ -7,11 +7,10 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/worktree"
 )
 
-// list says what would be run.
-func (o *runOptions) list(proj *project.Project, todo []project.Item, target worktree.Target) error {
+// list prints the tasks that would run.
+func (o *runOptions) list(proj *project.Project, todo []project.Item, branch string) error {
 	code, tasks := exit.OK, []project.Planned{}
 	for _, item := range todo {
 		p, err := proj.WouldRun(item, o.grimoire)
@@ -38,7 +37,7 @@ func (o *runOptions) list(proj *project.Project, todo []project.Item, target wor
 			return err
 		}
 	}
-	if err := o.app.Printf("%d tasks would be run, landing on %s\n", len(todo), terminal.Printable(target.Branch)); err != nil {
+	if err := o.app.Printf("%d tasks would run, landing on %s\n", len(todo), terminal.Printable(branch)); err != nil {
 		return err
 	}
 	return exit.Status(code)

@@ -4,7 +4,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,13 +12,11 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/scheduler"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/worktree"
 )
 
 type runOptions struct {
@@ -91,9 +88,6 @@ Ctrl-C twice: stop at once.`,
 	return cmd
 }
 
-// manyTasks is how many tasks are run without asking first.
-const manyTasks = 5
-
 func (o *runOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
@@ -102,7 +96,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, err := p.Repo.Target(ctx, o.onto)
+	branch, err := control.TargetBranch(ctx, p, o.onto)
 	if err != nil {
 		return err
 	}
@@ -114,7 +108,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.dryRun {
-		return o.list(p, todo, target)
+		return o.list(p, todo, branch)
 	}
 	if len(todo) == 0 && !o.watch && o.json {
 		return nil
@@ -135,7 +129,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	c.Approver, c.Budget = o.approver(), budget.New(limit)
-	return o.work(ctx, c, from, len(todo), target)
+	return o.work(ctx, c, from, len(todo), branch)
 }
 
 // limit is the budget of all tasks of this run together.
@@ -151,7 +145,7 @@ func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 }
 
 // work runs the tasks and shows them.
-func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, count int, target worktree.Target) error {
+func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, count int, branch string) error {
 	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
 		return err // once, and not for each task
 	}
@@ -160,13 +154,19 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 		draw = terminal.Lines // there will not be another task
 	}
 	defer o.app.Watch(c, o.json, draw)()
-	if err := preface(ctx, o.app, c, target); err != nil {
+	briefing, err := c.Briefing(ctx, branch)
+	if err != nil {
 		return err
+	}
+	for _, line := range briefing {
+		if err := o.app.Showf("%s\n", terminal.Printable(line)); err != nil {
+			return err
+		}
 	}
 	s := &scheduler.Scheduler{
 		Controller: c, Queue: from, Width: cmp.Or(o.width, c.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
-		Onto: target.Branch, Observer: shiftObserver(o.app),
-		Choices: control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Base: o.base},
+		Observer: shiftObserver(o.app),
+		Options:  control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base},
 	}
 	if o.app.Interactive && !o.json {
 		s.Ask = func(ctx context.Context, v session.View) (scheduler.Decision, error) {
@@ -239,7 +239,7 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
 		},
 		Failed:   a.ShowError,
-		Rejected: func(v session.View, ended event.Ended) { show("%s", cli.RejectedText(v, ended)) },
+		Rejected: func(d control.Dismissal) { show("%s", cli.RejectedText(d)) },
 		Over: func(s scheduler.Summary) {
 			switch {
 			case s.Total() > 1:
@@ -252,42 +252,4 @@ func shiftObserver(a *cli.App) scheduler.Observer {
 			}
 		},
 	}
-}
-
-// preface says what the user should know before agents work.
-func preface(ctx context.Context, a *cli.App, c *control.Controller, target worktree.Target) error {
-	lines := []string{"shell commands are not sandboxed; agents can run anything you can"}
-	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
-	if err != nil {
-		return err
-	}
-	if len(uncommitted) > 0 {
-		lines = append(lines, "uncommitted files that agents will not see: "+nameSome(uncommitted))
-	}
-	if c.Runtime.Warning != "" {
-		lines = append(lines, c.Runtime.Warning)
-	}
-	checks, found := c.Project.Checks()
-	switch {
-	case len(checks) == 0:
-		lines = append(lines, "NO CHECKS: changes land untested (set checks in .coven/config.yaml)")
-	case len(found) > 0:
-		lines = append(lines, "checks found: "+strings.Join(found, ", "))
-	}
-	lines = append(lines, "landing on "+target.Branch)
-	for _, line := range lines {
-		if err := a.Showf("%s\n", terminal.Printable(line)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// nameSome names the first few of a list.
-func nameSome(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, " ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], " "), len(names)-few)
 }

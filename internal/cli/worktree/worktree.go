@@ -3,7 +3,6 @@ package worktree
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -11,12 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/worktree"
 )
 
 // NewWorktree returns the command coven worktree.
@@ -57,7 +51,7 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 }
 
 func newWorktreeRemove(a *cli.App) *cobra.Command {
-	req := worktree.RemoveRequest{Note: "coven worktree remove"}
+	var r control.RemoveWorktreeRequest
 	cmd := &cobra.Command{
 		Use:               "remove TASK",
 		Short:             "Store the unlanded work of a worktree, then remove it",
@@ -68,40 +62,16 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := idle(p, args[0]); err != nil {
-				return err
-			}
-			tree, err := p.Repo.Leftover(cmd.Context(), args[0])
-			if errors.Is(err, worktree.ErrNoWorktree) {
-				return exit.Failedf("coven worktree list", "task %s has no worktree", args[0])
-			}
+			r.Task = args[0]
+			ref, err := control.RemoveWorktree(cmd.Context(), p, r)
 			if err != nil {
 				return err
-			}
-			ref, err := tree.Remove(cmd.Context(), req)
-			if err != nil {
-				return tooBig(err)
 			}
 			return a.Printf("removed%s\n", stored(ref))
 		},
 	}
-	cmd.Flags().BoolVar(&req.KeepBig, "keep-big", false, "store ignored files of any size")
-	cmd.Flags().BoolVar(&req.DropIgnored, "drop-ignored", false, "delete ignored files that are too large to store")
+	cli.RemoveFlags(cmd, &r.Ignored)
 	return cmd
-}
-
-// idle returns an error if a session still needs the task's worktree.
-func idle(p *project.Project, id string) error {
-	v, err := session.OfTask(p.Repo.Root, id)
-	switch {
-	case errors.Is(err, session.ErrNone):
-		return nil
-	case err != nil:
-		return err
-	case v.Live():
-		return exit.Personf("coven reject "+shellword.Word(id)+" --reason TEXT", "task %s is %s: its session needs the worktree", id, control.StateOf(v))
-	}
-	return nil
 }
 
 func stored(ref string) string {
@@ -109,12 +79,4 @@ func stored(ref string) string {
 		return "; everything in it had landed"
 	}
 	return "; stored as " + ref
-}
-
-// tooBig adds what to do to an error about ignored files.
-func tooBig(err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return exit.Personf("add --keep-big to store them, or --drop-ignored to delete them", "%w", err)
-	}
-	return err
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Accounts are the accounts that agents use, for all tasks of a process.
+// Accounts holds the accounts that agents use, for all tasks of a process.
 type Accounts struct {
 	limits *limits.Store
 
@@ -32,16 +32,16 @@ type Accounts struct {
 	known map[string]Traits // by provider
 }
 
-// Traits is what a provider's agents are like, whatever they are asked.
+// Traits are the properties that all agents of a provider share.
 type Traits struct {
 	account  string
 	Gated    bool     // their tool calls pass the gate
-	Harmless bool     // agents that review can change nothing
-	pass     []string // variables of the user's that they get
-	env      []string // variables that the provider makes
+	Harmless bool     // agents that review cannot change files
+	pass     []string // variables of the user that they get
+	env      []string // variables that the provider sets
 }
 
-// Providers drives agents: it knows each provider's account, and what its agents may do.
+// Providers starts provider plugins and knows the account and the traits of each.
 type Providers struct {
 	Host     *plugins.Host
 	Accounts *Accounts
@@ -63,8 +63,8 @@ func NewAccounts(root string) *Accounts {
 	return &Accounts{limits: limits.Open(root), known: map[string]Traits{}}
 }
 
-// of is what a provider's agents are like: what it would start says so. Nobody waits
-// for the answer of another's provider.
+// of returns the traits of a provider's agents. It asks the provider what it would start.
+// Callers do not wait for the answers of other providers.
 func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
 	a.mu.Lock()
 	known, ok := a.known[name]
@@ -92,12 +92,12 @@ func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider
 	return known, nil
 }
 
-// LimitWait is how long a session waited for limits since its account's API last
-// gave an answer. Agents of it that wait at the same time wait once.
+// LimitWait is how long a session has waited for limits since its account's API last
+// answered. Agents that wait at the same time count once.
 type LimitWait struct {
 	mu     sync.Mutex
 	waited time.Duration
-	until  time.Time // up to here it is in waited
+	until  time.Time // waited includes the time up to here
 }
 
 // add counts a wait, as far as it is not counted yet, unless that makes more than
@@ -125,8 +125,8 @@ func (w *LimitWait) renew() {
 	w.waited, w.until = 0, time.Time{}
 }
 
-// Await implements runner's agents. It waits in this process: the session's lock
-// and the claim are kept, its clocks stand still.
+// Await implements the agents of package runner. It waits in this process: it keeps the
+// session's lock and the claim, and the clocks of the session stand still.
 func (c *Agents) Await(ctx context.Context, path, provider string) error {
 	name, err := c.account(ctx, provider)
 	if err != nil {
@@ -149,8 +149,7 @@ func (c *Agents) Await(ctx context.Context, path, provider string) error {
 	return c.Session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
 }
 
-// waitOut waits until a limit ends, and a little longer, or says that nobody waits
-// for it.
+// waitOut waits until a limit has ended and a little longer, or returns why it does not wait.
 func (c *Agents) waitOut(ctx context.Context, path, name string, limit limits.Limit) error {
 	now := clock.Now().Round(0)
 	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
@@ -166,7 +165,7 @@ func (c *Agents) waitOut(ctx context.Context, path, name string, limit limits.Li
 	return sleepUntil(ctx, met.At)
 }
 
-// tooLong is what a run waits for that does not wait for a limit itself.
+// tooLong returns the wait of a session that does not wait for a limit in this process.
 func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
 	if met.Until.IsZero() {
@@ -178,11 +177,11 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
-// maxSleep is how often one who waits looks at the time: a machine that slept
-// meanwhile has other timers than clocks.
+// maxSleep is the longest time between two looks at the clock while waiting: the timers of
+// a machine that was suspended run late.
 const maxSleep = 10 * time.Second
 
-// sleepUntil waits until an instant of the clock.
+// sleepUntil waits until the clock shows a time.
 func sleepUntil(ctx context.Context, at time.Time) error {
 	for {
 		left := at.Sub(clock.Now().Round(0))
@@ -199,14 +198,14 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// account is the account of a provider's agents; empty: the plan's provider.
+// account returns the account of a provider's agents; empty: the plan's provider.
 func (c *Agents) account(ctx context.Context, provider string) (string, error) {
 	drives, err := c.Providers.Traits(ctx, cmp.Or(provider, c.Provider))
 	return drives.account, err
 }
 
-// Traits is what a provider's agents are like. For one that is built in, no plugin
-// is started.
+// Traits returns the traits of a provider's agents. It starts no plugin for a built-in
+// provider.
 func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	driver, ok := builtin.Drivers()[name]
 	if !ok {
@@ -223,21 +222,21 @@ func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	return known, err
 }
 
-// limitTracker is what one run of an agent says of its account.
+// limitTracker records what one run of an agent shows about the limits of its account.
 type limitTracker struct {
 	agents  *Agents
 	account string
-	broken  error // the account's limits could not be kept: nobody may try again
+	broken  error // the account's limits could not be recorded: no agent may try again
 }
 
-// limited takes a refusal of the API, and reports whether the agent is to be stopped.
+// limited records a refusal of the API and reports whether the agent must be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
 	stop, err := t.agents.Providers.Accounts.limits.Met(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }
 
-// observe takes what the agent said: an answer of the API, perhaps.
+// observe notes that the agent printed something, which may be an answer of the API.
 func (t *limitTracker) observe(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
 		t.agents.LimitWait.renew()

@@ -1,6 +1,6 @@
-// Package agents adapts agent CLIs to the runner: it starts an agent in a workspace,
-// holds its tool calls to the gate, tracks the rate limits of its account, and takes
-// messages for it from the session's inbox.
+// Package agents adapts agent CLIs to the runner: it starts an agent in a workspace, sends
+// its tool calls through the gate, tracks the rate limits of its account, and delivers
+// messages from the session's inbox.
 package agents
 
 import (
@@ -27,12 +27,12 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// granted are the tools of the primary agent "build".
+// granted returns the tools of the primary agent "build".
 func granted() []string {
 	return []string{provider.ToolRead, provider.ToolWrite, provider.ToolEdit, provider.ToolBash}
 }
 
-// Agents runs agents in a workspace: runner's interface.
+// Agents runs agents in a workspace. It implements the agents of package runner.
 type Agents struct {
 	Providers *Providers
 	Runner    *agent.Runner
@@ -46,7 +46,7 @@ type Agents struct {
 	Inbox     *Inbox
 }
 
-// Run implements runner's agents.
+// Run implements the agents of package runner.
 func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
 	driver, err := c.driver(ctx, run.Provider)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	}
 	tools, held, messages := granted(), permission.OfBuild(), c.Inbox.messages
 	if run.ReadOnly {
-		// Whoever speaks, speaks to the agent whose work is judged.
+		// Messages are for the agent whose work is reviewed.
 		tools, held, messages = []string{provider.ToolRead}, permission.OfReader(), nil
 	} else {
 		c.Inbox.restart()
@@ -101,7 +101,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	return c.hide(report), errors.Join(err, tracker.broken)
 }
 
-// Recall implements runner's agents.
+// Recall implements the agents of package runner.
 func (c *Agents) Recall(ctx context.Context, provider string, transcript io.Reader) (agent.Report, bool, error) {
 	driver, err := c.driver(ctx, provider)
 	if err != nil {
@@ -133,20 +133,19 @@ func (c *Agents) say(path string, part provider.Event) error {
 	return c.Session.Say(p)
 }
 
-// memoryFiles are the repository's words to agents. coven passes them itself:
-// the CLI is told to read no settings, and with them no such files.
+// memoryFiles returns the repository's instruction files for agents. coven passes them
+// itself, because the CLI is told to read no settings and therefore ignores these files.
 func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 
-// systemText is what coven adds to the system prompt of an agent. The files are
-// read so that a link out of the worktree gives nothing, and no pipe that an agent left
-// there is waited for. A change cannot instruct the agent that judges it.
+// systemText returns what coven adds to the system prompt of an agent. Links out of the
+// worktree and pipes are not read. A change cannot instruct the agent that reviews it.
 func (c *Agents) systemText(ctx context.Context, root string, readOnly bool) (string, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return "", fmt.Errorf("open the worktree: %w", err)
 	}
 	defer dir.Close()            //nolint:errcheck // read only
-	touched := map[string]bool{} // by the change that is judged: it has no say about that
+	touched := map[string]bool{} // by the change that is reviewed
 	if readOnly {
 		diff, err := c.Workspace.Diff(ctx)
 		if err != nil {
@@ -178,7 +177,7 @@ func (c *Agents) systemText(ctx context.Context, root string, readOnly bool) (st
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// hide takes the secrets out of what an agent said at its end.
+// hide removes secrets from the final message of an agent.
 func (c *Agents) hide(r agent.Report) agent.Report {
 	r.Text, r.Error = c.Workspace.Secrets.Text(r.Text), c.Workspace.Secrets.Text(r.Error)
 	for i := range r.Said {
@@ -187,7 +186,7 @@ func (c *Agents) hide(r agent.Report) agent.Report {
 	return r
 }
 
-// WritesWhenReviewing says that a provider's agents cannot review.
+// WritesWhenReviewing returns the error for a provider whose agents cannot review.
 func WritesWhenReviewing(provider string) error {
 	return fmt.Errorf("provider %s cannot keep an agent from writing, so its agents cannot review", provider)
 }

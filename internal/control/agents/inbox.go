@@ -11,16 +11,16 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Inbox is where people reach a session that runs in this process: coven
-// attach and coven cancel put requests into its directory, here they are taken.
-// A message stays there until it is in the journal.
+// Inbox takes the requests of people to a session that runs in this process: coven attach
+// and coven cancel put them into its directory. A message stays there until it is in the
+// journal.
 type Inbox struct {
 	session  *session.Session
 	since    time.Time
-	messages chan agent.Message // to the agent at work
+	messages chan agent.Message // to the running agent
 
 	mu      sync.Mutex
-	offered map[string]bool // messages that the agent at work was handed
+	offered map[string]bool // messages that the running agent was sent
 	taken   map[string]bool // messages that are in the journal
 }
 
@@ -43,7 +43,7 @@ func (m *Inbox) see(e event.Event) {
 	}
 }
 
-// restart makes the next agent get the messages that the previous one did not take.
+// restart sends the next agent the messages that the previous one did not acknowledge.
 func (m *Inbox) restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Inbox) Open(ctx context.Context) (running context.Context, stop func())
 	return ctx, func() {
 		close(done)
 		side.Wait()
-		m.look(cancel) // what was taken last
+		m.look(cancel) // for requests that came in the meantime
 		cancel(nil)
 	}
 }
@@ -88,8 +88,8 @@ func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 	}
 }
 
-// look does what requests ask for, and returns a message that the agent at work
-// was not handed yet.
+// look carries out requests, and returns a message that the running agent has not been
+// sent yet.
 func (m *Inbox) look(cancel context.CancelCauseFunc) *agent.Message {
 	requests, err := m.session.Requests()
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *Inbox) look(cancel context.CancelCauseFunc) *agent.Message {
 	for _, r := range requests {
 		switch {
 		case r.Kind == session.KindCancel && r.Time.Before(m.since):
-			m.session.Take(r) // it was about an earlier run, whose end it did not see
+			m.session.Take(r) // it was for an earlier run that has ended
 		case r.Kind == session.KindCancel && m.session.Take(r):
 			cancel(runner.ErrCancelled)
 		case r.Kind != session.KindMessage:

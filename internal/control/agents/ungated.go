@@ -6,8 +6,8 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// keeper returns what stores the worktree while an agent works whose calls do not
-// pass the gate, when it has changed; nil when there is to be no such agent.
+// keeper returns the func that stores a changed worktree while an agent works whose calls do
+// not pass the gate; nil if such agents are not allowed.
 func (c *Agents) keeper(ctx context.Context, kind Traits, emit func(event.Type, any) error) (func(context.Context) error, error) {
 	if kind.Gated || !c.Ungated {
 		return nil, nil

@@ -13,14 +13,14 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Commands runs shell commands: runner's interface.
+// Commands runs shell commands. It implements the commands of package runner.
 type Commands struct {
 	Launcher  *process.Launcher
 	Workspace *workspace.Workspace
 	Idle      time.Duration
 }
 
-// Run implements runner's commands.
+// Run implements the commands of package runner.
 func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
 	dir, err := c.Workspace.Dir(cmd.Workdir)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package reviewers adapts reviewer and arbiter plugins to the runner, and serves what
-// they ask of coven.
+// Package reviewers adapts reviewer and arbiter plugins to the runner, and serves their
+// calls of host services.
 package reviewers
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Reviewers asks plugins to judge what is in a site: runner's interface.
+// Reviewers asks plugins to review the change in a workspace. It implements the
+// reviewers of package runner.
 type Reviewers struct {
 	Host      *plugins.Host
 	Workspace *workspace.Workspace
 	Task      grimoires.Task
 }
 
-// maxDiff is how much of a change reviewers are shown, in bytes; the rest they can
-// ask for.
+// maxDiff is the size in bytes of the diff that reviewers get. They can ask for the rest.
 const maxDiff = 400 << 10
 
-// Change implements runner's reviewers.
+// Change implements the reviewers of package runner.
 func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) {
 	diff, err := j.Workspace.Diff(ctx)
 	if err != nil {
@@ -51,15 +51,15 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 	return change, diff.PatchID, nil
 }
 
-// asked is the task, as reviewers see it.
+// asked returns the task as reviewers see it.
 func (j Reviewers) asked() reviewer.Task {
 	data := grimoires.TaskData(j.Task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.Task.ID, Title: j.Task.Title, Description: j.Task.Description, Acceptance: criteria}
 }
 
-// shortened is the patch of a diff without the files for which there is no room,
-// the smallest first, and what that leaves out, in words.
+// shortened returns the patch of a diff with as many files as fit, the smallest first, and a
+// text that names what it leaves out.
 func shortened(diff worktree.Diff, most int) (patch, left string) {
 	if len(diff.Patch) <= most {
 		return diff.Patch, ""
@@ -84,10 +84,10 @@ func shortened(diff worktree.Diff, most int) (patch, left string) {
 	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), sentence(out))
 }
 
-// kib is a number of bytes in KiB, rounded up.
+// kib converts bytes to KiB, rounded up.
 func kib(n int) int { return (n + 1<<10 - 1) >> 10 }
 
-// bySize are the indexes of texts, the shortest first.
+// bySize returns the indexes of texts, the shortest first.
 func bySize(texts []string) []int {
 	order := make([]int, len(texts))
 	for i := range order {
@@ -97,10 +97,10 @@ func bySize(texts []string) []int {
 	return order
 }
 
-// maxNamed is how many files a sentence names.
+// maxNamed is how many files a text names.
 const maxNamed = 10
 
-// sentence is a list for a sentence.
+// sentence joins names for a text.
 func sentence(texts []string) string {
 	more := ""
 	if n := len(texts) - maxNamed; n > 0 {
@@ -109,7 +109,7 @@ func sentence(texts []string) string {
 	return strings.Join(texts, ", ") + more
 }
 
-// Review implements runner's reviewers.
+// Review implements the reviewers of package runner.
 func (j Reviewers) Review(ctx context.Context, plugin string, change reviewer.Change, services *runner.HostServices) (reviewer.Review, error) {
 	r, err := j.Host.Reviewer(ctx, plugin)
 	if err != nil {
@@ -118,7 +118,7 @@ func (j Reviewers) Review(ctx context.Context, plugin string, change reviewer.Ch
 	return r.Review(ctx, change, &hostServices{reviewers: j, services: services})
 }
 
-// Decide implements runner's reviewers.
+// Decide implements the reviewers of package runner.
 func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Question, services *runner.HostServices) (arbiter.Decision, error) {
 	a, err := j.Host.Arbiter(ctx, plugin)
 	if err != nil {
@@ -128,7 +128,7 @@ func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Q
 	return a.Decide(ctx, question, &hostServices{reviewers: j, services: services})
 }
 
-// hostServices are the services for one call of a plugin.
+// hostServices serves one call of a plugin.
 type hostServices struct {
 	reviewers Reviewers
 	services  *runner.HostServices
@@ -155,7 +155,7 @@ func (e *hostServices) Diff(ctx context.Context, paths ...string) (string, error
 	return patch, nil
 }
 
-// ReadFile implements hostservice.Services. No link leads out of the worktree.
+// ReadFile implements hostservice.Services. It follows no link out of the worktree.
 func (e *hostServices) ReadFile(_ context.Context, path string) ([]byte, error) {
 	file, err := regularfile.OpenIn(e.reviewers.Workspace.Worktree.Path, path)
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Claim takes the task for this session, also when the session has it. A claim of
-// a session that never began, or that is over, belongs to nobody.
+// Claim claims the task for this session, even if the session already has the claim. It
+// replaces the claim of a session that never started or is over.
 func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 	held, err := s.claim(ctx)
 	for tries := 1; errors.Is(err, worktree.ErrNoClaim) && tries < claimTries; tries++ {
-		held, err = s.claim(ctx) // the one to replace was given back meanwhile
+		held, err = s.claim(ctx) // the claim to replace was released in the meantime
 	}
 	if err != nil {
 		return event.Claim{}, err
@@ -26,7 +26,7 @@ func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
 }
 
-// claimTries is how often a claim is replaced that others are replacing, too.
+// claimTries is how often to try to replace a claim that others replace at the same time.
 const claimTries = 10
 
 func (s *Workspace) claim(ctx context.Context) (worktree.Held, error) {
@@ -43,9 +43,9 @@ func (s *Workspace) claim(ctx context.Context) (worktree.Held, error) {
 	}
 }
 
-// leased reports whether a coven on another machine may be at work under a claim: its
-// session says that it runs, or is about to, and the session's lock may not be
-// seen from here. Then the claim holds until it has run out.
+// leased reports whether a coven on another machine may be working under a claim: its
+// session is running or about to start, and its lock may not be visible from here. Such a
+// claim holds until it expires.
 func (s *Workspace) leased(held worktree.Held) bool {
 	if holder.HostOf(held.Holder) == holder.Machine() || !s.Session.Now().Before(held.Expires) {
 		return false
@@ -57,7 +57,7 @@ func (s *Workspace) leased(held worktree.Held) bool {
 	return err != nil || v.Status == session.Running
 }
 
-// free reports whether a session that has a claim will not use it.
+// free reports whether the session of a claim will not use it.
 func (s *Workspace) free(id string) bool {
 	return session.NeverStarted(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
 }
@@ -68,7 +68,7 @@ func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, e
 	}, replaces)
 }
 
-// Release gives the claim up.
+// Release releases the claim.
 func (s *Workspace) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

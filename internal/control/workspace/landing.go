@@ -38,10 +38,10 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	return c.TargetTip, c.Files, nil
 }
 
-// manualChanges is what a commit of a person's changes in a worktree is called.
+// manualChanges is the message of a commit of a person's changes in a worktree.
 const manualChanges = "Changes by hand"
 
-// shortPath is the worktree as a person in the main checkout names it.
+// shortPath returns the path of the worktree relative to the main checkout.
 func (s *Workspace) shortPath() string {
 	if rel, err := filepath.Rel(s.Repo.Root, s.Worktree.Path); err == nil {
 		return rel
@@ -60,8 +60,8 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	}
 	c, err := s.Worktree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
-		// A person has changed the worktree: that is part of what lands, and is
-		// checked and reviewed like the rest.
+		// A person has changed the worktree. The change lands too, so it is checked and
+		// reviewed like the rest.
 		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
 			c, err = s.Worktree.Integrate(ctx, target)
 		}
@@ -113,7 +113,7 @@ func (s *Workspace) Land(ctx context.Context, c event.Landing, message string, i
 	return c, nil
 }
 
-// refusal is why a change cannot land as it is; nil for other errors.
+// refusal returns why a change cannot land as it is; nil for other errors.
 func refusal(err error) error {
 	hook, unsigned := (*worktree.HookError)(nil), (*worktree.SignError)(nil)
 	dangling, unrelated := (*worktree.GitlinkError)(nil), (*worktree.UnrelatedError)(nil)
@@ -132,7 +132,7 @@ func refusal(err error) error {
 	return nil
 }
 
-// presentable refuses to land commits as they are that tell a secret in their messages.
+// presentable refuses to land commits whose messages contain a secret.
 func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 	if worktree.Strategy(c.Strategy) != worktree.Merge {
 		return nil // coven writes the messages
@@ -144,7 +144,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s contains a secret; change it, or land with strategy squash", telling[0])}
 }
 
-// Recover finishes or undoes a landing that was cut off.
+// Recover finishes or undoes an interrupted landing.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
 	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree})
 	if wait := waitFor(err); wait != nil {
@@ -153,8 +153,8 @@ func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) 
 	return landed, err
 }
 
-// waitFor is what a landing waits for that met a person's checkout in another
-// state than it needs, or another git at work; nil for other errors.
+// waitFor returns the wait of a landing that a person's checkout or another git process
+// prevents; nil for other errors.
 func waitFor(err error) *runner.Wait {
 	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {

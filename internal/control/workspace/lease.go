@@ -10,10 +10,10 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// A claim is a lease: it holds for leaseTime, and a session that runs renews it
-// every renewTime. Who finds one that has run out, of a session that says it runs,
-// knows that its machine is gone. On the same machine the session's lock says so
-// at once. What fences a late landing is the claim's ref, not the time.
+// A claim is a lease: it holds for leaseTime, and a running session renews it every
+// RenewTime. An expired claim of a running session means that its machine is gone. On the
+// same machine the lock of the session shows that at once. The claim's ref, not the time,
+// prevents a late landing.
 const (
 	leaseTime = 30 * time.Minute
 	RenewTime = 5 * time.Minute
@@ -44,7 +44,7 @@ func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context
 	return ctx, sync.OnceFunc(func() { close(done); side.Wait(); cancel(nil) })
 }
 
-// renew makes the claim hold for leaseTime from now on.
+// renew extends the claim to leaseTime from now.
 func (s *Workspace) renew(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Environment puts the secrets into the variables of a step, and adds those that
-// its command uses by themselves.
+// Environment inserts secrets into the variables of a step, and adds the secrets that its
+// command refers to.
 func (s *Workspace) Environment(env, secrets []string) ([]string, error) {
 	var all []string
 	for _, kv := range env {
@@ -32,7 +32,7 @@ func (s *Workspace) Environment(env, secrets []string) ([]string, error) {
 	return all, nil
 }
 
-// Dir is the directory of a step, inside the worktree: no link leads out.
+// Dir returns the directory of a step. It refuses links out of the worktree.
 func (s *Workspace) Dir(dir string) (string, error) {
 	root, err := filepath.EvalSymlinks(s.Worktree.Path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Workspace) Dir(dir string) (string, error) {
 	return filepath.Join(root, dir), nil
 }
 
-// Diff is what the worktree changes now.
+// Diff returns what the worktree changes now.
 func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {

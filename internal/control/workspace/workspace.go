@@ -21,8 +21,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Workspace is the worktree of one session's task, as the runner sees it: it puts
-// package worktree behind the runner's interfaces.
+// Workspace is the worktree of one session's task. It implements the workspace,
+// landing and claims of package runner.
 type Workspace struct {
 	Repo     *worktree.Repo
 	Session  *session.Session
@@ -42,7 +42,7 @@ type Workspace struct {
 	held worktree.Held
 }
 
-// Enter makes the worktree, or finds it.
+// Enter finds the worktree or creates it.
 func (s *Workspace) Enter(ctx context.Context) error {
 	tree, err := s.Repo.Find(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -59,27 +59,27 @@ func (s *Workspace) Enter(ctx context.Context) error {
 func (s *Workspace) recreate(ctx context.Context) error {
 	tree, from, err := s.Repo.Recreate(ctx, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return fmt.Errorf("%w, branch or snapshot; run: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
+		return fmt.Errorf("%w, and there is no branch or snapshot to recreate it from: run: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
 	}
 	if err != nil {
 		return err
 	}
 	s.Worktree = tree
-	text := "the worktree was deleted; it was made again from its branch (ignored files are gone)"
+	text := "the worktree was deleted; it was recreated from its branch (ignored files are gone)"
 	if from.N > 0 {
-		text = fmt.Sprintf("the worktree was deleted; it was made again from snapshot %d (ignored files are gone)", from.N)
+		text = fmt.Sprintf("the worktree was deleted; it was recreated from snapshot %d (ignored files are gone)", from.N)
 	}
 	return s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 }
 
-// started reports whether a step of the session has started: then its worktree exists or
-// was deleted.
+// started reports whether a step of the session has started: its worktree exists then,
+// unless it was deleted.
 func (s *Workspace) started() bool {
 	return s.Session.Journal.Has(event.StepStarted)
 }
 
-// Leave removes the worktree; what is in it and nowhere else is stored first.
-// Ignored files that are too large to store keep the worktree where it is.
+// Leave stores what is only in the worktree and removes it. A worktree with ignored files
+// that are too large to store stays.
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	tree, err := s.Repo.Leftover(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -90,7 +90,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
+		text := fmt.Sprintf("the worktree stays: %v; to delete them, run: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {
@@ -100,13 +100,13 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	return ref, err
 }
 
-// Tree is the tree that a commit of the worktree would have now.
+// Tree returns the tree that a commit of the worktree would have now.
 func (s *Workspace) Tree(ctx context.Context) (string, error) { return s.Worktree.Tree(ctx) }
 
-// Tip is the commit of the task's branch.
+// Tip returns the commit of the task's branch.
 func (s *Workspace) Tip(ctx context.Context) (string, error) { return s.Worktree.Tip(ctx) }
 
-// PutTip makes the branch what it was.
+// PutTip resets the task's branch to a commit.
 func (s *Workspace) PutTip(ctx context.Context, tip, note string) (string, error) {
 	return s.Worktree.PutTip(ctx, tip, note)
 }
@@ -120,18 +120,18 @@ func (s *Workspace) Snapshot(ctx context.Context, note string) (event.Snapshot, 
 	return event.Snapshot{N: snapshot.N, Commit: snapshot.Commit, Tree: snapshot.Tree, Note: note}, nil
 }
 
-// Changed names what differs between two snapshots.
+// Changed returns the files that differ between two snapshots.
 func (s *Workspace) Changed(ctx context.Context, from, to string) ([]string, error) {
 	return s.Repo.Changed(ctx, from, to)
 }
 
-// Restore puts the worktree back to a snapshot.
+// Restore restores the worktree from a snapshot.
 func (s *Workspace) Restore(ctx context.Context, commit string) error {
 	_, err := s.Worktree.Restore(ctx, s.Session.ID, commit)
 	return err
 }
 
-// Commit commits what is uncommitted on the task branch.
+// Commit commits all uncommitted changes on the task branch.
 func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
 	done, err := s.Worktree.Commit(ctx, worktree.CommitRequest{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Hooks: s.hook,
@@ -157,7 +157,7 @@ func (s *Workspace) trailers() []string {
 // hookTime bounds how long a commit hook may run.
 const hookTime = 5 * time.Minute
 
-// hook runs one of the repository's commit hooks, contained like an agent.
+// hook runs a commit hook of the repository, contained like an agent.
 func (s *Workspace) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
 	exit, output, err := s.Launcher.Run(ctx, process.Spec{
 		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime,

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
+)
+
+// begin starts a new session of a task. prior is the previous session, if any.
+func (c *Controller) begin(ctx context.Context, item project.Item, prior session.View, target worktree.Target, o Options) (Outcome, error) {
+	plan, err := c.plan(ctx, item, prior, target, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	base := target.Tip
+	if o.Base != "" {
+		info, err := c.Project.Repo.Show(ctx, o.Base)
+		if err != nil {
+			return Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", o.Base, err)
+		}
+		base = info.Oid
+	}
+	defer c.park()()
+	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	s.Hide(c.Runtime.secrets)
+	started := event.Session{
+		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Model: plan.Model, Target: target.Ref, Base: base, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
+		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
+		Actor: holder.ActorOf(s.ID),
+	}
+	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
+		return Outcome{}, err
+	}
+	return c.work(ctx, s, item, plan, started)
+}
+
+// admit claims the task for the new session, removes what an earlier session left, and
+// records the start.
+func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
+	frozen, err := plan.Marshal()
+	if err != nil {
+		return errors.Join(err, s.Discard())
+	}
+	ws := c.workspace(s, item.Task.ID, started)
+	if _, err := ws.Claim(ctx); err != nil {
+		return errors.Join(err, s.Discard())
+	}
+	// The claim excludes other writers: now the leftovers can be removed.
+	err = c.clear(ctx, item, prior)
+	if err == nil {
+		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
+	}
+	if err != nil {
+		return errors.Join(err, ws.Release(ctx), s.Discard())
+	}
+	if err := s.Freeze(frozen); err != nil {
+		return err
+	}
+	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
+		return err
+	}
+	for _, place := range plan.Raw {
+		text := "a command contains an unquoted value: " + place
+		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes the worktree that a failed session of the task left, after storing its
+// content.
+func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
+	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
+	switch {
+	case errors.Is(err, worktree.ErrNoWorktree):
+		return nil
+	case err != nil:
+		return err
+	case prior.Status != session.Failed && prior.Status != session.Cancelled:
+		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
+	}
+	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+	if err != nil || ref == "" {
+		return project.DropIgnoredFirst(item.Task.ID, err)
+	}
+	c.notify(Notice{Task: item.Task.ID, Text: "the earlier attempt is stored as " + ref})
+	return nil
+}

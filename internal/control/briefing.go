@@ -1,0 +1,48 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/project"
+)
+
+// TargetBranch returns the branch that tasks land on: onto, or the branch that is checked
+// out if onto is empty.
+func TargetBranch(ctx context.Context, p *project.Project, onto string) (string, error) {
+	target, err := p.Repo.Target(ctx, onto)
+	return target.Branch, err
+}
+
+// Briefing returns what a person should know before agents start: a line each.
+func (c *Controller) Briefing(ctx context.Context, branch string) ([]string, error) {
+	lines := []string{"warning: shell commands are not sandboxed; agents can run anything you can"}
+	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(uncommitted) > 0 {
+		lines = append(lines, "agents do not see your uncommitted files: "+nameSome(uncommitted))
+	}
+	if c.Runtime.Warning != "" {
+		lines = append(lines, c.Runtime.Warning)
+	}
+	checks, found := c.Project.Checks()
+	switch {
+	case len(checks) == 0:
+		lines = append(lines, "warning: no checks found: changes land untested (set checks in .coven/config.yaml)")
+	case len(found) > 0:
+		lines = append(lines, "checks found: "+strings.Join(found, ", "))
+	}
+	return append(lines, "landing on "+branch), nil
+}
+
+// nameSome lists the first few names.
+func nameSome(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], " "), len(names)-few)
+}

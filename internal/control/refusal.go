@@ -1,0 +1,237 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+)
+
+// Operation is something that a person can do to a session. Its text is the verb of a
+// refusal.
+type Operation string
+
+// The operations.
+const (
+	OpRun     Operation = "run"
+	OpResume  Operation = "resume"
+	OpRetry   Operation = "retry"
+	OpApprove Operation = "approve"
+	OpReject  Operation = "reject"
+	OpCancel  Operation = "cancel"
+	OpMessage Operation = "attach to" // send a message to its agent
+)
+
+// Refusal returns why an operation is not possible in a session's present state: a
+// *StateError or a *BusyError. It returns nil if the operation is possible as far as the
+// record of the session shows.
+func Refusal(op Operation, v session.View) error {
+	task := shellword.Word(v.Task)
+	refused := &StateError{Operation: op, Task: v.Task, State: StateOf(v), Code: exit.Failed}
+	switch op {
+	case OpRun, OpResume, OpRetry:
+		return continueRefusal(refused, v)
+	case OpApprove:
+		if WaitsForReview(v.Shown()) && v.Review != nil {
+			return nil
+		}
+	case OpReject, OpCancel:
+		if dismissible(v) || op == OpCancel && v.Status == session.Running {
+			return nil
+		}
+	case OpMessage:
+		if v.Status == session.Running {
+			return nil
+		}
+		refused.Code = exit.Person
+	}
+	refused.Next = "coven why " + task
+	return refused
+}
+
+// continueRefusal returns why a session cannot be run, resumed or retried.
+func continueRefusal(refused *StateError, v session.View) error {
+	op, task := refused.Operation, shellword.Word(v.Task)
+	switch shown := v.Shown(); {
+	case v.Status == session.Running:
+		return &BusyError{Task: v.Task, Next: busyNext(op) + " " + task}
+	case shown.Status == session.Damaged:
+		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
+	case op == OpRun:
+		return nil // as a new session, if this one cannot continue
+	case v.Status == session.Completed && op == OpResume:
+		refused.Next = "coven why " + task
+	case v.Status == session.Completed, v.Status == session.Cancelled, v.Status == session.Failed && op == OpResume:
+		refused.Next, refused.Detail = "coven run "+task, DetailOf(v)
+	case WaitsForReview(v) && op == OpResume:
+		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), DetailOf(v)
+	default:
+		return nil
+	}
+	return refused
+}
+
+// busyNext returns the command that helps with a session that another coven runs.
+func busyNext(op Operation) string {
+	switch op {
+	case OpResume:
+		return "coven logs -f"
+	case OpRetry:
+		return "coven cancel"
+	}
+	return "coven attach"
+}
+
+// WaitsForReview reports whether a session waits for a person to decide on its change.
+func WaitsForReview(v session.View) bool {
+	return v.Status == session.Waiting && v.Reason == event.WaitReview
+}
+
+// dismissible reports whether a session is neither over nor running.
+func dismissible(v session.View) bool {
+	switch v.Status {
+	case session.Waiting, session.Blocked, session.Interrupted:
+		return true
+	case session.Failed:
+		return v.Failing != "" // by its grimoire: its worktree is still there
+	}
+	return false
+}
+
+// StateError refuses an operation that is not possible in the state of a session.
+type StateError struct {
+	Operation Operation
+	Task      string
+	State     string // as StateOf shows it
+	Detail    string // why the session is in that state; may be empty
+	Code      int
+	Next      string
+}
+
+// Error implements error.
+func (e *StateError) Error() string {
+	text := fmt.Sprintf("cannot %s task %s: it is %s", e.Operation, e.Task, e.State)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// CommandExit returns the exit code.
+func (e *StateError) CommandExit() int { return e.Code }
+
+// NextCommand returns the command that helps.
+func (e *StateError) NextCommand() string { return e.Next }
+
+// BusyError reports that another coven is running the session. It wraps session.ErrBusy.
+type BusyError struct {
+	Task string
+	Next string
+}
+
+// Error implements error.
+func (e *BusyError) Error() string { return fmt.Sprintf("task %s: %v", e.Task, session.ErrBusy) }
+
+// Unwrap returns session.ErrBusy.
+func (e *BusyError) Unwrap() error { return session.ErrBusy }
+
+// CommandExit returns exit.Person.
+func (e *BusyError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that shows or stops that run.
+func (e *BusyError) NextCommand() string { return e.Next }
+
+// ChangedError reports that a session or its change is no longer what the person saw
+// when deciding about it.
+type ChangedError struct {
+	Task  string
+	State string // of the session now; empty: the worktree has changed
+}
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	if e.State == "" {
+		return fmt.Sprintf("the worktree of task %s has changed since you reviewed it", e.Task)
+	}
+	return fmt.Sprintf("task %s has changed meanwhile: it is %s", e.Task, e.State)
+}
+
+// CommandExit returns exit.Person.
+func (e *ChangedError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that shows the present state.
+func (e *ChangedError) NextCommand() string {
+	if e.State == "" {
+		return "coven review " + shellword.Word(e.Task)
+	}
+	return "coven why " + shellword.Word(e.Task)
+}
+
+// OpenFindingsError refuses to approve a change with open error findings that the person
+// did not accept.
+type OpenFindingsError struct {
+	Task     string
+	Findings []event.Finding
+}
+
+// Error implements error. It lists the findings.
+func (e *OpenFindingsError) Error() string {
+	noun := "findings"
+	if len(e.Findings) == 1 {
+		noun = "finding"
+	}
+	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s", e.Task, len(e.Findings), noun, OpenLines(e.Findings))
+}
+
+// CommandExit returns exit.Failed.
+func (e *OpenFindingsError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that approves the change with its findings.
+func (e *OpenFindingsError) NextCommand() string {
+	return "coven approve " + shellword.Word(e.Task) + " --accept-findings"
+}
+
+// LandedError refuses an operation on a session whose change has landed: only the steps
+// after that can still run.
+type LandedError struct{ Task, Commit string }
+
+// Error implements error.
+func (e *LandedError) Error() string {
+	return fmt.Sprintf("task %s has landed as %.10s: only the steps after that can continue", e.Task, e.Commit)
+}
+
+// CommandExit returns exit.Person.
+func (e *LandedError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that runs the steps after the landing.
+func (e *LandedError) NextCommand() string { return "coven resume " + shellword.Word(e.Task) }
+
+// StepError reports a step that cannot be retried.
+type StepError struct {
+	Task  string
+	State string   // of the session
+	Step  string   // that was named; empty: none was named, and none has failed
+	Known []string // the steps that have run
+}
+
+// Error implements error.
+func (e *StepError) Error() string {
+	if e.Step == "" {
+		return fmt.Sprintf("no step of task %s has failed: it is %s", e.Task, e.State)
+	}
+	return fmt.Sprintf("task %s has run no step %q; it has run: %s", e.Task, e.Step, strings.Join(e.Known, ", "))
+}
+
+// CommandExit returns exit.Failed.
+func (e *StepError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that helps.
+func (e *StepError) NextCommand() string {
+	if e.Step == "" {
+		return "coven resume " + shellword.Word(e.Task)
+	}
+	return "coven logs " + shellword.Word(e.Task)
+}

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
+)
+
+// RemoveWorktreeRequest asks to remove the worktree of a task.
+type RemoveWorktreeRequest struct {
+	Task    string
+	Ignored IgnoredFiles
+}
+
+// RemoveWorktree stores the unlanded work of a worktree and removes it. It returns the ref
+// of what it stored; empty: all of it had landed. The worktree of a session that can
+// continue is not removed: the error is an *InUseError.
+func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
+	v, err := session.OfTask(p.Repo.Root, r.Task)
+	if err != nil && !errors.Is(err, session.ErrNone) {
+		return "", err
+	}
+	if err == nil && v.Live() {
+		return "", &InUseError{Task: r.Task, State: StateOf(v)}
+	}
+	tree, err := p.Repo.Leftover(ctx, r.Task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return "", exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
+	}
+	if err != nil {
+		return "", err
+	}
+	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return "", exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
+	}
+	return ref, err
+}
+
+// InUseError reports that the session of a task still needs its worktree.
+type InUseError struct{ Task, State string }
+
+// Error implements error.
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("task %s is %s: its session needs the worktree", e.Task, e.State)
+}
+
+// CommandExit returns exit.Person.
+func (e *InUseError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that ends the session.
+func (e *InUseError) NextCommand() string {
+	return "coven reject " + shellword.Word(e.Task) + " --reason TEXT"
+}

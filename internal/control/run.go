@@ -1,0 +1,50 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Options choose how a new session runs. A session that is resumed keeps its own.
+type Options struct {
+	Grimoire string // empty: chosen by label, matchers or configuration
+	Provider string // empty: as configured
+	Model    string // empty: as configured
+	Onto     string // branch to land on; empty: the one that is checked out
+	Base     string // commit to start from; empty: the tip of Onto
+}
+
+// Run runs a task: it resumes the task's session if that can continue, and starts a
+// new session otherwise.
+func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Outcome, error) {
+	prior, err := c.Project.Finder.OfTask(item.Task.ID)
+	if err != nil && !errors.Is(err, session.ErrNone) {
+		return Outcome{}, err
+	}
+	if err == nil {
+		if err := Refusal(OpRun, prior); err != nil {
+			return Outcome{}, err
+		}
+		if prior.Live() {
+			return c.resume(ctx, prior, budget.Amount{})
+		}
+	}
+	target, err := c.Project.Repo.Target(ctx, o.Onto) // an earlier task may have moved it
+	if err != nil {
+		return Outcome{}, err
+	}
+	return c.begin(ctx, item, prior, target, o)
+}
+
+// IsTaken reports whether a task did not run because another coven has it, or because it
+// is no longer ready.
+func IsTaken(err error) bool {
+	return errors.Is(err, worktree.ErrClaimed) || errors.Is(err, task.ErrClaimed) || errors.Is(err, task.ErrNotClaimable) ||
+		errors.Is(err, session.ErrBusy) || errors.As(err, new(*task.BlockedError))
+}

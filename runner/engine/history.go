@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// History is an index over the events of a session that knows which of them still
+// count: when a user retries from a step, the results recorded from its start on are
+// discarded, and so are the starts. The zero value has no events.
+type History struct {
+	index     event.Index
+	starts    map[string][]event.Event // of leaves, by path without the attempt
+	discarded []span
+}
+
+// span is a range of event numbers, with both ends.
+type span struct{ first, last int64 }
+
+// NewHistory returns the history of a session with these events.
+func NewHistory(events []event.Event) *History {
+	h := &History{}
+	h.Read(events)
+	return h
+}
+
+// Read adds the events that were not read before. events begins with those that were.
+func (h *History) Read(events []event.Event) {
+	read := h.index.Len()
+	h.index.Read(events)
+	for _, e := range events[read:] {
+		switch e.Type {
+		case event.StepStarted:
+			if h.starts == nil {
+				h.starts = map[string][]event.Event{}
+			}
+			leaf := withoutAttempt(e.Path)
+			h.starts[leaf] = append(h.starts[leaf], e)
+		case event.SessionResumed:
+			h.discard(e)
+		}
+	}
+}
+
+// discard discards what the steps recorded that a retry runs again.
+func (h *History) discard(retry event.Event) {
+	var r event.Resumed
+	if retry.Decode(&r) != nil || !r.From {
+		return
+	}
+	for _, start := range h.index.Of(event.StepStarted) {
+		if start.Seq < retry.Seq && h.counts(start) && retries(r.Retry, start.Path) {
+			h.discarded = append(h.discarded, span{start.Seq, retry.Seq})
+			return
+		}
+	}
+}
+
+// counts reports whether an event was not discarded. Events without a path always
+// count: they belong to no step.
+func (h *History) counts(e event.Event) bool {
+	return e.Path == "" || !slices.ContainsFunc(h.discarded, func(s span) bool { return s.first <= e.Seq && e.Seq <= s.last })
+}
+
+func (h *History) counting(events []event.Event) []event.Event {
+	if len(h.discarded) == 0 {
+		return events
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return !h.counts(e) })
+}
+
+// All returns the events of the given types, including discarded ones.
+func (h *History) All(types ...event.Type) []event.Event { return h.index.Of(types...) }
+
+// Has reports whether there is an event of one of the types.
+func (h *History) Has(types ...event.Type) bool { return h.index.Has(types...) }
+
+// Last returns the last event of the given types, even if it was discarded.
+func (h *History) Last(types ...event.Type) (event.Event, bool) { return h.index.Last(types...) }
+
+// At returns the events of the given types with a path, without discarded ones.
+func (h *History) At(path string, types ...event.Type) []event.Event {
+	return h.counting(h.index.At(path, types...))
+}
+
+// Starts returns the starts of all attempts of the leaf at path, without discarded
+// ones.
+func (h *History) Starts(path string) []event.Event {
+	return h.counting(h.starts[withoutAttempt(path)])
+}
+
+// withoutAttempt returns the path of a leaf without the number of the attempt.
+func withoutAttempt(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
+
+// results returns the recorded results by path, without discarded ones, and the number
+// of the last retry, at which the clocks of steps restart.
+func (h *History) results() (results map[string]event.Event, retried int64) {
+	results = map[string]event.Event{}
+	for _, e := range h.index.Of(event.StepCompleted, event.SessionResumed) {
+		if e.Type == event.StepCompleted {
+			if h.counts(e) {
+				results[e.Path] = e
+			}
+			continue
+		}
+		var r event.Resumed
+		if e.Decode(&r) != nil || r.Retry == "" {
+			continue
+		}
+		retried = e.Seq
+		for path := range results {
+			if retries(r.Retry, path) {
+				delete(results, path)
+			}
+		}
+	}
+	return results, retried
+}
+
+// iteration splits the name of an iteration of a loop: "a[1]/b[3]/" is the third of
+// "a[1]/b".
+var iteration = regexp.MustCompile(`^(.*)\[(\d+)\]/$`)
+
+// retries reports whether a retry of the step named by retried runs the leaf at path
+// again. A name that ends in a slash is an iteration of a loop: it includes everything
+// below it, and the iterations after it.
+func retries(retried, path string) bool {
+	if path == retried || strings.HasSuffix(retried, "/") && strings.HasPrefix(path, retried) {
+		return true
+	}
+	of := iteration.FindStringSubmatch(retried)
+	if of == nil {
+		return false
+	}
+	rest, ok := strings.CutPrefix(path, of[1]+"[")
+	number, _, closed := strings.Cut(rest, "]/")
+	if !ok || !closed {
+		return false
+	}
+	first, _ := strconv.Atoi(of[2])
+	n, err := strconv.Atoi(number)
+	return err == nil && n > first
+}
