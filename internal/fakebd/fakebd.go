@@ -10,7 +10,7 @@
 // $GIT_AUTHOR_EMAIL, and finds the main checkout through the .git file.
 //
 // The environment variable FAKEBD_FAULT makes it misbehave, see fault. How many
-// of its processes ran at once is on record, see MostAtOnce.
+// of its processes ran at once is on record, see MaxAtOnce.
 package fakebd
 
 import (
