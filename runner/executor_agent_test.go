@@ -6,7 +6,8 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 )
 
-// An answer to a person after the result does not replace the result.
+// The last message with a result counts: an answer to a person after it does not replace
+// it.
 func TestFinalMessage(t *testing.T) {
 	const result = "Done.\n\n```json\n{\"success\": true, \"summary\": \"s\"}\n```"
 	for _, tt := range []struct {
@@ -17,6 +18,7 @@ func TestFinalMessage(t *testing.T) {
 		{[]string{"one", "last"}, "last"},
 		{[]string{result, "you are welcome"}, result},
 		{[]string{"one", result}, result},
+		{[]string{result, "more\n\n" + result, "you are welcome"}, "more\n\n" + result},
 	} {
 		if got := finalMessage(agent.Report{Text: "last", Said: tt.said}); got != tt.want {
 			t.Errorf("%q: %q", tt.said, got)
