@@ -167,3 +167,30 @@ func functions(t *testing.T, dir string) []string {
 	}
 	return names
 }
+
+// Faces do not need the types of the packages that control hides: no exported function,
+// method or field of control mentions them.
+func TestControlHidesItsParts(t *testing.T) {
+	hidden := []string{"runner", "engine", "worktree", "process"}
+	for _, file := range goFiles(t) {
+		if path.Dir(file) != "internal/control" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.FileExports(f) // leaves only what is exported, with the bodies of functions
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BlockStmt, *ast.ValueSpec:
+				return false
+			case *ast.SelectorExpr:
+				if of, ok := n.X.(*ast.Ident); ok && slices.Contains(hidden, of.Name) {
+					t.Errorf("%s mentions %s.%s", file, of.Name, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}

@@ -66,8 +66,7 @@ var imports = map[string][]string{
 	"internal/budget": {"internal/yamldoc"},
 	"internal/cli": {
 		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
-		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",
-		"worktree",
+		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/doctor": {"internal/cli", "internal/doctor", "internal/exit", "internal/oneline", "internal/terminal"},
@@ -101,12 +100,9 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/config", "internal/exit", "internal/project", "internal/registry", "internal/schema",
 		"internal/secret", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/status": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
-	"internal/cli/task":   {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
-	"internal/cli/trust": {
-		"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/shellword", "internal/terminal", "internal/trust",
-		"plugins",
-	},
+	"internal/cli/status":   {"internal/cli", "internal/control", "internal/terminal"},
+	"internal/cli/task":     {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
+	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
 	"internal/control": {
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",

@@ -1,8 +1,8 @@
-// Package cli holds what the commands of coven share: the process and its streams, how
-// people are asked, how tasks at work are shown, and shell completion.
+// Package cli holds what the commands of coven share: the process and its streams,
+// questions to the user, the display of running tasks, and shell completion.
 //
-// Each package below it is one command, or the commands about one noun. They import
-// this package and internal/control, never each other; package root puts them together.
+// Each package below it is one command, or the commands about one noun. They import this
+// package and internal/control but not each other. Package root combines them.
 package cli
 
 import (
@@ -23,31 +23,31 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// App is what every command is given. What costs something is a func.
+// App is the process as commands see it. Fields that cost something are funcs.
 type App struct {
 	*project.Environment
 
 	In       io.Reader
 	Out, Err io.Writer
 
-	// Work that parks what it has begun when it is interrupted; see parking.
+	// Operations that park their work when they are interrupted; see Park.
 	parks   atomic.Int32
-	shown   *display         // nil: no task is at work
-	project *project.Project // that the command has opened; its secrets are not printed
+	shown   *display         // nil: no task is running
+	project *project.Project // that the command opened; its secrets are not printed
 
-	// The terminal: whether a person can be asked, and how wide lines are.
+	// The terminal: whether it can ask the user, and its size.
 	Interactive bool
 	Size        func() (width, height int)
 }
 
-// Open opens the repository that the user stands in.
+// Open opens the repository that contains the user's directory.
 func (a *App) Open(ctx context.Context) (*project.Project, error) {
 	p, err := project.Open(ctx, a.Environment)
 	a.project = p
 	return p, err
 }
 
-// hidden is a text without secrets.
+// hidden returns a text without secrets.
 func (a *App) hidden(text string) string {
 	if a.project == nil {
 		return text
@@ -55,8 +55,7 @@ func (a *App) hidden(text string) string {
 	return a.project.Hidden(text)
 }
 
-// InterruptedBy is the error of a command that failed after an interrupt. What failed
-// only because it was interrupted says so.
+// InterruptedBy returns the error of a command that failed after an interrupt.
 func InterruptedBy(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -70,14 +69,14 @@ func InterruptedBy(err error) error {
 	return err
 }
 
-// PrintError says what went wrong and what to do next.
+// PrintError prints an error and the next command.
 func (a *App) PrintError(err error) {
 	if err == nil || exit.IsSilent(err) {
 		return
 	}
-	fmt.Fprintln(a.Err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // there is nobody else to tell
+	fmt.Fprintln(a.Err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // nothing else can report it
 	if next := exit.Next(err); next != "" {
-		fmt.Fprintln(a.Err, "  next:", terminal.Printable(next)) //nolint:errcheck // there is nobody else to tell
+		fmt.Fprintln(a.Err, "  next:", terminal.Printable(next)) //nolint:errcheck // nothing else can report it
 	}
 }
 
@@ -88,22 +87,21 @@ func (a *App) PrintDamaged(views []session.View) {
 	}
 }
 
-// Park marks the time in which an interrupt is answered by parking what was begun.
-// Outside of it coven ends soon after an interrupt, wherever it is.
+// Park marks the time, until done is called, in which coven parks its work after an
+// interrupt. At other times coven exits soon after an interrupt.
 func (a *App) Park() (done func()) {
 	a.parks.Add(1)
 	return func() { a.parks.Add(-1) }
 }
 
-// An interrupt is answered within stopTicks * stopTick, unless something is parked.
+// coven exits within StopTicks * StopTick after an interrupt, unless it parks work.
 const (
 	StopTick  = 100 * time.Millisecond
 	StopTicks = 7
 )
 
-// exitSoon ends the process when it does not end by itself after an interrupt: it may be
-// held up by a read or a lock that knows of no interrupts. All that coven records
-// survives that, as it survives a kill.
+// exitSoon ends the process if it does not end by itself after an interrupt, because a read
+// or a lock may ignore interrupts. All records survive that, as they survive a kill.
 func (a *App) exitSoon(done <-chan struct{}) {
 	ticker := time.NewTicker(StopTick)
 	defer ticker.Stop()
@@ -123,14 +121,14 @@ func (a *App) exitSoon(done <-chan struct{}) {
 
 // Interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
 // terminal is closed, with a cause that says so. A second Ctrl-C or TERM ends the
-// process at once: the kernel then ends everything that it started. A closed
-// terminal may be told of twice.
+// process at once, and the kernel ends everything that it started. A closed terminal may
+// send its signal twice.
 func (a *App) Interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A reader of coven's output that goes away stops no run. The signal is
-	// caught and not ignored: children would inherit that.
+	// A run continues when the reader of its output goes away. The signal is caught rather
+	// than ignored, because children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {

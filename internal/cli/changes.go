@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// PrintDiff prints what a task's worktree changes, or with stat only which files.
+// PrintDiff prints what a task's worktree changes, or with stat only the files.
 func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
 	diff, err := c.Diff(ctx, id)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, s
 	return a.Printf("%s", SafeDiff(diff.Patch))
 }
 
-// SafeDiff keeps a diff from steering the terminal. Tabs stay.
+// SafeDiff makes the control characters of a diff visible, except for tabs.
 func SafeDiff(patch string) string {
 	lines := strings.Split(patch, "\n")
 	for i, line := range lines {
@@ -35,7 +35,7 @@ func SafeDiff(patch string) string {
 	return strings.Join(lines, "\n")
 }
 
-// SizeOf is how much of a file has changed.
+// SizeOf returns how much of a file has changed.
 func SizeOf(f control.FileChange) string {
 	if f.Binary {
 		return "binary"

@@ -17,14 +17,14 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// TaskKind is which tasks a command takes.
+// TaskKind is the kind of tasks that a command accepts.
 type TaskKind int
 
 // The kinds of tasks.
 const (
-	ForRun   TaskKind = iota // ready, or with a session that can go on
+	ForRun   TaskKind = iota // ready, or with a session that can be resumed
 	UnderWay                 // with a session that is not over
-	Resting                  // the same, and no coven is at work on it
+	Resting                  // the same, and no coven is running it
 	Retried                  // the same, or with one that has failed
 	Waiting                  // with a session that waits for a review
 	Recorded                 // with a session
@@ -33,24 +33,24 @@ const (
 	All                      // with a session, or open in the tracker
 )
 
-// completeTime bounds how long somebody waits who has pressed the tab key.
+// completeTime bounds how long the user waits after pressing the tab key.
 const completeTime = 2 * time.Second
 
 // NoFiles tells the shell not to offer files.
 const NoFiles = cobra.ShellCompDirectiveNoFileComp
 
-// CompleteTasks offers the ids of tasks with their titles. What cannot be read
-// is not offered: there is no place for an error on the command line.
+// CompleteTasks completes the IDs of tasks. It ignores errors, because completion cannot show
+// any.
 func (a *App) CompleteTasks(kind TaskKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if cmd.ValidateArgs(append(slices.Clone(args), "x")) != nil {
-			return nil, NoFiles // it takes no more
+			return nil, NoFiles // the command takes no more arguments
 		}
 		return a.offerTasks(cmd.Context(), kind, args, typed), NoFiles | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-// offerTasks are the tasks of a kind that are not given yet and begin as typed.
+// offerTasks returns the tasks of a kind that begin as typed and are not given yet.
 func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typed string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
@@ -87,7 +87,7 @@ func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typ
 	return o.found
 }
 
-// takes reports whether a kind has the task of this session.
+// takes reports whether the task of a session is of this kind.
 func (kind TaskKind) takes(v session.View) bool {
 	switch kind {
 	case UnderWay:
@@ -118,14 +118,14 @@ func allTasks(ctx context.Context, p *project.Project) []task.Task {
 	return all
 }
 
-// offer collects what is offered.
+// offer collects completions.
 type offer struct {
 	typed string
 	seen  map[string]bool
 	found []cobra.Completion
 }
 
-// add offers a word. One that a shell could take for several is left out.
+// add offers a word. It skips words that a shell would split.
 func (o *offer) add(word, what string) {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if word == "" || o.seen[word] || !strings.HasPrefix(word, o.typed) || strings.ContainsFunc(word, odd) {
@@ -143,28 +143,28 @@ func (o *offer) tasks(tasks []task.Task) {
 	}
 }
 
-// CompleteFlag makes a shell complete the value of a flag of cmd.
+// CompleteFlag sets the completion of a flag of cmd.
 func CompleteFlag(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) // the flag does not exist
 	}
 }
 
-// CompleteTaskFlag completes the ids of tasks in a flag.
+// CompleteTaskFlag completes the IDs of tasks in a flag.
 func (a *App) CompleteTaskFlag(kind TaskKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return a.offerTasks(cmd.Context(), kind, nil, typed), NoFiles
 	}
 }
 
-// CompleteList offers the same words everywhere.
+// CompleteList completes a fixed list of words.
 func CompleteList(list ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return offered(list, typed)
 	}
 }
 
-// CompleteWords offers words that a repository gives.
+// CompleteWords completes words that depend on the repository.
 func (a *App) CompleteWords(values func(context.Context, *project.Project, []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
@@ -197,7 +197,7 @@ func Branches(ctx context.Context, p *project.Project, _ []string) []string {
 	return names
 }
 
-// ProviderNames are the providers that there are.
+// ProviderNames returns the providers of a project.
 func ProviderNames(_ context.Context, p *project.Project, _ []string) []string {
 	r, err := p.Registry()
 	if err != nil {

@@ -20,8 +20,8 @@ func (a *App) Printf(format string, args ...any) error {
 	return WriteError(err)
 }
 
-// Showf prints to standard output, between the lines of the tasks at work. Where events
-// are printed it prints nothing.
+// Showf prints to standard output, between the lines of running tasks. It prints nothing if
+// the command prints events as JSON.
 func (a *App) Showf(format string, args ...any) error {
 	switch {
 	case a.shown == nil:
@@ -32,14 +32,15 @@ func (a *App) Showf(format string, args ...any) error {
 	return nil
 }
 
-// ShowError tells an error between the lines of the tasks at work.
+// ShowError prints an error between the lines of running tasks.
 func (a *App) ShowError(err error) {
 	if err != nil {
 		a.shown.Later(func() { a.PrintError(err) })
 	}
 }
 
-// WriteError is the error of writing output. A reader that has seen enough is none.
+// WriteError returns the error of writing output. A reader that has closed the pipe is not
+// an error.
 func WriteError(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -60,8 +61,8 @@ func (a *App) PrintJSON(value any) error {
 	return WriteError(err)
 }
 
-// Ask asks a person and returns the answer: one line, trimmed. The end of the
-// input is an empty answer. A Ctrl-C ends the question.
+// Ask asks the user and returns the answer: one line, trimmed. It is empty at the end of the
+// input. Ctrl-C ends the question.
 func (a *App) Ask(ctx context.Context, question string) (string, error) {
 	if err := a.Printf("%s", question); err != nil {
 		return "", err
@@ -86,7 +87,7 @@ func (a *App) Ask(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// readLine reads one line and not a byte more: the rest is for others.
+// readLine reads one line and leaves the rest of the input to later readers.
 func readLine(in io.Reader) (string, error) {
 	if r, ok := in.(*bufio.Reader); ok {
 		return r.ReadString('\n')

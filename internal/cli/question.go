@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Question asks a person about a change, between the lines of the tasks at work.
+// Question asks the user about a change, between the lines of running tasks.
 func (a *App) Question(ctx context.Context, c *control.Controller, v session.View) (decided scheduler.Decision, err error) {
 	if gaveUp := a.shown.Alone(ctx, func() { decided, err = a.askReview(ctx, c, v) }); gaveUp != nil {
 		return scheduler.Decision{}, gaveUp
@@ -21,7 +21,7 @@ func (a *App) Question(ctx context.Context, c *control.Controller, v session.Vie
 	return decided, err
 }
 
-// askReview asks until there is an answer. It has the terminal for itself.
+// askReview asks until there is an answer. Nothing else may use the terminal meanwhile.
 func (a *App) askReview(ctx context.Context, c *control.Controller, v session.View) (scheduler.Decision, error) {
 	if current, err := control.IsCurrent(v); err != nil || !current {
 		return scheduler.Decision{Verdict: scheduler.Elsewhere}, err
@@ -59,7 +59,7 @@ func (a *App) askReview(ctx context.Context, c *control.Controller, v session.Vi
 	}
 }
 
-// askReason asks why a change is rejected. It is empty when nothing was said.
+// askReason asks why a change is rejected. The reason may be empty.
 func (a *App) askReason(ctx context.Context) (string, error) {
 	reason, err := a.Ask(ctx, "reason: ")
 	if err == nil && reason == "" {
@@ -68,8 +68,8 @@ func (a *App) askReason(ctx context.Context) (string, error) {
 	return reason, err
 }
 
-// acceptFindings asks whether a person accepts the open error findings of a change;
-// without any it does not ask.
+// acceptFindings asks whether the user accepts the open error findings of a change, if there
+// are any.
 func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) {
 	if len(v.Open) == 0 {
 		return true, nil
@@ -85,10 +85,10 @@ func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) 
 	return answer == "y" || answer == "yes", err
 }
 
-// fewFiles is how many files of a change a question names.
+// fewFiles is how many files of a change a question lists.
 const fewFiles = 6
 
-// introduce says what a question is about.
+// introduce prints what a question is about.
 func (a *App) introduce(ctx context.Context, c *control.Controller, v session.View) error {
 	diff, err := c.Diff(ctx, v.Task)
 	if err != nil {

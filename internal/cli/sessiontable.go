@@ -18,7 +18,7 @@ func (a *App) StatusTable(views []session.View) error {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
 	seen := map[string]bool{}
-	for _, v := range views { // the newest first: only that of a task has a next command
+	for _, v := range views { // only the newest session of a task has a next command
 		next := control.NextOf(v)
 		if seen[v.Task] {
 			next = ""
@@ -32,7 +32,7 @@ func (a *App) StatusTable(views []session.View) error {
 	return a.openFindings(views)
 }
 
-// openFindings says below the table which sessions wait because of their findings.
+// openFindings lists the sessions that wait because of their findings, below the table.
 func (a *App) openFindings(views []session.View) error {
 	for _, v := range views {
 		if !control.HasOpenErrors(v) {
@@ -45,7 +45,7 @@ func (a *App) openFindings(views []session.View) error {
 	return nil
 }
 
-// nameOf is the task of a session, or the session where the record does not say.
+// nameOf returns the task of a session, or the session's ID if the task is unknown.
 func nameOf(v session.View) string {
 	if v.Task == "" {
 		return v.ID
@@ -53,7 +53,7 @@ func nameOf(v session.View) string {
 	return v.Task
 }
 
-// whereOf is where a session is, or what is wrong with its record.
+// whereOf returns the step that a session is at.
 func whereOf(v session.View) string {
 	if v.Status == session.Damaged {
 		return "see: coven doctor"

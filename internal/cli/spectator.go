@@ -9,23 +9,23 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// FollowEvery is how often a followed session is read again.
+// FollowEvery is how often a followed session is read.
 const FollowEvery = 200 * time.Millisecond
 
-// Spectator shows a session's events to a person as they come.
+// Spectator prints the events of a session as they come.
 type Spectator struct {
 	app  *App
 	dir  string
 	tail *event.Tail
 }
 
-// NewSpectator returns one that has shown nothing yet.
+// NewSpectator returns a Spectator that has printed nothing yet.
 func NewSpectator(a *App, v session.View) *Spectator {
 	return &Spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
 }
 
-// Show shows the events that are new, and returns the session as it was before
-// they were read: what ended it by then is shown.
+// Show prints the new events and returns the session as it was before it read them: if the
+// session has ended, all its events are printed.
 func (s *Spectator) Show() (session.View, error) {
 	now, err := session.Load(s.dir)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -13,16 +12,14 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/worktree"
 )
 
-// headLines is how many lines of a script are shown.
+// headLines is how many lines of a script the page shows.
 const headLines = 10
 
-// TrustPage shows plugins that are not trusted.
-func TrustPage(proj *project.Project, open []registry.Plugin) string {
+// trustPage describes plugins that are not trusted.
+func trustPage(proj *project.Project, open []registry.Plugin) string {
 	if len(open) == 0 {
 		return ""
 	}
@@ -40,7 +37,7 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
 	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(proj.Near(p.File)), terminal.Size(p.Size), Nature(p))
 	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
-		fmt.Fprintf(&b, "          which is %s\n", terminal.Printable(proj.Near(real)))
+		fmt.Fprintf(&b, "          a link to %s\n", terminal.Printable(proj.Near(real)))
 	}
 	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
 	switch p.Hides {
@@ -65,7 +62,7 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	return b.String()
 }
 
-// novelty is what is new about a plugin.
+// novelty describes what is new about a plugin.
 func novelty(p registry.Plugin) string {
 	text := "new"
 	if p.Before.SHA256 != "" {
@@ -77,7 +74,7 @@ func novelty(p registry.Plugin) string {
 	return text
 }
 
-// Nature is what a plugin's file looks like.
+// Nature describes the file of a plugin.
 func Nature(p registry.Plugin) string {
 	switch p.Lines {
 	case 0:
@@ -88,10 +85,10 @@ func Nature(p registry.Plugin) string {
 	return fmt.Sprintf("a script of %d lines", p.Lines)
 }
 
-// AskTrust shows plugins and asks whether to trust them. Without a terminal the answer
-// is no, unless yes is set.
+// AskTrust shows what the user could trust and asks. Without a terminal the answer is no,
+// unless yes is set.
 func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.VariableRequest, yes bool) (bool, error) {
-	if err := a.Printf("%s", TrustPage(p, open)+variablesPage(wanted)); err != nil {
+	if err := a.Printf("%s", trustPage(p, open)+variablesPage(wanted)); err != nil {
 		return false, err
 	}
 	switch {
@@ -113,58 +110,40 @@ func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.
 	return true, a.trustPlugins(p, open)
 }
 
-// trustVariables trusts the uses of variables as they were shown.
 func (a *App) trustVariables(p *project.Project, shown []project.VariableRequest) error {
 	if len(shown) == 0 {
 		return nil
 	}
-	store, err := p.TrustStore()
-	if err != nil {
+	if err := p.TrustVariables(shown); err != nil {
 		return err
 	}
-	var items []trust.Item
 	var names []string
 	for _, r := range shown {
-		items, names = append(items, r.Item(p.Env.Now().UTC().Truncate(time.Second))), append(names, r.Name)
-	}
-	if err := store.Add(items...); err != nil {
-		return err
+		names = append(names, r.Name)
 	}
 	return a.Printf("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
 }
 
-// trustPlugins trusts plugins as they were shown, and pins them in the lock.
-func (a *App) trustPlugins(proj *project.Project, shown []registry.Plugin) error {
-	store, err := proj.TrustStore()
-	if err != nil {
+func (a *App) trustPlugins(p *project.Project, shown []registry.Plugin) error {
+	if err := p.TrustPlugins(shown); err != nil {
 		return err
 	}
-	var items []trust.Item
 	var names []string
-	for _, p := range shown {
-		items = append(items, trust.Item{
-			Kind: trust.KindPlugin, Name: p.ID(), What: proj.Near(p.File), SHA256: p.SHA256, Since: proj.Env.Now().UTC().Truncate(time.Second),
-		})
-		names = append(names, p.ID())
-	}
-	if err := store.Add(items...); err != nil {
-		return err
+	for _, plugin := range shown {
+		names = append(names, plugin.ID())
 	}
 	if err := a.Printf("trusted: %s\n", strings.Join(names, " ")); err != nil {
 		return err
 	}
-	if err := worktree.EnsureCovenDir(proj.Repo.Root); err != nil {
-		return err
-	}
-	wrote, err := registry.Pin(proj.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
-	if err != nil || !wrote {
+	changed, err := p.PinPlugins(shown)
+	if err != nil || !changed {
 		return err
 	}
 	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", registry.LockFile)
 }
 
-// AdmitPlugins reports whether plugins may run. On a terminal it asks about those
-// that only need a person's trust.
+// AdmitPlugins returns an error if plugins may not run. On a terminal it asks about those
+// that the user could approve.
 func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plugins.Need) error {
 	wanting, err := p.UntrustedPlugins(needs)
 	if err == nil || len(wanting) == 0 || !a.Interactive {
@@ -180,7 +159,7 @@ func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plug
 	return p.CheckPlugins(needs)
 }
 
-// variablesPage shows variables that are not trusted.
+// variablesPage describes requests for variables.
 func variablesPage(wanted []project.VariableRequest) string {
 	if len(wanted) == 0 {
 		return ""

@@ -23,8 +23,8 @@ func ExitStatus(o control.Outcome, err error) error {
 	return exit.Status(o.ExitCode())
 }
 
-// WithController opens the repository and what runs tasks for one command. The command
-// asks no questions.
+// WithController opens the repository and calls do with a Controller whose sessions are shown
+// on the terminal.
 func (a *App) WithController(ctx context.Context, do func(*control.Controller) error) error {
 	p, err := a.Open(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *App) WithController(ctx context.Context, do func(*control.Controller) e
 	return do(c)
 }
 
-// Watch shows on the terminal what a desk does, until stop is called.
+// Watch shows on the terminal what the sessions of c do, until stop is called.
 func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
 	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON}
 	c.Parking = a.Park
@@ -52,14 +52,14 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 	c.Observer = control.Observer{
 		Event: a.shown.See,
 		Ended: func(o control.Outcome) {
-			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(o)), session.Dir+"/"+o.Session) // nothing else could report the error
+			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(o)), session.Dir+"/"+o.Session) // nothing else can report the error
 		},
-		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // there is nobody else to tell
+		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
 	return a.shown.Close
 }
 
-// noticeText is a notice for a terminal.
+// noticeText returns a notice for a terminal.
 func noticeText(n control.Notice) string {
 	text := terminal.Printable(n.Text)
 	if n.Task != "" {
@@ -71,13 +71,13 @@ func noticeText(n control.Notice) string {
 	return text + "\n"
 }
 
-// display is where tasks at work are shown.
+// display shows running tasks.
 type display struct {
 	*terminal.Screen
-	json bool // as events, and nothing else
+	json bool // prints events and nothing else
 }
 
-// outcomeText says how a session ended.
+// outcomeText describes how a session ended.
 func outcomeText(e control.Outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s", e.Task, e.Status)
@@ -98,7 +98,7 @@ func outcomeText(e control.Outcome) string {
 	return b.String()
 }
 
-// screen is where tasks at work are shown: as JSON lines, or as draw says.
+// screen returns the screen for running tasks. It prints JSON lines or what draw returns.
 func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
 	switch {
 	case asJSON:
@@ -114,7 +114,7 @@ func RejectedText(d control.Dismissal) string {
 	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(d.Task), StoredAs(d.Rescue), terminal.Printable(shellword.Word(d.Task)))
 }
 
-// StoredAs tells where the work of a session is stored.
+// StoredAs describes where the work of a session is stored.
 func StoredAs(ref string) string {
 	if ref == "" {
 		return "nothing had to be stored"

@@ -1,4 +1,4 @@
-// Package attach is coven attach: it shows an agent at work and sends it messages.
+// Package attach is coven attach: it shows a running agent and sends it messages.
 package attach
 
 import (
@@ -60,7 +60,7 @@ type attachment struct {
 	sent       []control.Message
 }
 
-// follow shows what happens until the session stops, and sends what is typed.
+// follow prints what happens until the session stops, and sends what the user types.
 func (w *attachment) follow(ctx context.Context) error {
 	events := cli.NewSpectator(w.app, w.view)
 	typed := w.typed(ctx)

@@ -62,7 +62,7 @@ be resumed and git's own locks are left alone.
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// printFindings prints a line for each finding, and what to do about it.
+// printFindings prints each finding and the next command.
 func printFindings(a *cli.App, found []doctor.Finding) error {
 	for _, f := range found {
 		mark := map[string]string{doctor.StateOK: "ok", doctor.StateWarn: "warn", doctor.StateFail: "FAIL"}[f.State]

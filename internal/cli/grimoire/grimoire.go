@@ -31,7 +31,7 @@ func NewGrimoires(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// entryJSON is a grimoire as grimoires list --json has it.
+// entryJSON is a grimoire as grimoires list --json prints it.
 type entryJSON struct {
 	Name        string   `json:"name"`
 	Source      string   `json:"source"`
@@ -78,7 +78,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// entryText says what a grimoire is for, or that it cannot be run.
+// entryText describes a grimoire, or says that it is not valid.
 func entryText(e grimoires.Entry) string {
 	text := terminal.Clip(oneline.Of(e.Description), 80)
 	if e.Err != nil {
@@ -128,7 +128,7 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// printText prints a file: as it is, unless a terminal shows it.
+// printText prints a file. On a terminal it makes control characters visible.
 func printText(a *cli.App, text []byte) error {
 	if a.Interactive {
 		text = []byte(terminal.PrintableLines(string(text)))
@@ -136,7 +136,7 @@ func printText(a *cli.App, text []byte) error {
 	return a.Printf("%s", text)
 }
 
-// printYAML prints what YAML says as JSON.
+// printYAML prints YAML as JSON.
 func printYAML(a *cli.App, text []byte) error {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
@@ -145,7 +145,7 @@ func printYAML(a *cli.App, text []byte) error {
 	return a.PrintJSON(value)
 }
 
-// unknownGrimoire says that a named thing does not exist.
+// unknownGrimoire adds the exit code and next command for a grimoire that does not exist.
 func unknownGrimoire(err error) error {
 	if errors.As(err, new(*grimoires.UnknownError)) {
 		return exit.Failedf("coven grimoires list", "%w", err)
@@ -153,7 +153,7 @@ func unknownGrimoire(err error) error {
 	return err
 }
 
-// oneGrimoire is for the one argument that names a grimoire.
+// oneGrimoire completes a single argument that names a grimoire.
 func oneGrimoire(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil

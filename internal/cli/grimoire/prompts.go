@@ -96,7 +96,7 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
 }
 
-// promptNames are for the one argument that names a prompt.
+// promptNames completes a single argument that names a prompt.
 func promptNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil

@@ -50,7 +50,7 @@ that has tests.`,
 	return cmd
 }
 
-// TestReport is how the tests of one grimoire went.
+// TestReport has the results of the tests of one grimoire.
 type TestReport struct {
 	Grimoire string                 `json:"grimoire"`
 	File     string                 `json:"file"`
@@ -60,7 +60,7 @@ type TestReport struct {
 	Ways     int                    `json:"ways"`
 }
 
-// TestAll plays the tests of the named grimoires, or all that there are.
+// TestAll runs the tests of the named grimoires, or all tests.
 func TestAll(ctx context.Context, p *project.Project, names []string) ([]TestReport, error) {
 	named := len(names) > 0
 	if !named {
@@ -130,7 +130,7 @@ func hasFailed(reports []TestReport, strict bool) bool {
 	return false
 }
 
-// printTested prints how tests went.
+// printTested prints the results of tests.
 func printTested(a *cli.App, reports []TestReport) error {
 	if len(reports) == 0 {
 		return a.Printf("no workflow has tests: write NAME.test.yaml beside NAME.yaml\n  next: coven grimoires test --help\n")

@@ -62,8 +62,8 @@ runs.`,
 	return cmd
 }
 
-// openFor opens the repository. Outside of one, files can be validated all the same:
-// against the prompts of the user and those that coven ships.
+// openFor opens the repository. Outside of a repository, files are validated against the
+// prompts of the user and those that coven ships.
 func openFor(ctx context.Context, a *cli.App, args []string) (*project.Project, error) {
 	p, err := a.Open(ctx)
 	if errors.Is(err, worktree.ErrNotRepository) && len(args) > 0 && !slices.ContainsFunc(args, isName) {
@@ -72,13 +72,13 @@ func openFor(ctx context.Context, a *cli.App, args []string) (*project.Project, 
 	return p, err
 }
 
-// isName reports whether an argument of validate names a grimoire or a prompt, and
-// not a file.
+// isName reports whether an argument of validate names a grimoire or a prompt rather than a
+// file.
 func isName(arg string) bool {
 	return filepath.Base(arg) == arg && !slices.Contains([]string{".yaml", ".yml", ".md"}, filepath.Ext(arg))
 }
 
-// validate looks at grimoires, prompts and files, or at all that there is.
+// validate checks the named grimoires, prompts and files, or all of them.
 func validate(p *project.Project, args []string) ([]grimoires.Checked, error) {
 	if len(args) == 0 {
 		return p.Library.Validate()
@@ -114,7 +114,7 @@ func validateOne(p *project.Project, arg string) ([]grimoires.Checked, error) {
 	return p.Library.ValidateFile(arg, data)
 }
 
-// warnOfPlugins warns of plugins that are not installed. It starts none.
+// warnOfPlugins returns warnings about plugins that are not installed. It starts none.
 func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
 	r, err := proj.Registry()
 	if err != nil {
@@ -144,7 +144,7 @@ func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
 	return nil
 }
 
-// completeNamesOrFiles offers names; the shell offers files.
+// completeNamesOrFiles completes names; the shell completes files.
 func completeNamesOrFiles(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found, _ := a.CompleteWords(cli.GrimoireNames)(cmd, args, typed)
@@ -152,7 +152,7 @@ func completeNamesOrFiles(a *cli.App) cobra.CompletionFunc {
 	}
 }
 
-// printChecked prints a line for each problem, and for each file that has none.
+// printChecked prints a line for each problem and for each file without problems.
 func printChecked(a *cli.App, all []grimoires.Checked) error {
 	errs, warnings := 0, 0
 	for _, c := range all {
@@ -175,7 +175,7 @@ func printChecked(a *cli.App, all []grimoires.Checked) error {
 	return a.Printf("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
 }
 
-// problemText is path:line:column: error: message (hint).
+// problemText returns path:line:column: error: message (hint).
 func problemText(p grimoires.Problem) string {
 	text := fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, severity(p), oneline.Of(p.Msg))
 	if p.Hint != "" {
@@ -191,7 +191,7 @@ func severity(p grimoires.Problem) string {
 	return "error"
 }
 
-// fileJSON is a file as grimoires validate --json has it.
+// fileJSON is a file as grimoires validate --json prints it.
 type fileJSON struct {
 	Kind     string        `json:"kind"`
 	Name     string        `json:"name,omitempty"`

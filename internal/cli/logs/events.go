@@ -66,7 +66,7 @@ func (w *watcher) run(ctx context.Context, follow bool) error {
 	ticker := time.NewTicker(cli.FollowEvery)
 	defer ticker.Stop()
 	for {
-		over := w.over() // before the events: what ends the session is shown
+		over := w.over() // before printNew, so that the last events are printed
 		if err := w.printNew(); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (w *watcher) over() bool {
 	return err != nil || v.Status != session.Running
 }
 
-// printNew prints what is new, ordered by time across sessions.
+// printNew prints new events, ordered by time across sessions.
 func (w *watcher) printNew() error {
 	dirs, err := w.dirs()
 	if err != nil {
@@ -111,7 +111,7 @@ func (w *watcher) printNew() error {
 		if err != nil && w.only != "" {
 			return errors.Join(w.print(fresh), err)
 		}
-		if err != nil { // one damaged record: said once
+		if err != nil { // report a damaged record once
 			w.broken[dir] = true
 			w.app.PrintError(err)
 		}

@@ -51,7 +51,7 @@ func NewLogs(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// print shows the events, and with -f those that still come.
+// print prints the events, and with -f those that are still to come.
 func (o *logsOptions) print(ctx context.Context, v session.View) error {
 	events := cli.NewSpectator(o.app, v)
 	ticker := time.NewTicker(cli.FollowEvery)
@@ -103,7 +103,7 @@ func (o *logsOptions) copyLog(ctx context.Context, dir, step string) error {
 	return cli.WriteError(err)
 }
 
-// reader ends when its context does.
+// reader is a reader that ends with its context.
 type reader struct {
 	ctx context.Context
 	io.Reader

@@ -29,7 +29,7 @@ func NewPlugins(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// pluginJSON is a plugin as plugins list --json has it.
+// pluginJSON is a plugin as plugins list --json prints it.
 type pluginJSON struct {
 	Kind     string `json:"kind"`
 	Name     string `json:"name"`
@@ -100,7 +100,7 @@ func printPlugins(a *cli.App, proj *project.Project, all []registry.Plugin) erro
 	return cli.WriteError(w.Flush())
 }
 
-// whence is where a plugin comes from.
+// whence returns where a plugin comes from.
 func whence(proj *project.Project, p registry.Plugin) string {
 	if p.File == "" {
 		return p.From
@@ -108,7 +108,7 @@ func whence(proj *project.Project, p registry.Plugin) string {
 	return p.From + ": " + proj.Near(p.File)
 }
 
-// stateOf is what a plugin is fit for, in words.
+// stateOf describes whether a plugin may run.
 func stateOf(proj *project.Project, p registry.Plugin) string {
 	if p.State == registry.Hidden {
 		return "hidden by " + proj.Near(p.HiddenBy)
@@ -147,7 +147,7 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// onlyCalled lists the plugins of a name, and reads their bytes.
+// onlyCalled returns the plugins of a name with their hashes.
 func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
 	return func(r *registry.Registry) ([]registry.Plugin, error) {
 		all, err := r.List()
@@ -159,7 +159,7 @@ func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error)
 	}
 }
 
-// pluginInfo is all about a plugin.
+// pluginInfo returns the details of a plugin.
 func pluginInfo(proj *project.Project, p registry.Plugin) string {
 	var b strings.Builder
 	line := func(name, text string) {
@@ -232,7 +232,7 @@ func printVerified(a *cli.App, proj *project.Project, all []registry.Plugin) err
 	return a.Printf("%d plugins, %d may not run\n", count, wrong)
 }
 
-// pluginNames are for the one argument that names a plugin.
+// pluginNames completes a single argument that names a plugin.
 func pluginNames(_ context.Context, p *project.Project, args []string) []string {
 	if len(args) > 0 {
 		return nil

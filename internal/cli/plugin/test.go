@@ -24,7 +24,7 @@ import (
 	"github.com/coven-run/coven/plugins/plugintest"
 )
 
-// testedJSON is the outcome of plugins test as --json has it.
+// testedJSON is the result of plugins test as --json prints it.
 type testedJSON struct {
 	Plugin  string              `json:"plugin"` // as it was named
 	Kind    plugins.Kind        `json:"kind"`
@@ -76,7 +76,7 @@ func kindNames() []string {
 	return names
 }
 
-// testOptions are the options of the suite that the command line says.
+// testOptions returns the options of the suite from the command line.
 func testOptions(a *cli.App, with []string, transcript string) (plugintest.Options, error) {
 	o := plugintest.Options{}
 	for _, option := range with {
@@ -101,7 +101,7 @@ func testOptions(a *cli.App, with []string, transcript string) (plugintest.Optio
 	return o, nil
 }
 
-// testPlugin runs the suite and says how each case ended.
+// testPlugin runs the suite and prints the result of each case.
 func testPlugin(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o plugintest.Options, asJSON bool) error {
 	binary, kind, err := toTest(ctx, a, which, kind, &o)
 	if err != nil {
@@ -135,7 +135,7 @@ func testPlugin(ctx context.Context, a *cli.App, which string, kind plugins.Kind
 	return err
 }
 
-// toTest finds what is to be tested: a file, or a plugin that may run here.
+// toTest returns the program to test: a file, or a plugin that may run here.
 func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o *plugintest.Options) (string, plugins.Kind, error) {
 	if strings.ContainsRune(which, filepath.Separator) {
 		return fileToTest(a, which, kind)
@@ -173,7 +173,7 @@ func ids(all []registry.Plugin) string {
 	return strings.Join(names, ", ")
 }
 
-// fileToTest is a file that the user names.
+// fileToTest returns a file that the user names.
 func fileToTest(a *cli.App, which string, kind plugins.Kind) (string, plugins.Kind, error) {
 	file, err := a.Absolute(which)
 	if err != nil {
@@ -196,7 +196,7 @@ func fileToTest(a *cli.App, which string, kind plugins.Kind) (string, plugins.Ki
 	return file, kind, nil
 }
 
-// printCase prints a case. What is wrong is said with what the contract demands.
+// printCase prints a case. For a failure it prints what the contract demands.
 func printCase(a *cli.App, r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:
@@ -216,7 +216,7 @@ func printSummary(a *cli.App, results []plugintest.Result) error {
 		len(results), counts[plugintest.Passed], counts[plugintest.Failed], counts[plugintest.Skipped])
 }
 
-// completePlugin offers plugins, or files where a path is typed.
+// completePlugin completes plugins, or files if a path is typed.
 func completePlugin(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {

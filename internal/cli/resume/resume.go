@@ -47,7 +47,7 @@ wall (a duration), separated by commas.`,
 	return cmd
 }
 
-// moreBudget reads what a person adds to a budget.
+// moreBudget parses the value of --budget.
 func moreBudget(text string) (budget.Amount, error) {
 	if text == "" {
 		return budget.Amount{}, nil

@@ -1,4 +1,4 @@
-// Package review holds the commands by which a person decides about a change: review,
+// Package review holds the commands for deciding on a change: review,
 // approve, reject and diff.
 package review
 
@@ -125,8 +125,8 @@ func text(p control.Page, color bool) string {
 	return b.String()
 }
 
-// findingsText are those of the last review, what became of it, those of the rounds
-// before in a line each, and coven's own warnings.
+// findingsText returns the findings of the last review and what became of it, a line for
+// each earlier round, and coven's own warnings.
 func findingsText(p control.Page) string {
 	var b strings.Builder
 	for i, r := range p.View.Rounds {
@@ -151,7 +151,7 @@ func findingsText(p control.Page) string {
 	return b.String()
 }
 
-// findingsOf is what was found in a round, for people.
+// findingsOf returns the findings of a round.
 func findingsOf(r session.Round) string {
 	text := findings.Text(findings.Opinions(r.Opinions))
 	for _, o := range r.Opinions {
@@ -165,7 +165,7 @@ func findingsOf(r session.Round) string {
 	return strings.TrimPrefix(text, "\n")
 }
 
-// roundLine is a round in a line: who said what, and what the arbiter said.
+// roundLine returns the verdicts of a round and the arbiter's decision in one line.
 func roundLine(r session.Round) string {
 	var parts []string
 	for _, o := range r.Opinions {
@@ -240,7 +240,7 @@ func paint(patch string, color bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// page shows a long text: in the user's pager on a terminal.
+// page prints a long text. On a terminal it uses the user's pager.
 func page(ctx context.Context, a *cli.App, text string) error {
 	pager := a.Getenv("PAGER")
 	if !a.Interactive || pager == "cat" {
@@ -249,7 +249,7 @@ func page(ctx context.Context, a *cli.App, text string) error {
 	if pager == "" {
 		pager = "less"
 	}
-	// A Ctrl-C in the pager is the pager's.
+	// A Ctrl-C is for the pager.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", pager)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader([]byte(text)), os.Stdout, a.Err
 	cmd.Env = append(a.Environ(), "LESS=FRX")
@@ -258,7 +258,7 @@ func page(ctx context.Context, a *cli.App, text string) error {
 		return cause
 	}
 	if err != nil {
-		return a.Printf("%s", text) // no pager is no reason to show nothing
+		return a.Printf("%s", text) // the pager has failed
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// The commands below are started by coven itself, or by an agent CLI that coven
-// runs: they are parts of coven that live in processes of their own.
+// The commands below are started by coven itself or by an agent CLI that coven runs. They are
+// parts of coven that need processes of their own.
 
-// newGate is the bridge between an agent CLI and the gate: see internal/mcp.
+// newGate connects an agent CLI to the gate: see internal/mcp.
 func newGate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "gate", Hidden: true, Args: cobra.NoArgs,
@@ -22,7 +22,7 @@ func newGate(a *cli.App) *cobra.Command {
 	}
 }
 
-// newPlugin serves one of the plugins that we ship.
+// newPlugin serves a built-in plugin.
 func newPlugin() *cobra.Command {
 	return &cobra.Command{
 		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),

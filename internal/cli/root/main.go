@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 )
 
-// Run is coven: it runs one command line and returns the exit code.
+// Run runs one command line and returns the exit code.
 func Run(a *cli.App, args []string) int {
 	ctx, stop := a.Interruptible()
 	defer stop()

@@ -1,4 +1,4 @@
-// Package root is the command line: the tree of all commands, and one run of it.
+// Package root combines all commands into the command line of coven.
 package root
 
 import (
@@ -55,7 +55,7 @@ overwritten.
 	return root
 }
 
-// group adds commands to root, under a title in its help.
+// group adds commands to root under a title.
 func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
@@ -64,7 +64,7 @@ func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// checkArgs makes wrong arguments of cmd and its subcommands usage errors.
+// checkArgs turns errors about arguments of cmd and its subcommands into usage errors.
 func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -101,7 +101,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	if err := p.CheckChoice(o.grimoire); err != nil {
-		return err // once, and not for each task
+		return err // reported once, not for each task
 	}
 	from, todo, err := o.choose(ctx, p)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	return o.work(ctx, c, from, len(todo), branch)
 }
 
-// limit is the budget of all tasks of this run together.
+// limit returns the budget of all tasks of this run together.
 func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 	if o.budget == "" {
 		return p.Config.Run.Budget, nil
@@ -147,11 +147,11 @@ func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, count int, branch string) error {
 	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
-		return err // once, and not for each task
+		return err // reported once, not for each task
 	}
 	draw := terminal.TaskLines
 	if _, named := from.(*scheduler.NamedQueue); count == 1 && (named || o.max == 1) {
-		draw = terminal.Lines // there will not be another task
+		draw = terminal.Lines // there is no other task
 	}
 	defer o.app.Watch(c, o.json, draw)()
 	briefing, err := c.Briefing(ctx, branch)
@@ -165,7 +165,7 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 	}
 	s := &scheduler.Scheduler{
 		Controller: c, Queue: from, Width: cmp.Or(o.width, c.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
-		Observer: shiftObserver(o.app),
+		Observer: observer(o.app),
 		Options:  control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base},
 	}
 	if o.app.Interactive && !o.json {
@@ -190,7 +190,7 @@ func (o *runOptions) check() error {
 	return nil
 }
 
-// approver is who the record says has approved, when nobody is asked.
+// approver returns who is recorded as having approved, if no one is asked.
 func (o *runOptions) approver() string {
 	if o.autoApprove {
 		return "--auto-approve"
@@ -198,7 +198,7 @@ func (o *runOptions) approver() string {
 	return ""
 }
 
-// choose returns where the tasks come from, and those that could be run now.
+// choose returns the queue of tasks and those that could run now.
 func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.Queue, []project.Item, error) {
 	if o.prompt != "" || len(o.tasks) > 0 {
 		jobs, err := o.given(ctx, p)
@@ -215,7 +215,7 @@ func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.
 	return ready, jobs, err
 }
 
-// given are the tasks that the command line gives.
+// given returns the tasks that the command line names.
 func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.Item, error) {
 	if o.prompt != "" {
 		item, err := p.AdHoc(ctx, o.prompt)
@@ -227,9 +227,9 @@ func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.I
 	return p.Named(ctx, o.tasks)
 }
 
-// shiftObserver tells how a shift goes.
-func shiftObserver(a *cli.App) scheduler.Observer {
-	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // there is nobody else to tell
+// observer prints what the scheduler does.
+func observer(a *cli.App) scheduler.Observer {
+	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // nothing else can report the error
 	return scheduler.Observer{
 		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
 		Stopping: func() {

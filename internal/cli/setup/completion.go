@@ -6,7 +6,7 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 )
 
-// NewCompletion prints what a shell needs to complete coven's command lines.
+// NewCompletion returns the command coven completion.
 func NewCompletion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",

@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// NewMan writes the manual. It is for those who package coven.
+// NewMan returns the hidden command coven man, for packagers.
 func NewMan(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "Write the man pages of all commands into a directory",
@@ -39,7 +39,7 @@ func NewMan(a *cli.App) *cobra.Command {
 	}
 }
 
-// visible are a command and those below it that its help shows, in order.
+// visible returns a command and its visible subcommands, in order.
 func visible(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -50,11 +50,11 @@ func visible(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// dashed is the name of a command's page.
+// dashed returns the name of a command's page.
 func dashed(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is the page of one command. It depends on nothing but the program:
-// not on the day, the machine or the version that was built.
+// manPage returns the page of one command. It does not depend on the day, the machine or the
+// version.
 func manPage(cmd *cobra.Command) ([]byte, error) {
 	plain := *cmd // cobra writes into what it documents
 	plain.DisableAutoGenTag = true

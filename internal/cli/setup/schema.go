@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/runner/workflowtest"
 )
 
-// SchemaKinds are the files that have a schema.
+// SchemaKinds returns the kinds of files that have a schema.
 func SchemaKinds() []SchemaKind {
 	return []SchemaKind{
 		{"config", ".coven/config.yaml", config.Schema},
@@ -81,7 +81,7 @@ Without KIND: the kinds.`,
 	return cmd
 }
 
-// writeSchema writes a text to a file, or prints it.
+// writeSchema writes a text to a file or prints it.
 func writeSchema(a *cli.App, file string, text []byte) error {
 	if file == "" {
 		return a.Printf("%s", text)

@@ -21,7 +21,7 @@ func NewVersion(a *cli.App) *cobra.Command {
 	}
 }
 
-// revision is the commit that this binary was built from, when Go knows it.
+// revision returns the commit that this binary was built from, if Go recorded it.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,4 +1,4 @@
-// Package status holds the commands that explain where tasks are: status and why.
+// Package status holds the commands that explain the state of tasks: status and why.
 package status
 
 import (
@@ -6,7 +6,6 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/session"
 )
 
 // NewStatus returns the command coven status.
@@ -27,14 +26,11 @@ func NewStatus(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !all {
-				views = current(views)
+				views = control.Current(views)
 			}
 			if asJSON {
 				for i := range views {
-					next := control.NextOf(views[i])
-					if views[i] = views[i].Shown(); views[i].Status == session.Damaged {
-						views[i].Next = next
-					}
+					views[i] = control.Shown(views[i])
 				}
 				return a.PrintJSON(views)
 			}
@@ -44,21 +40,4 @@ func NewStatus(a *cli.App) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "show every session")
 	return cmd
-}
-
-// manyEnded is how many sessions that are over status shows.
-const manyEnded = 10
-
-// current leaves out all but the newest sessions that are over.
-func current(views []session.View) []session.View {
-	kept, ended := []session.View{}, 0
-	for _, v := range views {
-		if !v.Ended.IsZero() && v.Status != session.Blocked {
-			if ended++; ended > manyEnded {
-				continue
-			}
-		}
-		kept = append(kept, v)
-	}
-	return kept
 }

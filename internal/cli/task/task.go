@@ -80,7 +80,7 @@ func newTaskList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// openTasks leaves out what is closed, unless all is wanted.
+// openTasks returns the tasks that are not closed, or all tasks.
 func openTasks(tasks []task.Task, all bool) []task.Task {
 	kept := []task.Task{}
 	for _, t := range tasks {
@@ -153,7 +153,7 @@ func newTaskClose(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// tracker opens the tracker of the repository that the user stands in.
+// tracker opens the tracker of the user's repository.
 func tracker(a *cli.App, cmd *cobra.Command) (task.Tracker, error) {
 	p, err := a.Open(cmd.Context())
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,10 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/trust"
-	"github.com/coven-run/coven/plugins"
 )
 
 // NewTrust returns the command coven trust.
@@ -77,99 +72,29 @@ everything that matches the lock, for one command.`,
 	return cmd
 }
 
-// offerTrust shows the plugins that a person could trust, and asks.
-func offerTrust(ctx context.Context, a *cli.App, proj *project.Project, names []string, yes bool) error {
-	wanted, rest, err := proj.UntrustedVariables(names)
+// offerTrust shows what the user could trust, and asks.
+func offerTrust(ctx context.Context, a *cli.App, p *project.Project, names []string, yes bool) error {
+	offer, err := p.TrustOffer(names, yes)
 	if err != nil {
 		return err
 	}
-	all, err := namedPlugins(proj, names, rest)
-	if err != nil {
-		return err
-	}
-	open, lost := trustable(all, yes && len(names) == 0)
-	if len(open) == 0 && len(lost) == 0 && len(wanted) == 0 {
+	if offer.IsEmpty() {
 		return a.Printf("nothing to trust: coven plugins list shows all plugins\n")
 	}
-	for _, p := range lost {
-		a.PrintError(mismatchError(p))
+	for _, plugin := range offer.Mismatched {
+		a.PrintError(project.MismatchError(plugin))
 	}
-	if len(open) == 0 && len(wanted) == 0 {
+	if len(offer.Plugins) == 0 && len(offer.Variables) == 0 {
 		return exit.Status(exit.Usage)
 	}
-	trusted, err := a.AskTrust(ctx, proj, open, wanted, yes)
-	if err == nil && (!trusted || len(lost) > 0) {
+	trusted, err := a.AskTrust(ctx, p, offer.Plugins, offer.Variables, yes)
+	if err == nil && (!trusted || len(offer.Mismatched) > 0) {
 		err = exit.Status(exit.Usage)
 	}
 	return err
 }
 
-// namedPlugins are the plugins that a person means: all, or those of the names that
-// mean no variable.
-func namedPlugins(p *project.Project, names, rest []string) ([]registry.Plugin, error) {
-	if len(names) > 0 && len(rest) == 0 {
-		return nil, nil
-	}
-	r, err := p.Registry()
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.List()
-	if err != nil || len(names) == 0 {
-		return all, err
-	}
-	return named(all, rest)
-}
-
-// named are the plugins of these names, those left out that are hidden. A name that
-// several plugins have means none of them; one that is built in needs no trust.
-func named(all []registry.Plugin, names []string) ([]registry.Plugin, error) {
-	var found []registry.Plugin
-	for _, name := range names {
-		before, ids := len(found), []string(nil)
-		for _, p := range all {
-			if p.State != registry.Hidden && project.HasName(p, name) {
-				found = append(found, p)
-				if p.State != registry.BuiltIn {
-					ids = append(ids, p.ID())
-				}
-			}
-		}
-		switch {
-		case len(found) == before:
-			return nil, exit.Failedf("coven plugins list", "there is no plugin %q", name)
-		case len(ids) > 1:
-			return nil, exit.Usagef("coven trust "+shellword.Word(ids[0]), "%q is the name of %d plugins: %s", name, len(ids), strings.Join(ids, ", "))
-		}
-	}
-	return found, nil
-}
-
-// trustable are the plugins that a person's word helps, and those that do not match
-// the lock, which it does not: they are not the project's, or nobody has looked.
-func trustable(all []registry.Plugin, unseen bool) (open, lost []registry.Plugin) {
-	for _, p := range all {
-		switch {
-		case p.State == registry.Mismatch && (unseen || !p.Project):
-			lost = append(lost, p)
-		case p.State == registry.Untrusted, p.State == registry.Changed, p.State == registry.Mismatch:
-			open = append(open, p)
-		}
-	}
-	return open, lost
-}
-
-// mismatchError says that a plugin does not match the lock. Nobody puts that right in
-// passing: a yes to everything is none to this.
-func mismatchError(p registry.Plugin) error {
-	next := p.NextCommand()
-	if p.Project {
-		next = "coven trust --yes " + shellword.Word(p.ID())
-	}
-	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: p}, Next: next}
-}
-
-// trustedJSON is what is trusted, as trust --list --json has it.
+// trustedJSON is a trusted item as trust --list --json prints it.
 type trustedJSON struct {
 	Kind   string    `json:"kind"`
 	Name   string    `json:"name"`
@@ -204,28 +129,11 @@ func listTrusted(a *cli.App, p *project.Project, asJSON bool) error {
 	return cli.WriteError(w.Flush())
 }
 
-// revokeTrust ends the trust in plugins, or in all of this repository.
+// revokeTrust stops trusting what is named, or everything of this repository.
 func revokeTrust(a *cli.App, p *project.Project, names []string) error {
-	store, err := p.TrustStore()
+	removed, unknown, err := p.RevokeTrust(names)
 	if err != nil {
 		return err
-	}
-	revoked := func(it trust.Item, name string) bool {
-		return it.Name == name || it.Kind == trust.KindSecret && (strings.HasPrefix(it.Name, name+":") || strings.HasPrefix(it.What, "$"+name+":")) || it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
-			return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
-		})
-	}
-	removed, err := store.Remove(func(it trust.Item) bool {
-		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return revoked(it, name) })
-	})
-	if err != nil {
-		return err
-	}
-	var unknown []error
-	for _, name := range names {
-		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return revoked(it, name) }) {
-			unknown = append(unknown, exit.Failedf("coven trust --list", "%s is not trusted", name))
-		}
 	}
 	if len(removed) == 0 && len(unknown) == 0 {
 		return a.Printf("nothing of this repository is trusted\n")
@@ -235,10 +143,14 @@ func revokeTrust(a *cli.App, p *project.Project, names []string) error {
 			return err
 		}
 	}
-	return errors.Join(unknown...)
+	var errs []error
+	for _, name := range unknown {
+		errs = append(errs, exit.Failedf("coven trust --list", "%s is not trusted", name))
+	}
+	return errors.Join(errs...)
 }
 
-// trustNames are what coven trust can name.
+// trustNames returns what coven trust can name.
 func trustNames(_ context.Context, proj *project.Project, _ []string) []string {
 	var names []string
 	if all, err := proj.VariableRequests(); err == nil {

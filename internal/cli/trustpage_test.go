@@ -1,20 +1,19 @@
-package trust
+package cli
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/worktree"
 )
 
-// A page shows what a file says as text: nothing of it reaches the terminal as
-// something else, and no line is so long that it hides the next.
+// The page shows a file as plain text: its control characters do not reach the terminal,
+// and its long lines are cut.
 func TestTrustPageIsPlain(t *testing.T) {
 	p := &project.Project{Repo: &worktree.Repo{Root: "/r"}}
-	text := cli.TrustPage(p, []registry.Plugin{{
+	text := trustPage(p, []registry.Plugin{{
 		Kind: "reviewer", Name: "x", From: registry.FromProject, File: "/r/.coven/plugins/coven-reviewer-x", Project: true,
 		State: registry.Untrusted, Detail: "a\x1b[2Jb", Size: 1, SHA256: strings.Repeat("a", 64), Lines: 40,
 		Head: "#!/bin/sh\x1b[1A\x1b[2K\recho fine\n" + strings.Repeat("long ", 1000) + "\n" + strings.Repeat("y\n", 30),

@@ -1,0 +1,192 @@
+package project
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+// TrustOffer is what the user could trust in a repository.
+type TrustOffer struct {
+	Plugins   []registry.Plugin
+	Variables []VariableRequest
+	// Mismatched are plugins that do not match the lock and cannot be trusted like this:
+	// they are not the project's, or the user does not see them first.
+	Mismatched []registry.Plugin
+}
+
+// IsEmpty reports whether there is nothing to trust and nothing wrong.
+func (o TrustOffer) IsEmpty() bool {
+	return len(o.Plugins) == 0 && len(o.Variables) == 0 && len(o.Mismatched) == 0
+}
+
+// TrustOffer returns what the user could trust: everything that the repository asks for, or
+// what is named. unseen means that the user trusts it without looking.
+func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
+	variables, rest, err := p.UntrustedVariables(names)
+	if err != nil {
+		return TrustOffer{}, err
+	}
+	all, err := p.namedPlugins(names, rest)
+	if err != nil {
+		return TrustOffer{}, err
+	}
+	offer := TrustOffer{Variables: variables}
+	for _, plugin := range all {
+		switch {
+		case plugin.State == registry.Mismatch && (!plugin.Project || unseen && len(names) == 0):
+			offer.Mismatched = append(offer.Mismatched, plugin)
+		case plugin.State == registry.Untrusted, plugin.State == registry.Changed, plugin.State == registry.Mismatch:
+			offer.Plugins = append(offer.Plugins, plugin)
+		}
+	}
+	return offer, nil
+}
+
+// namedPlugins returns the plugins that names name, or all if there are no names. rest are
+// the names that name no variable.
+func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) {
+	if len(names) > 0 && len(rest) == 0 {
+		return nil, nil
+	}
+	r, err := p.Registry()
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.List()
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	var found []registry.Plugin
+	for _, name := range rest {
+		plugins, err := pluginsNamed(all, name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, plugins...)
+	}
+	return found, nil
+}
+
+// pluginsNamed returns the plugins of a name that are not hidden. An ambiguous name is an
+// error. Built-in plugins need no trust, so they make no name ambiguous.
+func pluginsNamed(all []registry.Plugin, name string) ([]registry.Plugin, error) {
+	var found []registry.Plugin
+	var ids []string
+	for _, plugin := range all {
+		if plugin.State == registry.Hidden || !HasName(plugin, name) {
+			continue
+		}
+		found = append(found, plugin)
+		if plugin.State != registry.BuiltIn {
+			ids = append(ids, plugin.ID())
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, exit.Failedf("coven plugins list", "there is no plugin %q", name)
+	case len(ids) > 1:
+		return nil, exit.Usagef("coven trust "+shellword.Word(ids[0]), "%q is the name of %d plugins: %s", name, len(ids), strings.Join(ids, ", "))
+	}
+	return found, nil
+}
+
+// MismatchError returns the error for a plugin that does not match the lock. Trusting
+// everything does not include it: the user must name it.
+func MismatchError(plugin registry.Plugin) error {
+	next := plugin.NextCommand()
+	if plugin.Project {
+		next = "coven trust --yes " + shellword.Word(plugin.ID())
+	}
+	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: plugin}, Next: next}
+}
+
+// TrustVariables grants requests for variables, as they were shown.
+func (p *Project) TrustVariables(shown []VariableRequest) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	store, err := p.TrustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	for _, r := range shown {
+		items = append(items, r.Item(p.now()))
+	}
+	return store.Add(items...)
+}
+
+// TrustPlugins trusts plugins as they were shown.
+func (p *Project) TrustPlugins(shown []registry.Plugin) error {
+	store, err := p.TrustStore()
+	if err != nil {
+		return err
+	}
+	var items []trust.Item
+	for _, plugin := range shown {
+		items = append(items, trust.Item{
+			Kind: trust.KindPlugin, Name: plugin.ID(), What: p.Near(plugin.File), SHA256: plugin.SHA256, Since: p.now(),
+		})
+	}
+	return store.Add(items...)
+}
+
+// now returns the time that the trust store records.
+func (p *Project) now() time.Time { return p.Env.Now().UTC().Truncate(time.Second) }
+
+// PinPlugins writes the hashes of trusted plugins to the lock of the repository. It reports
+// whether the lock has changed.
+func (p *Project) PinPlugins(shown []registry.Plugin) (changed bool, err error) {
+	store, err := p.TrustStore()
+	if err != nil {
+		return false, err
+	}
+	if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
+		return false, err
+	}
+	return registry.Pin(p.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+}
+
+// RevokeTrust removes what is named from the trust store, or everything of this repository
+// if there are no names. It returns what it removed and the names that were not trusted.
+func (p *Project) RevokeTrust(names []string) (removed []trust.Item, unknown []string, err error) {
+	store, err := p.TrustStore()
+	if err != nil {
+		return nil, nil, err
+	}
+	removed, err = store.Remove(func(it trust.Item) bool {
+		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return isNamed(it, name) })
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(removed, func(it trust.Item) bool { return isNamed(it, name) }) {
+			unknown = append(unknown, name)
+		}
+	}
+	return removed, unknown, nil
+}
+
+// isNamed reports whether name names a trusted item: a plugin by its own name or that of its
+// file, a secret by its grimoire or its variable.
+func isNamed(it trust.Item, name string) bool {
+	switch {
+	case it.Name == name:
+		return true
+	case it.Kind == trust.KindSecret:
+		return strings.HasPrefix(it.Name, name+":") || strings.HasPrefix(it.What, "$"+name+":")
+	}
+	return it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
+		return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
+	})
+}
