@@ -284,8 +284,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// memory is what a program of the cage shares with nobody, and what of it is no
-// part of its file, in bytes.
+// memory is the unshared memory of a program of the cage, and the part of it that is
+// no part of its file, in bytes.
 func (c *cage) memory(t testing.TB, program string) (private, anonymous int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", c.pid(t, program)))

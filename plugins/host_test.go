@@ -76,7 +76,7 @@ func zooSum(t *testing.T) []byte {
 	return sum[:]
 }
 
-// lowerPeak makes peak begin anew, and returns it.
+// lowerPeak resets peak and returns its former value.
 func lowerPeak(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -166,8 +166,8 @@ func TestWarm(t *testing.T) {
 	says(t, err, plugins.ErrUnknown)
 }
 
-// Waiting for a start ends with the context; the start goes on for the others, and
-// Close ends it.
+// Waiting for a start ends with the context; the start continues for other callers,
+// and Close ends it.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

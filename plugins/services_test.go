@@ -104,7 +104,7 @@ func TestServicesEnd(t *testing.T) {
 	}
 }
 
-// Whoever offers services that nobody asked for is turned away.
+// Unrequested services of a plugin are rejected.
 func TestHawker(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

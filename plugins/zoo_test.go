@@ -85,7 +85,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A change that is too large is not sent, and says so.
+// A change that is too large is not sent, and the error says why.
 func TestLargeChange(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -126,7 +126,7 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// What died once goes on with the next call, also for who held it before.
+// A plugin that died once is restarted by the next call, also for existing clients.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -171,7 +171,7 @@ func TestPardon(t *testing.T) {
 	}
 }
 
-// A plugin that dies in the middle of a stream says so, too.
+// A plugin that dies during a stream is reported like any other.
 func TestDeathInStream(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -193,7 +193,7 @@ func TestDeathInStream(t *testing.T) {
 	}
 }
 
-// A plugin that never says that it is well is ended while nobody asks it.
+// A plugin that never answers health checks is killed while it is idle.
 func TestSick(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

@@ -64,8 +64,8 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	value[Landing](t)(w.Land(t.Context(), request))
 }
 
-// A holder that is killed while it renews has the old claim or the new one, and
-// whoever finds it can go on with either.
+// A holder that is killed while it renews has the old claim or the new one, and both
+// states can be recovered.
 func TestRenewSurvivesKill(t *testing.T) {
 	for point, renewed := range map[string]bool{"claim.renew.before": false, "claim.renew.after": true} {
 		t.Run(point, func(t *testing.T) {

@@ -144,7 +144,7 @@ func TestRecoverHalfMovedCheckout(t *testing.T) {
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
 	equal(t, "checkout", status(t, r.Root), before)
 
-	half() // and its lock is left: nobody can say whose that is
+	half() // its lock is left, and its owner is unknown
 	write(t, filepath.Join(r.GitDir, "index.lock"), "")
 	_, err := r.RecoverLanding(t.Context(), intent)
 	_ = wantError[*CheckoutError](t, err)

@@ -44,9 +44,9 @@ func wholeRun(ctx context.Context, r *Repo, task string, journal Journal) error 
 	return r.Unclaim(ctx, task, held.Oid)
 }
 
-// Goroutines and processes work in one repository at once, while a person's
-// git packs its refs and looks at its status: each task lands exactly once, and
-// nobody sees a lock of git's.
+// Goroutines and processes work in one repository at once, while a person's git packs
+// its refs and looks at its status: each task lands exactly once, and no operation
+// meets a git lock.
 func TestCrowd(t *testing.T) {
 	tasks, workers, processes, each := 12, 8, 3, 2
 	if isLong() {

@@ -87,7 +87,7 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	_ = l.file.Close() // it is closed: this stops lockedfile's own check
 }
 
-// Asking is in nobody's way.
+// Querying the holder does not block others.
 func TestLandingLockAskedOften(t *testing.T) {
 	r := sample(t)
 	stop := make(chan struct{})

@@ -53,7 +53,7 @@ func TestRecoverWithoutTheCommit(t *testing.T) {
 	value[Landing](t)(land(t, w, c, Squash))
 }
 
-// The merge of an integration that was killed is there when it goes on.
+// The merge of a killed integration still exists when the integration is resumed.
 func TestIntegrationSurvivesGC(t *testing.T) {
 	for name, kept := range map[string]bool{"kept": true, "of an older coven": false} {
 		t.Run(name, func(t *testing.T) {

@@ -119,7 +119,7 @@ func TestBareTogether(t *testing.T) {
 	}
 }
 
-// What is in a task's git directory is the agent's: a pipe there stops nobody.
+// The agent controls a task's git directory: a pipe there blocks no operation.
 func TestPipeInTheGitDirectory(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")

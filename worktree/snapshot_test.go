@@ -98,7 +98,7 @@ func TestRevertIsByteForByte(t *testing.T) {
 	equal(t, "committed", gitIn(t, r.Root, "show", c.Oid+":file0.txt"), "one\ntwo")
 }
 
-// Ignore rules that change between snapshots cost nobody a byte.
+// Changes of ignore rules between snapshots lose no content.
 func TestRevertAcrossIgnoreRules(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

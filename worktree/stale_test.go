@@ -122,7 +122,7 @@ func TestStaleKinds(t *testing.T) {
 	}
 }
 
-// A branch that somebody else has, too, needs no rescue.
+// A branch whose commits another ref also has needs no rescue.
 func TestClearBranchThatIsMerged(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "branch", "coven/T")

@@ -21,9 +21,8 @@ import (
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
-// How long it takes to go on with a session of 10,000 events, from looking for
-// it to its first leaf without a result. The floor reads and decodes the lines
-// once.
+// How long it takes to resume a session of 10,000 events, from looking for it to its
+// first leaf without a result. The floor reads and decodes the lines once.
 
 // longSession is how many events it has.
 const longSession = 10_000

@@ -194,7 +194,7 @@ func benchRepo(b *testing.B, root string, n, files int) {
 	}
 }
 
-// timed runs a program and says what it and its children took.
+// timed runs a program and returns the time that it and its children took.
 func timed(b *testing.B, dir string, env []string, program string, args ...string) cost {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)

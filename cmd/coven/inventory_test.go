@@ -140,8 +140,8 @@ func covens(dir string, commands ...string) []proc {
 	return all
 }
 
-// began is when a process was started, in ticks since the machine was; 0 when it is
-// gone. Its ID does not tell: they begin anew.
+// began returns the start time of a process, in ticks since the machine started; 0 if it
+// has ended. IDs do not show the order, because they wrap around.
 func began(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

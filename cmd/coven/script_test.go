@@ -113,7 +113,7 @@ func cmdHasten(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(clock.Env, fmt.Sprintf("%s@%d", args[0], time.Now().Unix()))
 }
 
-// release NAME lets the model go on.
+// release NAME lets the model continue.
 func cmdRelease(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "release NAME")
 	ts.Value(apisKey{}).(*apis).last(ts).Release(args[0])

@@ -16,9 +16,9 @@ import (
 // racers is how many covens want the same task.
 const racers = 32
 
-// TestSoak lets many covens race for one task, SOAK_ROUNDS times: one of them
-// runs it, the others say who has it. In some rounds whoever got the task is
-// killed, again and again, and others take it over.
+// TestSoak lets many covens race for one task, SOAK_ROUNDS times: one of them runs it,
+// the others name its holder. In some rounds the process that got the task is killed,
+// again and again, and others take it over.
 func TestSoak(t *testing.T) {
 	longRun(t)
 	rounds := 3

@@ -25,10 +25,10 @@ func TestInterruptIsAnsweredSoon(t *testing.T) {
 	}
 }
 
-// stops FILE COMMAND interrupts a command once it has opened FILE, a lock that somebody
-// else holds, and says that it ends with 130. With pipe in the place of FILE nobody
-// reads its output: it is interrupted when it cannot write on. With git it is interrupted
-// when its git does not end.
+// stops FILE COMMAND interrupts a command after it has opened FILE, a lock that another
+// process holds, and checks that it ends with 130. With pipe instead of FILE, its output is
+// not read, and it is interrupted when it blocks on writing. With git, it is interrupted
+// while its git does not end.
 func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: stops FILE|pipe|git COMMAND")

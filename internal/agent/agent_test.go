@@ -27,7 +27,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A transcript says how far an agent had come when nobody saw its end.
+// A transcript shows how far an interrupted agent had come.
 func TestRecall(t *testing.T) {
 	const (
 		started = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"

@@ -75,7 +75,7 @@ func TestCircleOfCallsAtOnce(t *testing.T) {
 	}
 }
 
-// The evidence is bounded, and a person's word begins anew.
+// The evidence is bounded, and a person's message resets the history.
 func TestCircleEvidence(t *testing.T) {
 	c := &loopDetector{maxRounds: 2}
 	long := strings.Repeat("é", 4000)

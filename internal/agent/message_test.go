@@ -89,7 +89,7 @@ func TestMessageAtTheResult(t *testing.T) {
 	}
 }
 
-// After the run nobody reads what is said.
+// After the run, messages are not read.
 func TestMessageAfterTheRun(t *testing.T) {
 	both(t, calling, func(t *testing.T, w *world) {
 		w.start()
@@ -165,7 +165,7 @@ func TestMessageOnce(t *testing.T) {
 		w.say(id, "hello")
 		w.say("", " ")
 		w.reached(2)
-		close(w.messages) // nobody listens any more
+		close(w.messages) // the agent no longer reads messages
 		w.api.Release("model")
 		w.succeeded("second", "hello")
 		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "Ada") {

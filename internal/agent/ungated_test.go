@@ -90,9 +90,9 @@ func TestUngatedIsRefused(t *testing.T) {
 	}
 }
 
-// An agent whose calls nobody was asked about comes to its end: its input ends
-// with its task, its calls are on record, and its last text, which its result does
-// not say again, is what it said. It cannot be told anything.
+// An agent whose calls bypass the gate is stopped: its input ends with its task, its
+// calls are on record, and its last text, which its result does not say again, is what
+// it said. It cannot be told anything.
 func TestUngated(t *testing.T) {
 	w := looseWorld(t, `task=$(cat); echo started one; echo started two; echo "call edit"; echo "result ok"
 		echo "retry nobody there"; echo "text I did $task"; while ! [ -e go ]; do sleep 0.1; done; echo end`)

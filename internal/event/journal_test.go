@@ -35,7 +35,7 @@ func TestAppendAndRead(t *testing.T) {
 	}
 }
 
-// A crash leaves a torn last line: it is cut off, and the journal goes on.
+// A crash leaves an incomplete last line: it is removed, and the journal continues.
 func TestTornLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	j := open(t, file)
@@ -112,7 +112,7 @@ func TestDamageIsRefused(t *testing.T) {
 	}
 }
 
-// Watchers see every event once and in order, whoever appends.
+// Watchers see every event once and in order, also with concurrent appends.
 func TestWatch(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "events.jsonl"))
 	defer j.Close() //nolint:errcheck // the test is over

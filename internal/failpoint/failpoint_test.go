@@ -80,7 +80,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// BenchmarkPoint is what a point costs when nobody asks for it.
+// BenchmarkPoint measures a point that is not selected.
 func BenchmarkPoint(b *testing.B) {
 	for b.Loop() {
 		failpoint.Point("nothing")

@@ -103,8 +103,8 @@ var spaced = map[string][]string{
 	"16-close": {"close", "gg-rls", "--reason", "done it", "--json"},
 }
 
-// usageOnly are the captures whose standard error goes on with the usage of
-// every flag, which the fake does not have: the first two lines are compared.
+// usageOnly are the captures whose standard error continues with the usage of every
+// flag, which the fake does not have: the first two lines are compared.
 var usageOnly = []string{"21-unknown-flag"}
 
 // The fake does in a fresh place what bd did when the captures were made.

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMain makes the test binary the fake CLI when it is called claude, and the
-// permission server when its first argument says so.
+// permission server if its first argument selects that.
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == "claude":

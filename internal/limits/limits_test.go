@@ -56,8 +56,8 @@ func TestLimitThatIsTold(t *testing.T) {
 	}
 }
 
-// Waits for what nobody knows grow until an answer comes; two who meet the same
-// limit count once.
+// Waits for limits of unknown duration grow until the API answers. A limit that two
+// agents meet counts once.
 func TestLimitThatIsNotTold(t *testing.T) {
 	b := Open(t.TempDir())
 	over := func() {
@@ -134,7 +134,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// A pipe in the place of a limit is none, and nobody waits for it.
+// A pipe in place of a limit's file is ignored and does not block.
 func TestPipeIsNoLimit(t *testing.T) {
 	b := Open(t.TempDir())
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {

@@ -126,7 +126,7 @@ func TestApprove(t *testing.T) {
 	if answer["behavior"] != "deny" || answer["message"] != "coven refused WebFetch" {
 		t.Errorf("refused: %v", answer)
 	}
-	// What is not understood is denied, and nobody is asked.
+	// Malformed calls are denied without asking.
 	<-f.calls
 	answer = ask(t, session, map[string]any{"tool_name": "Read", "input": input})
 	if answer["behavior"] != "deny" || len(f.calls) != 0 {
@@ -139,7 +139,7 @@ func TestApprove(t *testing.T) {
 	await(t, "the loss to be told", f.listener.Lost())
 }
 
-// When coven hangs up the bridge ends: the agent CLI has nobody to ask.
+// When coven closes the connection, the bridge ends.
 func TestBridgeEndsWithCoven(t *testing.T) {
 	f := listen(t)
 	_, bridge := f.connect(t)

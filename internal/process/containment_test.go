@@ -66,7 +66,7 @@ func TestBrokenLauncher(t *testing.T) {
 	}
 }
 
-// A shim that was told it is an init and is not one signals nobody.
+// A shim that is wrongly started as an init signals no process.
 func TestFalseInit(t *testing.T) {
 	l := launcher(t, PIDNamespace)
 	link := must(newLink(l.order(mode{containment: PIDNamespace}, order{Probe: true, Inherit: true})))

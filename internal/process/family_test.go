@@ -272,7 +272,7 @@ func TestGroupOfAKilledCommand(t *testing.T) {
 }
 
 // A member that was seen is ended though its parent is gone and its session is its
-// own; whoever does not belong to the family lives on.
+// own; processes outside the family survive.
 func TestFamilyRemembers(t *testing.T) {
 	other := exec.Command("sleep", "1000")
 	program := exec.Command("sh", "-c", clan)

@@ -77,8 +77,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// A program that nobody listens to can be stopped, and Close hands what it
-// wrote to the transcript.
+// A program whose output is not read can be stopped, and Close passes what it wrote to
+// the transcript.
 func TestNobodyReads(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		var transcript bytes.Buffer

@@ -48,7 +48,7 @@ func (b *bench) at(name string) string { return filepath.Join(b.top, name) }
 
 func script(says string) string { return "#!/bin/sh\necho " + says + "\n" }
 
-// put makes a plugin, in one step: whoever has the old file open keeps it.
+// put creates a plugin atomically: open handles keep the old file.
 func (b *bench) put(name, text string) {
 	b.t.Helper()
 	if err := os.WriteFile(b.at(name)+".new", []byte(text), 0o755); err != nil {

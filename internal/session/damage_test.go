@@ -30,8 +30,8 @@ func over(t *testing.T, root, task string) *session.Session {
 	return s
 }
 
-// A record that is damaged, in whatever way, concerns nobody else: it is listed with its
-// task and a reason, it does not block, and it can be set aside whole.
+// A damaged record does not affect other sessions: it is listed with its task and a
+// reason, it does not block, and it can be set aside whole.
 func TestDamagedRecord(t *testing.T) {
 	lines := func(do func([][]byte) [][]byte) func(*testing.T, string) {
 		return func(t *testing.T, file string) {
@@ -137,7 +137,8 @@ func TestDamagedAndNewer(t *testing.T) {
 	}
 }
 
-// Without its plan a session cannot go on, and says so; one that is over needs none.
+// A session without its plan is damaged and cannot continue; an ended session needs no
+// plan.
 func TestPlanIsMissing(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)
@@ -225,7 +226,7 @@ func TestWritesStayInside(t *testing.T) {
 	}
 }
 
-// An inbox behind a link is nobody's: what is asked there is not done.
+// Requests in an inbox behind a link are ignored.
 func TestInboxBehindLink(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	s := begin(t, root)
@@ -238,7 +239,7 @@ func TestInboxBehindLink(t *testing.T) {
 	}
 }
 
-// What is no request, a pipe among it, is taken away and holds nobody up.
+// Files that are not requests, such as pipes, are removed and do not block.
 func TestInboxHoldsOtherThings(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// What sessions need stays, what nobody needs is found and removed.
+// Leftovers are found and removed; files that sessions need stay.
 func TestLeftovers(t *testing.T) {
 	root := t.TempDir()
 	over := begin(t, root)
@@ -67,7 +67,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A session that began between the look and the removal is nobody's leftovers.
+// A session that started after the search is not removed.
 func TestLeftoverTaken(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Create(root, "t", "Never began", day)

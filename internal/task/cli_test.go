@@ -178,7 +178,7 @@ func TestLostNote(t *testing.T) {
 	is(t, plain, got, err, Task{Status: StatusOpen, Notes: "why\nopen again"})
 }
 
-// If somebody claims the task between the check and the change, the program's own
+// If another actor claims the task between the check and the change, the program's own
 // claim detects it.
 func TestFenceInTheProgram(t *testing.T) {
 	s := bdSite(t, "", nil)

@@ -208,8 +208,7 @@ func readyOrder(t *testing.T, tr Tracker) {
 	}
 }
 
-// fenced checks that nobody but a person can change a task that somebody else has
-// claimed.
+// fenced checks that only a person can change a task that another actor has claimed.
 func fenced(t *testing.T, tr Tracker) {
 	a := add(t, tr, New{Title: "a"})
 	if _, err := tr.Claim(t.Context(), a.ID, "me"); err != nil {

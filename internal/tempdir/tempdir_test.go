@@ -26,7 +26,7 @@ func TestDir(t *testing.T) {
 	empty(t, parent, 0)
 }
 
-// What nobody holds is removed; what somebody holds, or is not ours, stays.
+// Unlocked directories are removed; locked ones, and those of others, stay.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	dead := filepath.Join(parent, "coven-dead")

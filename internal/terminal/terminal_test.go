@@ -28,8 +28,8 @@ func (s *stalled) Write(p []byte) (int, error) {
 	return s.seen.Write(p)
 }
 
-// Emitters are never held up, also when nobody reads; afterwards every line is
-// there once, in the order of each emitter. C-40
+// Emitters never block, even if the output is not read; afterwards every line is there
+// once, in the order of each emitter. C-40
 func TestScreenIsNeverInTheWay(t *testing.T) {
 	const each = 200
 	out := &stalled{let: make(chan struct{})}
@@ -42,7 +42,7 @@ func TestScreenIsNeverInTheWay(t *testing.T) {
 			}
 		})
 	}
-	all.Wait() // with nobody reading
+	all.Wait() // without a reader
 	close(out.let)
 	s.Close()
 	lines := strings.Split(strings.TrimSpace(out.seen.String()), "\n")

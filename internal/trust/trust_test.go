@@ -234,7 +234,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// Who waits for somebody else's lock stops when told to.
+// Waiting for another process's lock can be stopped.
 func TestStopWhileLocked(t *testing.T) {
 	s, o := fresh(t)
 	stop := make(chan struct{})

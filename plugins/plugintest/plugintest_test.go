@@ -38,7 +38,7 @@ func TestSuite(t *testing.T) {
 		{"reviewer", "deletes", []string{"read only"}},
 		{"reviewer", "maybe", []string{"ready"}},
 		{"reviewer", "away", []string{"ready"}},
-		{"reviewer", "deaf", nil}, // what it asks of coven ends without it, and the rest of its work nobody sees
+		{"reviewer", "deaf", nil}, // its requests to coven end without it, and its other work is not visible
 		{"reviewer", "serial", []string{"two at once"}},
 		{"reviewer", "leaky", []string{"many calls"}},
 		{"reviewer", "strict", []string{"unknown option"}},

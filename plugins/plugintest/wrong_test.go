@@ -196,7 +196,7 @@ func (p *wrongProvider) Command(_ context.Context, req provider.Request) (provid
 		cmd.Argv, cmd.Account = nil, ""
 	case "forgetful":
 		cmd.Argv = cmd.Argv[:1]
-	case "boastful": // it says so, and asks nobody
+	case "boastful": // it claims that, and does not ask
 		cmd.Gated = true
 	case "gated":
 		cmd.Gated, cmd.Env = true, req.Gate.Env

@@ -123,7 +123,7 @@ func TestRescueFails(t *testing.T) {
 }
 
 // A lock of another git is waited for and never removed: not before a move, and not
-// when coven was killed and somebody has removed coven's.
+// when coven was killed and its own lock was removed.
 func TestForeignLock(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a", "echo 2 >a", "")
 	before, lock := r.look(), filepath.Join(r.gitDir(), "index.lock")
@@ -156,8 +156,8 @@ func TestForeignLock(t *testing.T) {
 	}
 }
 
-// Somebody removes coven's lock after a kill and goes on working: recovery takes
-// back only what is still coven's.
+// A user removes coven's lock after a kill and continues to work: recovery takes back
+// only what is still coven's.
 func TestRecoverAfterWork(t *testing.T) {
 	for what, c := range map[string]struct{ kill, work, want string }{
 		"edits a new file":      {"checkout.index.after", "echo mine >a", " M a\n M b\n"},
@@ -345,7 +345,7 @@ func ofText(text string) fingerprint {
 	return ofBytes("file 644", []byte(text))
 }
 
-// A file system that is full says so.
+// A full file system is reported as such.
 func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	for err, full := range map[error]bool{unix.ENOSPC: true, unix.EDQUOT: true, unix.EIO: false} {

@@ -1,8 +1,8 @@
-"""A reviewer in Python: it finds blanks at the ends of lines, and what is left to do.
+"""A reviewer in Python that finds trailing whitespace and lines that are left to do.
 
-Only lines that the change adds are looked at. Blanks are let be where the worktree's
-.editorconfig has trim_trailing_whitespace = false. Options: words, what marks a line that
-is not done, separated by commas (TODO,FIXME); severity of those (warning).
+It checks only lines that the change adds. It ignores trailing whitespace where the
+worktree's .editorconfig has trim_trailing_whitespace = false. Options: words, the marks of
+unfinished lines, separated by commas (TODO,FIXME); severity of these findings (warning).
 """
 
 import configparser
@@ -17,7 +17,7 @@ HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
 
 def added(diff):
-    """The lines that a diff adds: file, number and text of each."""
+    """Yields the lines that a diff adds: file, number and text."""
     file, number, inside = "", 0, False
     for line in diff.split("\n"):
         hunk = HUNK.match(line)
@@ -35,13 +35,13 @@ def added(diff):
 
 
 def untrimmed(coven):
-    """The patterns of files whose lines may end in blanks, from .editorconfig."""
+    """Returns the patterns of files that may have trailing whitespace, from .editorconfig."""
     try:
         text = coven.read_file(".editorconfig").decode(errors="replace")
         settings = configparser.ConfigParser(interpolation=None, strict=False)
         settings.read_string("[.]\n" + text)
     except (grpc.RpcError, configparser.Error):
-        return []  # there is none, or none that says anything
+        return []  # missing or invalid
     return [p for p in settings.sections() if settings[p].get("trim_trailing_whitespace") == "false"]
 
 

@@ -9,14 +9,14 @@
 
     covenplugin.serve(Reviewer())
 
-An object with a method review(change, coven) is a reviewer and returns a Review;
-one with decide(question, coven) is an arbiter and returns a Decision. They are
-called in threads, several at the same time. change, question, Review, Decision and
-Finding are the messages of reviewer.proto and arbiter.proto. What a method raises
-is an error of the plugin: it fails the step, with its words.
+An object with a method review(change, coven) is a reviewer and returns a Review; an
+object with a method decide(question, coven) is an arbiter and returns a Decision. The
+methods are called concurrently, in threads. change, question, Review, Decision and
+Finding are the messages of reviewer.proto and arbiter.proto. An exception is an error of
+the plugin: it fails the step, and the user sees its message.
 
-The rest of this file is what docs/guides/plugins.md says of other languages: the
-line on standard output, TLS, the health service, the broker, the end.
+The rest of this file implements docs/formats/plugin.md: the handshake line, TLS, the
+health service, the broker, the shutdown.
 """
 
 import base64
@@ -38,9 +38,9 @@ from coven.plugin.v1 import arbiter_pb2, reviewer_pb2, services_pb2
 
 Review, Finding, Decision = reviewer_pb2.ReviewResponse, reviewer_pb2.Finding, arbiter_pb2.DecideResponse
 
-SERVICES_ID = 1  # where coven's services are on the broker
+SERVICES_ID = 1  # ID of coven's services on the broker
 LIMITS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)]
-CODES = [  # what an exception is for coven; any other is an error with its words
+CODES = [  # status codes of exceptions; all others are errors with their message
     (NotImplementedError, grpc.StatusCode.UNIMPLEMENTED),
     (ValueError, grpc.StatusCode.INVALID_ARGUMENT),
     (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED),
@@ -48,31 +48,31 @@ CODES = [  # what an exception is for coven; any other is an error with its word
 
 
 class Coven:
-    """What coven does for a plugin during one call. What it refuses is a
-    grpc.RpcError, whose code() says why; a call that coven gave up ends them all."""
+    """Coven's services for a plugin during one call. They raise grpc.RpcError, whose
+    code() is the reason, also when coven cancels the call."""
 
     def __init__(self, broker, call, context):
         self._broker, self._call, self._context = broker, call, context
 
     def cancelled(self):
-        """Says whether nobody waits for the answer any more."""
+        """Reports whether coven has cancelled the call."""
         return not self._context.is_active()
 
     def run_agent(self, prompt, model="", conversation=""):
-        """Has an agent of the user answer; returns its text and its conversation."""
+        """Sends a prompt to an agent; returns its text and its conversation."""
         got = self._ask("RunAgent", prompt=prompt, model=model, conversation=conversation)
         return got.text, got.conversation
 
     def diff(self, *paths):
-        """The change of some files, or of all: never cut."""
+        """Returns the complete diff of the given files, or of all files."""
         return self._ask("Diff", paths=paths).diff
 
     def read_file(self, path):
-        """The bytes of a file of the worktree."""
+        """Returns the content of a file of the worktree, as bytes."""
         return self._ask("ReadFile", path=path).content
 
     def log(self, text):
-        """Puts a line into the log of the step."""
+        """Writes a line to the log of the step."""
         self._ask("Log", text=text)
 
     def _ask(self, method, **fields):
@@ -87,7 +87,7 @@ class Coven:
 
 
 class Broker:
-    """Learns from coven where its services are, and connects to them."""
+    """Receives the address of coven's services, and connects to it."""
 
     def __init__(self, credentials):
         self._credentials, self._known, self._channel = credentials, threading.Event(), None
@@ -102,12 +102,12 @@ class Broker:
 
     def channel(self):
         if not self._known.wait(30):
-            raise TimeoutError("coven has not said where its services are")
+            raise TimeoutError("coven has not sent the address of its services")
         return self._channel
 
 
 def certificate():
-    """A key and a certificate that hold for this process, and coven knows from the line."""
+    """Returns a key and a certificate for this process, which the handshake line contains."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.utcnow()
@@ -126,18 +126,18 @@ def unary(request, answer):
 
 
 def method(impl, request, broker):
-    """The handler that calls a method of the plugin."""
+    """Returns the handler that calls a method of the plugin."""
     def answer(message, context):
         try:
             return impl(message, Coven(broker, message.call, context))
-        except Exception as error:  # whatever it is, coven is told
+        except Exception as error:  # report every error to coven
             code = next((c for kind, c in CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
             context.abort(code, str(error) or type(error).__name__)
     return unary(request, answer)
 
 
 def serve(plugin):
-    """Answers coven until coven wants no more. It does not return."""
+    """Serves the plugin until coven shuts it down. It does not return."""
     if os.environ.get("COVEN_PLUGIN") != "coven.plugin.v1":
         sys.exit("This is a plugin of coven, which starts it by itself: see coven plugins --help.")
     if "1" not in os.environ.get("PLUGIN_PROTOCOL_VERSIONS", "").split(","):
@@ -175,4 +175,4 @@ def serve(plugin):
     server.stop(0.2).wait()
     if os.path.exists(socket):
         os.remove(socket)
-    os._exit(0)  # threads of calls that nobody waits for would hold the process
+    os._exit(0)  # threads of abandoned calls would keep the process alive

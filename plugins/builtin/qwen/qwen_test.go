@@ -203,7 +203,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A limit is believed when nobody but the CLI can have said it.
+// A limit is accepted only if no agent can have written it.
 func TestLines(t *testing.T) {
 	for line, want := range map[string][]provider.Event{
 		`{"type":"result","is_error":false,"num_turns":1,"result":"[API Error: 429 slow down]","usage":{"input_tokens":0,"output_tokens":0}}`: {
