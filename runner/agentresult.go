@@ -17,12 +17,13 @@ type AgentResult struct {
 
 // AgentResultContract tells an agent how to report its result. It is part of every
 // agent's system text.
-const AgentResultContract = "End your final message with one fenced JSON block that says how it went:\n\n" +
+const AgentResultContract = "End your final message with one fenced JSON block that reports the result:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
-	"Say success false, with the reason in error, when the task is not done. Do not commit: coven commits your work."
+	"If the task is not done, set success to false and give the reason in error. Do not commit: coven commits your work."
 
+// reason returns the reason for a failure, in one line.
 func (c AgentResult) reason() string {
-	for _, text := range []string{c.Error, c.Summary, "it gave no reason"} {
+	for _, text := range []string{c.Error, c.Summary, "no reason given"} {
 		if text != "" {
 			return strings.Join(strings.Fields(text), " ")
 		}
@@ -43,10 +44,10 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 		return AgentResult{}, false, fmt.Errorf("%w", err)
 	}
 	if _, ok := keys["success"]; !ok {
-		return AgentResult{}, false, nil // some other JSON of the agent
+		return AgentResult{}, false, nil // JSON with another purpose
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
-		if string(keys["success"]) == "false" { // the rest may be wrong
+		if string(keys["success"]) == "false" { // the other fields may be malformed
 			return c, true, nil
 		}
 		return AgentResult{}, false, fmt.Errorf("%w", err)
@@ -54,8 +55,7 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	return c, true, nil
 }
 
-// WithoutAgentResult returns an agent's message without its result block, for people
-// to read.
+// WithoutAgentResult returns an agent's message without its result block, for display.
 func WithoutAgentResult(text string) string {
 	if _, found, err := ParseAgentResult(text); err != nil || !found {
 		return text
@@ -65,7 +65,7 @@ func WithoutAgentResult(text string) string {
 }
 
 // lastFence returns the content of the last fenced block if it is marked as JSON, or
-// is not marked and looks like an object.
+// is unmarked and looks like a JSON object.
 func lastFence(text string) (string, bool) {
 	lines := strings.Split(text, "\n")
 	end := -1
@@ -108,6 +108,7 @@ func summaryOf(text string) string {
 	return firstParagraph(text)
 }
 
+// firstParagraph returns the first paragraph of a text, in one line.
 func firstParagraph(text string) string {
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if p = strings.Join(strings.Fields(p), " "); p != "" {
@@ -117,7 +118,7 @@ func firstParagraph(text string) string {
 	return ""
 }
 
-// message returns a commit message with the title and what was done.
+// message returns a commit message: the title, and the summary below it.
 func message(title, summary string) string {
 	if summary == "" || summary == title {
 		return title

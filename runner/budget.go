@@ -18,7 +18,7 @@ import (
 // budgetReason is the reason for which a session with a spent budget waits.
 const budgetReason = event.WaitBudget
 
-// leafUsage is what one leaf uses of its budgets.
+// leafUsage tracks what one leaf uses of its budgets.
 type leafUsage struct {
 	executor *Executor
 	budgets  []budgetLeft
@@ -26,25 +26,25 @@ type leafUsage struct {
 
 	mu    sync.Mutex
 	now   budget.Amount  // by the runs of this process
-	usage provider.Usage // of the runs of this process that gave a result
+	usage provider.Usage // by the runs of this process that gave a result
 	wait  *Wait          // set when a budget is exceeded
 }
 
-// agentUsage is what one run of an agent has used so far; it is part of its leaf's
-// usage.
+// agentUsage tracks what one run of an agent has used so far. It counts toward the
+// usage of its leaf.
 type agentUsage struct {
 	*leafUsage
 	used budget.Amount
 }
 
-// budgetLeft is a budget and what was used of it before.
+// budgetLeft is a budget, with what was used of it before the leaf.
 type budgetLeft struct {
 	engine.StepBudget
 	used budget.Amount
 }
 
-// leafUsage returns what a leaf may use and has used. The error is a *Wait when
-// nothing is left for it.
+// leafUsage starts to track the usage of a leaf. The error is a *Wait if a budget
+// leaves nothing for it.
 func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 	resumed := x.Journal.all(event.SessionResumed)
 	s := &leafUsage{executor: x, before: x.usedBefore(c.Path)}
@@ -55,7 +55,7 @@ func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 		}
 		used := x.usedWithin(b.Scope)
 		s.budgets = append(s.budgets, budgetLeft{b, used})
-		if c.Agent == nil { // only time is used
+		if c.Agent == nil { // it uses only time
 			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
 		}
 		if text := b.Max.Reached(used); text != "" {
@@ -98,7 +98,7 @@ func (x *Executor) amount(used event.Usage) (amount budget.Amount) {
 	return amount
 }
 
-// raised returns the limit of a budget, with what users have added to it.
+// raised returns the limit of a budget, including what users added to it.
 func raised(b engine.StepBudget, resumed []event.Event) budget.Amount {
 	limit := b.Max
 	for _, e := range resumed {
@@ -110,17 +110,19 @@ func raised(b engine.StepBudget, resumed []event.Event) budget.Amount {
 	return limit
 }
 
+// spent returns the wait for a budget of the session that is spent.
 func spent(b engine.StepBudget, text, more string) *Wait {
 	of := "the run"
 	if b.Name != "" {
 		of = "step " + b.Name
 	}
 	if b.Reserve > 0 {
-		text += fmt.Sprintf(", %.0f %% kept for review and landing", b.Reserve*100)
+		text += fmt.Sprintf(", %.0f%% reserved for review and landing", b.Reserve*100)
 	}
 	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
 }
 
+// runBudgetSpent returns the wait for the budget that all tasks of a run share.
 func runBudgetSpent(text string) *Wait {
 	return &Wait{Reason: budgetReason, Detail: "the budget of this coven run is spent: " + text, Next: "resume"}
 }
@@ -155,7 +157,7 @@ func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// agent returns the usage of another run of an agent.
+// agent starts to track another run of an agent.
 func (s *leafUsage) agent() *agentUsage { return &agentUsage{leafUsage: s} }
 
 // charge records what the agent has used so far. An error means that it must stop.
@@ -176,16 +178,16 @@ func (t *agentUsage) charge(u event.Usage) error {
 	return nil
 }
 
-// add records what the agent has used in all, and reports what of the shared budget
-// that exceeds.
+// add records the total that the agent has used so far. It describes the limit of the
+// shared budget that this exceeds; empty: none.
 func (t *agentUsage) add(amount budget.Amount) string {
 	more := amount.Sub(t.used)
 	t.used, t.now = amount, t.now.Add(more)
 	return t.executor.Budget.Use(more)
 }
 
-// ended records an agent's report: the cost of a complete run is what its CLI
-// reports.
+// ended records the usage in an agent's report. For a complete run, the cost is that
+// which the CLI reports.
 func (t *agentUsage) ended(r agent.Report) {
 	if r.Used == (event.Usage{}) {
 		return // it never started
@@ -197,19 +199,19 @@ func (t *agentUsage) ended(r agent.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.usage = t.usage.Add(r.Result.Usage)
-	t.add(amount) // the next leaf finds what is exceeded
+	t.add(amount) // the next leaf checks the budgets
 }
 
-// waits returns the exceeded budget; nil while none is.
-func (s *leafUsage) waits() *Wait {
+// exceeded returns the wait for a budget that is exceeded; nil: none.
+func (s *leafUsage) exceeded() *Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wait
 }
 
-// reached returns the budget that leaves nothing for another agent; nil when each
-// leaves something.
-func (s *leafUsage) reached() *Wait {
+// exhausted returns the wait for a budget that leaves nothing for another agent; nil:
+// none.
+func (s *leafUsage) exhausted() *Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.budgets {
@@ -223,15 +225,15 @@ func (s *leafUsage) reached() *Wait {
 	return nil
 }
 
-// total returns what the leaf has used, except its time in this process.
+// total returns what the leaf has used, without its time in this process.
 func (s *leafUsage) total() budget.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.before.Add(s.now)
 }
 
-// asked returns what agents used on behalf of plugins, as their CLI reports it.
-func (s *leafUsage) asked() provider.Usage {
+// pluginUsage returns what agents used for plugins, as reported by their CLI.
+func (s *leafUsage) pluginUsage() provider.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage

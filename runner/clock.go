@@ -9,16 +9,16 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// clock is the time at work that a step has left. It is paused while the step waits for
-// something outside it.
+// clock measures the working time that a step has left. It is paused while the step
+// waits for something outside it.
 type clock struct {
 	outer *clock
-	end   func() // nil: it only counts
+	end   func() // called when no time is left; nil: only measure
 
 	mu     sync.Mutex
 	left   time.Duration
 	worked time.Duration
-	since  time.Time // when it was started last
+	since  time.Time // when it started last
 	timer  *time.Timer
 	paused int
 }
@@ -26,14 +26,14 @@ type clock struct {
 type clockKey struct{}
 
 // withClock returns a context that ends with cause after limit, not counting the time
-// in which it was paused.
+// while it is paused.
 func withClock(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, c := started(ctx, &clock{left: limit, end: func() { cancel(cause) }})
 	return ctx, func() { c.stop(); cancel(nil) }
 }
 
-// stopwatch returns a context whose time at work is measured.
+// stopwatch returns a context that measures its working time.
 func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Duration) {
 	ctx, c := started(ctx, &clock{})
 	return ctx, func() time.Duration {
@@ -62,8 +62,7 @@ func Pause(ctx context.Context) (resume func()) {
 	})
 }
 
-// charge subtracts time that an earlier process spent at work from the clocks of a
-// context.
+// charge subtracts the working time of an earlier process from the clocks of a context.
 func charge(ctx context.Context, worked time.Duration) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil && worked > 0; c = c.outer {
@@ -75,7 +74,7 @@ func charge(ctx context.Context, worked time.Duration) {
 	}
 }
 
-// stop and start may nest: the clock runs when each stop has its start.
+// stop and start may nest: the clock runs again after as many starts as stops.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +107,7 @@ func (c *clock) start() {
 	}
 }
 
-// workClock is the clock of the tree: time at work, waits left out.
+// workClock is the clock of the tree: working time, without waits.
 func workClock() engine.Clock {
 	return engine.Clock{Limit: withClock, Measure: stopwatch, Charge: charge}
 }

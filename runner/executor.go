@@ -21,17 +21,17 @@ import (
 // Executor does the work of leaves, in the worktree of one task.
 type Executor struct {
 	Session   string
-	Title     string // of the task: what coven's commits are called
+	Title     string // of the task; the title of commits
 	Journal   *Journal
 	Workspace workspace
 	Landing   landing
 	Agents    agents
 	Reviewers reviewers
 	Commands  commands
-	// Approve answers a merge review by itself; empty: a person does. It is who
-	// the record says has approved.
+	// Approve approves merge reviews automatically, and is recorded as the approver;
+	// empty: a person decides.
 	Approve string
-	Prices  budget.Prices  // of models whose CLI does not say what they cost
+	Prices  budget.Prices  // of models whose CLI does not report the cost
 	Budget  *budget.Budget // shared with other tasks; nil: none
 
 	mu    sync.Mutex
@@ -57,24 +57,24 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) 
 	defer stop()
 	result, err := x.do(timed, c, b)
 	if cause := context.Cause(timed); err != nil && cause != nil {
-		err = cause // the cause of whatever was interrupted
+		err = cause // the reason for the interruption
 	}
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result, err = event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
 	}
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
-		result.Usage = usage.asked()
+		result.Usage = usage.pluginUsage()
 	}
-	return result, errors.Join(err, x.cutShort(context.WithoutCancel(ctx), c, b, err))
+	return result, errors.Join(err, x.afterInterruption(context.WithoutCancel(ctx), c, b, err))
 }
 
-// cutShort leaves the worktree of an interrupted leaf in a state that a person and
-// the resumed leaf can use.
-func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why error) error {
+// afterInterruption leaves the worktree of an interrupted leaf in a state that a person
+// and the resumed leaf can use.
+func (x *Executor) afterInterruption(ctx context.Context, c engine.Call, b leafStart, why error) error {
 	switch {
 	case (c.Review != nil || c.Arbiter != nil) && why != nil:
-		return x.emit(event.StepParked, c.Path, nil) // it was restored when the plugins had ended
+		return x.emit(event.StepParked, c.Path, nil) // the worktree was restored when the plugins ended
 	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
 		return nil
 	case c.Script != nil:
@@ -86,7 +86,7 @@ func (x *Executor) cutShort(ctx context.Context, c engine.Call, b beginning, why
 	return nil
 }
 
-func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+func (x *Executor) do(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	switch {
 	case c.Pause != nil:
 		return x.pause(ctx, c, b)
@@ -105,16 +105,16 @@ func (x *Executor) do(ctx context.Context, c engine.Call, b beginning) (event.Re
 
 // park restores the worktree to the start of a stopped script: changes that a person
 // makes afterwards are not undone when the script runs again.
-func (x *Executor) park(ctx context.Context, c engine.Call, b beginning) error {
-	if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
+func (x *Executor) park(ctx context.Context, c engine.Call, b leafStart) error {
+	if err := x.restoreStart(ctx, c.Path, b.Snapshot); err != nil {
 		return err
 	}
 	return x.emit(event.StepParked, c.Path, nil)
 }
 
-// putBack restores the worktree to the start of a step, and names what had changed
-// since.
-func (x *Executor) putBack(ctx context.Context, path, before string) error {
+// restoreStart restores the worktree to the start of a step, and warns of the changes
+// since then.
+func (x *Executor) restoreStart(ctx context.Context, path, before string) error {
 	now, err := x.Workspace.Snapshot(ctx, "cut off in "+path)
 	if err != nil {
 		return err
@@ -126,24 +126,24 @@ func (x *Executor) putBack(ctx context.Context, path, before string) error {
 	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
 	}
-	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored to its start; later changes are snapshot %d: %s",
+	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored; changes since its start are saved as snapshot %d: %s",
 		now.N, strings.Join(files, " ")))
 }
 
-// beginning is the worktree at the start of a leaf.
-type beginning struct {
+// leafStart is the start of a leaf, with the worktree at that time.
+type leafStart struct {
 	event.StepStart
 	cutOff bool      // the leaf started before and has no recorded result
-	since  int64     // number of the event of its start
+	since  int64     // number of its start event
 	at     time.Time // when it started
-	origin string    // the tree at the first start of the leaf, of any attempt
+	origin string    // the tree when its first attempt started
 
 	usage *leafUsage
 }
 
-// begin records the start of a leaf, with the worktree as it is, or finds the start
-// of an interrupted one.
-func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) {
+// begin records the start of a leaf with the current worktree. For an interrupted leaf
+// it returns the recorded start.
+func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) {
 	b, ok, err := x.started(c.Path)
 	if ok || err != nil {
 		return b, err
@@ -153,16 +153,16 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) 
 	}
 	snapshot, err := x.Workspace.Snapshot(ctx, "start of "+c.Path)
 	if err != nil {
-		return beginning{}, err
+		return leafStart{}, err
 	}
 	tree, err := x.Workspace.Tree(ctx)
 	if err != nil {
-		return beginning{}, err
+		return leafStart{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
 	if c.Review != nil || c.Arbiter != nil {
 		if start.Tip, err = x.Workspace.Tip(ctx); err != nil {
-			return beginning{}, err
+			return leafStart{}, err
 		}
 	}
 	if b.origin == "" {
@@ -173,14 +173,14 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (beginning, error) 
 }
 
 // started finds the start of an interrupted leaf.
-func (x *Executor) started(path string) (b beginning, ok bool, err error) {
+func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	for _, e := range x.Journal.starts(path) {
 		if b.origin = event.As[event.StepStart](e).Tree; b.origin != "" {
 			break
 		}
 	}
-	// After its result, or after it was parked, a leaf starts again: it runs again on
-	// request, or the worktree is as it was, except for later changes of a person.
+	// A leaf with a result after its start runs again on request. A parked leaf left the
+	// worktree as it was: differences are a person's later changes. Both start anew.
 	last, ok := x.Journal.lastAt(path, event.StepStarted, event.StepCompleted, event.StepParked)
 	if !ok || last.Type != event.StepStarted {
 		return b, false, nil
@@ -189,8 +189,8 @@ func (x *Executor) started(path string) (b beginning, ok bool, err error) {
 	return b, true, last.Decode(&b.StepStart)
 }
 
-// pause waits; an interrupted pause waits for the rest.
-func (x *Executor) pause(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+// pause waits. After an interruption it waits for the remaining time.
+func (x *Executor) pause(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
 		left -= ourclock.Since(b.at)
@@ -214,8 +214,8 @@ func (x *Executor) warn(path, text string) error {
 	return x.emit(event.Warning, path, event.Text{Text: text})
 }
 
-// key returns the value of COVEN_STEP_KEY, the same for every run of a leaf: a script
-// with an external effect can check whether it already had it.
+// key returns the value of COVEN_STEP_KEY. It is the same for every run of a leaf: a
+// script with an external effect can check whether the effect already happened.
 func (x *Executor) key(path string) string {
 	sum := sha256.Sum256([]byte(x.Session + "\x00" + path))
 	return hex.EncodeToString(sum[:16])

@@ -17,19 +17,19 @@ import (
 )
 
 // resumePrompt is the first prompt to an agent with an interrupted conversation.
-const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Go on from where you stopped."
+const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
 
-// restartPrompt is added to the prompt of a new agent when the CLI cannot resume the
+// restartPrompt is appended to the prompt of a new agent if the CLI cannot resume the
 // interrupted conversation.
-const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed, and nothing it did was undone: look at what is done before you continue."
+const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed. Nothing it did was undone: check what is done before you continue."
 
-// maxCalls bounds how many of its calls the agent is reminded of.
+// maxCalls bounds the number of tool calls in a reminder.
 const maxCalls = 10
 
 // reminder returns the first prompt after an interruption: what happened, the last tool
-// calls, and messages of people that the agent did not get. The CLI writes its
+// calls, and the messages that the agent did not receive. The CLI writes its
 // conversation with a delay, so the agent may not remember its last calls.
-func (x *Executor) reminder(how, whose, path string, b beginning, said []string) string {
+func (x *Executor) reminder(how, whose, path string, b leafStart, said []string) string {
 	var calls []string
 	for _, e := range x.Journal.at(path, event.AgentTool) {
 		var call event.Tool
@@ -40,9 +40,9 @@ func (x *Executor) reminder(how, whose, path string, b beginning, said []string)
 	return strings.Join(append([]string{how + lastCalls(whose, calls)}, said...), "\n\n")
 }
 
-// unheard returns the messages of people to the agent of an interrupted leaf that are
-// not in its conversation.
-func (x *Executor) unheard(path string, b beginning, heard []string) []string {
+// undelivered returns the messages to the agent of an interrupted leaf that are not in
+// its conversation.
+func (x *Executor) undelivered(path string, b leafStart, heard []string) []string {
 	var said []string
 	for _, e := range x.Journal.at(path, event.AgentMessage) {
 		var m event.Message
@@ -53,21 +53,22 @@ func (x *Executor) unheard(path string, b beginning, heard []string) []string {
 	return said
 }
 
+// lastCalls introduces and lists the last tool calls of an interrupted agent.
 func lastCalls(whose string, calls []string) string {
 	if len(calls) == 0 {
 		return ""
 	}
 	calls = calls[max(0, len(calls)-maxCalls):]
-	return " " + whose + " last tool calls before the interruption, which may have run even if you do not remember them; look before you repeat one:\n\n" + strings.Join(calls, "\n")
+	return " " + whose + " last tool calls before the interruption are below. They may have run even if you do not remember them; check before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
 // primaryAgent is the definition of the agent that runs agent steps.
 const primaryAgent = "build"
 
 // agent does an agent leaf.
-func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if c.Agent.Resolve {
-		return x.resolved(ctx, c, b)
+		return x.resolve(ctx, c, b)
 	}
 	report, err := x.report(ctx, c, b)
 	if err != nil {
@@ -78,17 +79,17 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b beginning) (event
 		return event.Result{}, err
 	}
 	if result.Error != "" {
-		return x.unfinished(ctx, result)
+		return x.commitUnfinished(ctx, result)
 	}
-	return x.committed(ctx, c, b, result, "")
+	return x.commit(ctx, c, b, result, "")
 }
 
-// report runs the agent to its end. A timeout is a report; after a rate limit the
-// agent continues (agents.Await).
-func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+// report runs the agent until it has finished or failed. A timeout is a report. After
+// a rate limit the agent continues (agents.Await).
+func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
 	report, err := x.converse(ctx, c, b)
 	for err == nil && report.Kind == agent.Limit {
-		var now beginning
+		var now leafStart
 		if now, _, err = x.started(c.Path); err == nil {
 			b.cutOff, b.since = true, now.since
 			report, err = x.converse(ctx, c, b)
@@ -98,8 +99,8 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b beginning) (agen
 	if over := (*engine.OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
-	if wait := b.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
-		return report, wait // an agent that completed has its result; the next does not start
+	if wait := b.usage.exceeded(); wait != nil && (err != nil || report.Kind != agent.None) {
+		return report, wait // a complete run keeps its result; the next agent does not start
 	}
 	return report, err
 }
@@ -114,8 +115,9 @@ func (x *Executor) outcome(c engine.Call, report agent.Report) (event.Result, er
 	return result, x.readResult(c.Path, finalMessage(report), &result)
 }
 
-// finalMessage returns the agent's last message with a result block: answers to people
-// after it do not change the result. Without a result block it is the last message.
+// finalMessage returns the agent's last message with a result block, so that later
+// answers to a person do not change the result. Without a result block it returns the
+// last message.
 func finalMessage(report agent.Report) string {
 	for _, said := range slices.Backward(report.Said) {
 		if _, found, err := ParseAgentResult(said); found || err != nil {
@@ -130,7 +132,7 @@ func (x *Executor) readResult(path, text string, result *event.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
 		result.Summary = summaryOf(text)
-		return x.warn(path, "the agent's result block is not valid JSON and counts as text: "+err.Error())
+		return x.warn(path, "the agent's result block is not valid JSON and is treated as text: "+err.Error())
 	}
 	if !found {
 		result.Summary = summaryOf(text)
@@ -138,15 +140,15 @@ func (x *Executor) readResult(path, text string, result *event.Result) error {
 	}
 	result.Summary, result.Outputs = claim.Summary, claim.Outputs
 	if !claim.Success {
-		result.Error, result.ErrorType = "the agent says that it did not succeed: "+claim.reason(), event.ErrorAgent
+		result.Error, result.ErrorType = "the agent reported failure: "+claim.reason(), event.ErrorAgent
 	}
 	return nil
 }
 
-// unfinished commits what a failed step has left: later steps and the next attempt
-// build on it. What must not be committed stays uncommitted. The time of the step
-// may be up; the commit is not limited by it.
-func (x *Executor) unfinished(ctx context.Context, result event.Result) (event.Result, error) {
+// commitUnfinished commits the changes of a failed step, for later steps and the next
+// attempt to build on. Changes that must not be committed stay uncommitted. The time
+// limit of the step does not apply to the commit.
+func (x *Executor) commitUnfinished(ctx context.Context, result event.Result) (event.Result, error) {
 	commit, err := x.Workspace.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return result, nil
@@ -158,9 +160,9 @@ func (x *Executor) unfinished(ctx context.Context, result event.Result) (event.R
 	return result, nil
 }
 
-// committed commits what the step has changed and completes its result. merges is the
-// commit of the target that the step merged, or empty.
-func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, result event.Result, merges string) (event.Result, error) {
+// commit commits the changes of a step and completes its result. merges is the commit
+// of the target that the step merged, or empty.
+func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, result event.Result, merges string) (event.Result, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
@@ -180,9 +182,8 @@ func (x *Executor) committed(ctx context.Context, c engine.Call, b beginning, re
 	return result, nil
 }
 
-// converse runs the agent to its end. It resumes an interrupted conversation if there
-// is one.
-func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+// converse runs the agent once, in its interrupted conversation if there is one.
+func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
 		return x.startOver(ctx, c, b)
@@ -196,7 +197,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 	if err != nil {
 		return agent.Report{}, err
 	}
-	said := x.unheard(c.Path, b, before.Heard)
+	said := x.undelivered(c.Path, b, before.Acknowledged)
 	if complete && report.Kind != agent.Limit && len(said) == 0 {
 		return report, nil
 	}
@@ -217,8 +218,8 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b beginning) (ag
 	return report, err
 }
 
-// conversation returns the id of the conversation to resume: the CLI's own, if it is
-// a UUID like those that coven chooses.
+// conversation returns the id of the conversation to resume: that of the CLI if it is
+// a UUID, as coven's are; otherwise that which coven chose.
 func conversation(before agent.Report, last event.AgentStart) string {
 	if uuid.Validate(before.Conversation) != nil {
 		return last.Conversation
@@ -226,8 +227,9 @@ func conversation(before agent.Report, last event.AgentStart) string {
 	return before.Conversation
 }
 
-// startOver starts a new conversation, from the worktree of the step's start.
-func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (agent.Report, error) {
+// startOver starts a new conversation, with the worktree restored to the start of the
+// step.
+func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
 	if b.cutOff {
 		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
 			return agent.Report{}, err
@@ -236,14 +238,15 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b beginning) (a
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
 
-// runPrompt runs the agent of a leaf with one prompt.
-func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b beginning, start event.AgentStart) (agent.Report, error) {
+// runPrompt runs the agent of a leaf with a prompt.
+func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, start event.AgentStart) (agent.Report, error) {
 	return x.runAgent(ctx, b.usage, start, AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
 	})
 }
 
-// runAgent runs an agent once, when its account has no limit, and charges it.
+// runAgent runs an agent once and charges its usage. It first waits out rate limits of
+// the account.
 func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (agent.Report, error) {
 	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
 		return agent.Report{}, err
@@ -267,7 +270,7 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 
 // starts returns the runs of the agent of an interrupted leaf in its last
 // conversation.
-func (x *Executor) starts(path string, b beginning) []event.AgentStart {
+func (x *Executor) starts(path string, b leafStart) []event.AgentStart {
 	if !b.cutOff {
 		return nil
 	}

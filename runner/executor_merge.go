@@ -14,12 +14,12 @@ import (
 // merge does a merge leaf: it brings the target in, runs the checks on that tree,
 // waits for approval and lands.
 func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, error) {
-	if snapshot := x.leftovers(c.Path); snapshot != "" {
+	if snapshot := x.beforeCheck(c.Path); snapshot != "" {
 		if err := x.Workspace.Restore(ctx, snapshot); err != nil {
 			return event.Result{}, err
 		}
 	}
-	if landing, ok, err := x.recovered(ctx, c.Path); ok || err != nil {
+	if landing, ok, err := x.recoverLanding(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
 	}
 	release, err := x.turn(ctx)
@@ -44,16 +44,16 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	}
 }
 
-// turn waits for the turn to land. The clocks of the step and the run are paused
-// meanwhile.
+// turn waits until no other session lands on the target. The clocks of the step and
+// the run are paused meanwhile.
 func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 	resume := Pause(ctx)
 	defer resume()
 	return x.Landing.Turn(ctx)
 }
 
-// attempt tries to land once. Neither an error nor a finished result means that
-// it landed.
+// attempt tries to land once. It landed if there is no error, and the result is neither
+// a failure nor a success without a change.
 func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, event.Result, error) {
 	from, err := x.Workspace.Tree(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	text := cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
 	shown := text
 	if c.Merge.Strategy == "rebase" {
-		shown = "" // its commits keep theirs
+		shown = "" // its commits keep their messages
 	}
 	if err := x.approval(c, candidate, shown); err != nil {
 		return event.Landing{}, event.Result{}, err
@@ -87,21 +87,20 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	return landing, event.Result{}, err
 }
 
-// recovered completes or undoes a landing that was interrupted between its intent and
-// its record.
-func (x *Executor) recovered(ctx context.Context, path string) (event.Landing, bool, error) {
-	last, ok := x.Journal.lastAt(path, event.LandIntended, event.LandDone)
-	if !ok {
-		return event.Landing{}, false, nil
+// recoverLanding completes or undoes a landing that was interrupted after its intent
+// was recorded. ok reports whether the change has landed.
+func (x *Executor) recoverLanding(ctx context.Context, path string) (landing event.Landing, ok bool, err error) {
+	last, found := x.Journal.lastAt(path, event.LandIntended, event.LandDone)
+	if !found {
+		return landing, false, nil
 	}
-	var landing event.Landing
 	if err := last.Decode(&landing); err != nil {
 		return landing, false, err
 	}
 	if last.Type == event.LandDone {
 		return landing, true, nil
 	}
-	ok, err := x.Landing.Recover(ctx, landing)
+	ok, err = x.Landing.Recover(ctx, landing)
 	if err != nil || !ok {
 		return landing, false, err
 	}
@@ -123,12 +122,13 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	case err != nil || result.Error != "":
 		return result, err
 	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
-		return event.Result{Error: "the worktree is not what is to land: it changed while the checks ran", ErrorType: event.ErrorInternal}, nil
+		return event.Result{Error: "the worktree changed while the checks ran: they do not cover what would land", ErrorType: event.ErrorInternal}, nil
 	}
 	return event.Result{}, nil
 }
 
-// provenHere reports whether this step has receipts from before it was interrupted.
+// provenHere reports whether this step already ran the checks on tree before it was
+// interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
 	for _, e := range x.Journal.at(c.Path, event.CheckEnded) {
@@ -152,9 +152,10 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	return true
 }
 
-// approval returns nil when the candidate is approved, or does not need to be;
-// otherwise it asks and waits. What reviewers have not seen as it is, and what has
-// open error findings, always needs a person. message is what the change lands with.
+// approval returns nil if the candidate is approved or needs no approval. Otherwise it
+// asks and returns a *Wait. A change that reviewers did not see in this form, or that
+// has open error findings, always needs a person. message is the message of the landing
+// commit.
 func (x *Executor) approval(c engine.Call, candidate event.Landing, message string) error {
 	open, err := x.Journal.openFindings()
 	if err != nil {
@@ -186,8 +187,8 @@ func (x *Executor) approval(c engine.Call, candidate event.Landing, message stri
 // reviewWait returns why a change waits for a person's approval, and the command for
 // it.
 func reviewWait(open []event.Finding, unseen bool) *Wait {
-	const changed = "the change is not what the reviewers saw: it waits for a person's approval"
-	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready and waits for a person's approval", Next: "approve"}
+	const changed = "the change is not what the reviewers saw and needs approval"
+	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready for approval", Next: "approve"}
 	if unseen {
 		w.Detail = changed
 	}
@@ -201,7 +202,7 @@ func reviewWait(open []event.Finding, unseen bool) *Wait {
 	return w
 }
 
-// becomes reports whether tree became now by nothing but merges of the target.
+// becomes reports whether only merges of the target turned tree into now.
 func (x *Executor) becomes(tree, now string) bool {
 	if tree == "" {
 		return false
@@ -213,7 +214,7 @@ func (x *Executor) becomes(tree, now string) bool {
 			from[i.Tree] = i.From
 		}
 	}
-	for range len(from) + 1 { // a target can go back to what it was
+	for range len(from) + 1 { // a target can return to an earlier tree: do not loop
 		if now == tree {
 			return true
 		}
@@ -222,8 +223,8 @@ func (x *Executor) becomes(tree, now string) bool {
 	return false
 }
 
-// askedAbout reports whether a person was asked about a candidate, and whether one
-// approved it or a tree that became it.
+// askedAbout reports whether a person was asked about a candidate, and whether the
+// candidate, or a tree that becomes it, was approved.
 func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
 	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision
@@ -237,6 +238,7 @@ func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, appr
 	return asked, approved
 }
 
+// landed returns the result of a merge leaf that has landed.
 func landed(l event.Landing, c engine.Call) event.Result {
 	return event.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// resolved has an agent resolve a conflict with the target, which is in the worktree
-// as an unfinished merge. If the agent fails, the merge is undone, because nothing
+// resolve runs an agent to resolve a conflict with the target, which it finds in the
+// worktree as an unfinished merge. If the agent fails, the merge is undone: no step
 // can build on a worktree with conflict markers.
-func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+func (x *Executor) resolve(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return event.Result{Error: refused.Reason, ErrorType: event.ErrorConflict}, nil
@@ -22,17 +22,17 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (ev
 		return event.Result{}, err
 	}
 	if merging.Target == "" {
-		return event.Result{OK: true, Output: "the target has moved again: there is no conflict any more"}, nil
+		return event.Result{OK: true, Output: "the target moved again; the conflict is gone"}, nil
 	}
 	found := b
-	found.Snapshot = merging.Snapshot // where the agent starts, and starts again
+	found.Snapshot = merging.Snapshot // the agent starts here, also after an interruption
 	report, err := x.report(ctx, c, found)
 	if err != nil {
 		return event.Result{}, err
 	}
 	result, err := x.outcome(c, report)
 	if err == nil && result.Error == "" {
-		result, err = x.merged(ctx, c, b, result, merging)
+		result, err = x.commitMerge(ctx, c, b, result, merging)
 	}
 	if err == nil && result.Error != "" {
 		err = x.unmerge(context.WithoutCancel(ctx), b.Snapshot)
@@ -40,29 +40,29 @@ func (x *Executor) resolved(ctx context.Context, c engine.Call, b beginning) (ev
 	return result, err
 }
 
-// merged commits the merge of an agent, unless it undoes changes of the target.
-func (x *Executor) merged(ctx context.Context, c engine.Call, b beginning, result event.Result, m event.Merging) (event.Result, error) {
+// commitMerge commits an agent's merge, unless it discards changes of the target.
+func (x *Executor) commitMerge(ctx context.Context, c engine.Call, b leafStart, result event.Result, m event.Merging) (event.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
 		result.Error, result.ErrorType = why, event.ErrorCommit
 		return result, err
 	}
-	return x.committed(ctx, c, b, result, m.Target)
+	return x.commit(ctx, c, b, result, m.Target)
 }
 
-// unmerge takes a conflict out of the worktree.
+// unmerge removes a conflict from the worktree.
 func (x *Executor) unmerge(ctx context.Context, before string) error {
 	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
 	}
-	// There is nothing to commit, but the worktree's own git forgets the conflict.
+	// There is nothing to commit, but this clears the conflict in the worktree's own git.
 	_, err := x.Workspace.Commit(ctx, "Nothing", "")
 	return err
 }
 
-// conflict puts the conflict into the worktree. For an interrupted step the journal
-// has the commit of the target that is being merged.
-func (x *Executor) conflict(ctx context.Context, path string, b beginning) (event.Merging, error) {
+// conflict puts the conflict into the worktree. For an interrupted step, it returns the
+// merge that the journal records.
+func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (event.Merging, error) {
 	var m event.Merging
 	for _, e := range x.Journal.at(path, event.MergeStarted) {
 		if b.cutOff && e.Seq > b.since {
@@ -90,10 +90,10 @@ func (x *Executor) conflict(ctx context.Context, path string, b beginning) (even
 	return m, x.emit(event.MergeStarted, path, m)
 }
 
-// dropped describes what the merge would undo of other people's work: files without
-// a conflict that the agent reset to the version of the task's branch. A conflict
-// in which it took the task's side as a whole is a warning.
-func (x *Executor) dropped(ctx context.Context, path string, b beginning, m event.Merging) (why string, err error) {
+// dropped describes changes of the target that the merge would discard: files without
+// a conflict that the agent reset to the version of the task's branch. Conflicts in
+// which it kept only the task's side are a warning.
+func (x *Executor) dropped(ctx context.Context, path string, b leafStart, m event.Merging) (why string, err error) {
 	now, err := x.Workspace.Tree(ctx)
 	if err != nil {
 		return "", err
@@ -117,10 +117,10 @@ func (x *Executor) dropped(ctx context.Context, path string, b beginning, m even
 		}
 	}
 	if len(lost) > 0 {
-		return "it dropped what the target had changed in " + strings.Join(lost, ", "), nil
+		return "the agent discarded changes of the target in " + strings.Join(lost, ", "), nil
 	}
 	if len(won) > 0 {
-		err = x.warn(path, "the agent took the task's side as a whole in "+strings.Join(won, ", "))
+		err = x.warn(path, "the agent kept only the task's side of the conflicts in "+strings.Join(won, ", "))
 	}
 	return "", err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// review does a review leaf: all reviewers at once. An opinion recorded before the
-// leaf was interrupted stays valid while the worktree is the same.
-func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+// review does a review leaf: it asks all reviewers at once. An opinion recorded before
+// an interruption stays valid if the worktree is unchanged.
+func (x *Executor) review(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
 		return event.Result{}, err
 	}
@@ -25,54 +25,54 @@ func (x *Executor) review(ctx context.Context, c engine.Call, b beginning) (even
 	if err != nil {
 		return event.Result{}, err
 	}
-	if len(change.Files) == 0 { // must not look like a review that passed
+	if len(change.Files) == 0 { // this must not look like a review that passed
 		const none = "there is no change to review"
 		return event.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
 	}
 	if change.Truncated != "" {
-		if err := x.warn(c.Path, "reviewers are not shown all of the change: "+change.Truncated); err != nil {
+		if err := x.warn(c.Path, "reviewers see only part of the change: "+change.Truncated); err != nil {
 			return event.Result{}, err
 		}
 	}
 	change.Round = c.Review.Round
 	p := &reviewRun{executor: x, call: c, begun: b, patch: patch, change: change, opinions: make([]*event.Opinion, len(c.Review.Reviewers))}
-	if err := x.untouched(ctx, c.Path, change.Tree, p.reviewAll); err != nil {
-		return p.broken(ctx, err)
+	if err := x.whileUnchanged(ctx, c.Path, change.Tree, p.reviewAll); err != nil {
+		return p.incomplete(ctx, err)
 	}
 	return p.result(), nil
 }
 
-// undoReviewers undoes what a plugin did to the worktree and the branch before
+// undoReviewers undoes changes that plugins made to the worktree and the branch before
 // coven was killed.
-func (x *Executor) undoReviewers(ctx context.Context, c engine.Call, b beginning) error {
+func (x *Executor) undoReviewers(ctx context.Context, c engine.Call, b leafStart) error {
 	if !b.cutOff {
 		return nil
 	}
-	if moved, err := x.moved(ctx, c.Path, b.Tip); err != nil {
+	if moved, err := x.restoreTip(ctx, c.Path, b.Tip); err != nil {
 		return err
 	} else if moved != nil {
 		if err := x.warn(c.Path, moved.Error()); err != nil {
 			return err
 		}
 	}
-	return x.putBack(ctx, c.Path, b.Snapshot)
+	return x.restoreStart(ctx, c.Path, b.Snapshot)
 }
 
 // reviewRun is one run of the reviewers of a leaf.
 type reviewRun struct {
 	executor *Executor
 	call     engine.Call
-	begun    beginning
+	begun    leafStart
 	patch    string // patch id
 	change   reviewer.Change
 
 	mu       sync.Mutex
-	opinions []*event.Opinion // in the order of the reviewers; nil: none yet
+	opinions []*event.Opinion // in the order of the reviewers; nil: not received
 }
 
 // reviewAll asks all reviewers at once and returns when each has answered.
 func (p *reviewRun) reviewAll(ctx context.Context) error {
-	given := p.onRecord()
+	given := p.recorded()
 	problems := make([]error, len(p.call.Review.Reviewers))
 	var all sync.WaitGroup
 	for i, j := range p.call.Review.Reviewers {
@@ -92,7 +92,7 @@ func (p *reviewRun) reviewAll(ctx context.Context) error {
 
 // pluginError means that a reviewer or arbiter plugin gave no valid answer.
 type pluginError struct {
-	who string // empty: err says so
+	who string // empty: err includes it
 	err error
 }
 
@@ -105,14 +105,14 @@ func (e *pluginError) Error() string {
 
 func (e *pluginError) Unwrap() error { return e.err }
 
-// onRecord returns the opinions on this very tree that were recorded before the
-// leaf was interrupted, by reviewer.
-func (p *reviewRun) onRecord() map[string]event.Opinion {
+// recorded returns, by reviewer, the opinions on the current tree that were recorded
+// before an interruption.
+func (p *reviewRun) recorded() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
 	for _, e := range p.executor.Journal.at(p.call.Path, event.StepCompleted, event.ReviewGiven) {
 		var o event.Opinion
 		switch {
-		case e.Type == event.StepCompleted: // and it runs again on request
+		case e.Type == event.StepCompleted: // the leaf runs again on request
 			clear(given)
 		case e.Decode(&o) == nil && o.Tree == p.change.Tree:
 			given[o.Reviewer] = o
@@ -122,7 +122,7 @@ func (p *reviewRun) onRecord() map[string]event.Opinion {
 }
 
 // reviewOne asks one reviewer and records its opinion.
-func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Judge) error {
+func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Reviewer) error {
 	change := p.change
 	change.Options = j.Options
 	for _, o := range p.call.Review.Previous {
@@ -147,9 +147,9 @@ func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Judge) error 
 	return x.emit(event.ReviewGiven, p.call.Path, opinion)
 }
 
-// broken returns the result of an incomplete review: what ended it, and which
-// reviewers had not answered when the time was up.
-func (p *reviewRun) broken(ctx context.Context, err error) (event.Result, error) {
+// incomplete returns the result of a review that err ended. After a timeout it names the
+// reviewers that had not answered.
+func (p *reviewRun) incomplete(ctx context.Context, err error) (event.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var missing []string
@@ -158,16 +158,16 @@ func (p *reviewRun) broken(ctx context.Context, err error) (event.Result, error)
 			missing = append(missing, j.Name)
 		}
 	}
-	result, err := unjudged(ctx, err, "no answer from "+strings.Join(missing, " and "))
+	result, err := withoutAnswer(ctx, err, "no answer from "+strings.Join(missing, " and "))
 	if err == nil {
-		result.Opinions = p.given()
+		result.Opinions = p.received()
 	}
 	return result, err
 }
 
-// unjudged returns the result of a leaf whose plugins gave no answer. A *Wait
-// stays an error.
-func unjudged(ctx context.Context, err error, late string) (event.Result, error) {
+// withoutAnswer returns the result of a leaf whose plugins gave no answer. late
+// describes that after a timeout. A *Wait stays an error.
+func withoutAnswer(ctx context.Context, err error, late string) (event.Result, error) {
 	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
 	switch {
 	case errors.As(err, &wait):
@@ -177,18 +177,18 @@ func unjudged(ctx context.Context, err error, late string) (event.Result, error)
 	case ctx.Err() != nil:
 		return event.Result{}, context.Cause(ctx)
 	case errors.As(err, new(*pluginError)):
-		return event.Result{Error: strings.Join(briefly(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
+		return event.Result{Error: strings.Join(firstLines(err), "; "), ErrorType: event.ErrorPlugin, Output: err.Error()}, nil
 	}
 	return event.Result{}, err
 }
 
-// briefly returns the first line of each error joined in err: the lines after it
-// are what a plugin printed.
-func briefly(err error) []string {
+// firstLines returns the first line of each error joined in err. Further lines are the
+// output of a plugin.
+func firstLines(err error) []string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
 		for _, e := range joined.Unwrap() {
-			all = append(all, briefly(e)...)
+			all = append(all, firstLines(e)...)
 		}
 		return all
 	}
@@ -196,8 +196,8 @@ func briefly(err error) []string {
 	return []string{strings.TrimSuffix(first, "; last output:")}
 }
 
-// given returns the opinions received so far.
-func (p *reviewRun) given() []event.Opinion {
+// received returns the opinions so far.
+func (p *reviewRun) received() []event.Opinion {
 	var all []event.Opinion
 	for _, o := range p.opinions {
 		if o != nil {
@@ -209,7 +209,7 @@ func (p *reviewRun) given() []event.Opinion {
 
 // result returns the result of a complete review.
 func (p *reviewRun) result() event.Result {
-	r := event.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.given()}
+	r := event.Result{OK: true, Tree: p.change.Tree, Patch: p.patch, Opinions: p.received()}
 	for _, o := range r.Opinions {
 		r.OK = r.OK && o.Verdict == reviewer.Pass
 	}
@@ -221,7 +221,7 @@ func (p *reviewRun) result() event.Result {
 }
 
 // arbiter does an arbiter leaf.
-func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+func (x *Executor) arbiter(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
 		return event.Result{}, err
 	}
@@ -231,7 +231,7 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (eve
 	}
 	judge := c.Arbiter.Arbiter
 	var decision arbiter.Decision
-	err = x.untouched(ctx, c.Path, tree, func(ctx context.Context) error {
+	err = x.whileUnchanged(ctx, c.Path, tree, func(ctx context.Context) error {
 		services := x.openServices(ctx, c, b, judge.Name, c.Arbiter.Model)
 		answer, err := x.Reviewers.Decide(ctx, judge.Plugin, c.Arbiter.Question, services)
 		if err := errors.Join(services.close(), err); err != nil {
@@ -241,14 +241,14 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b beginning) (eve
 		return nil
 	})
 	if err != nil {
-		return unjudged(ctx, err, "no answer from "+judge.Name)
+		return withoutAnswer(ctx, err, "no answer from "+judge.Name)
 	}
 	return event.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
 }
 
-// untouched calls judge and verifies that worktree and branch are unchanged
-// afterwards. Changes are undone, and the plugins' answers are discarded.
-func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(ctx context.Context) error) error {
+// whileUnchanged calls ask and verifies that it did not change the worktree or the
+// branch. Changes are undone, and the error discards the plugins' answers.
+func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask func(ctx context.Context) error) error {
 	before, err := x.Workspace.Snapshot(ctx, "before "+path)
 	if err != nil {
 		return err
@@ -257,33 +257,34 @@ func (x *Executor) untouched(ctx context.Context, path, tree string, judge func(
 	if err != nil {
 		return err
 	}
-	judged := judge(ctx)
+	answered := ask(ctx)
 	ctx = context.WithoutCancel(ctx)
-	moved, err := x.moved(ctx, path, tip)
+	moved, err := x.restoreTip(ctx, path, tip)
 	if err != nil {
-		return errors.Join(judged, err)
+		return errors.Join(answered, err)
 	}
 	now, err := x.Workspace.Tree(ctx)
 	if err != nil || now == tree {
-		return errors.Join(judged, moved, err)
+		return errors.Join(answered, moved, err)
 	}
 	after, err := x.Workspace.Snapshot(ctx, "changed in "+path)
 	if err != nil {
-		return errors.Join(judged, err)
+		return errors.Join(answered, err)
 	}
 	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
 	if err == nil {
 		err = x.Workspace.Restore(ctx, before.Commit)
 	}
 	if err != nil {
-		return errors.Join(judged, err)
+		return errors.Join(answered, err)
 	}
-	return errors.Join(judged, moved, &pluginError{err: fmt.Errorf("reviewer changed the worktree (%s); changes reverted and saved as snapshot %d",
+	return errors.Join(answered, moved, &pluginError{err: fmt.Errorf("reviewer changed the worktree (%s); changes reverted and saved as snapshot %d",
 		strings.Join(slices.Sorted(slices.Values(files)), ", "), after.N)})
 }
 
-// moved puts the branch back if a plugin moved it; the error says so.
-func (x *Executor) moved(ctx context.Context, path, tip string) (moved, err error) {
+// restoreTip puts the branch back if a plugin moved it. moved is the error that reports
+// that; nil: the branch did not move.
+func (x *Executor) restoreTip(ctx context.Context, path, tip string) (moved, err error) {
 	now, err := x.Workspace.Tip(ctx)
 	if err != nil || now == tip {
 		return nil, err

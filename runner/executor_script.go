@@ -15,10 +15,10 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// script does a script leaf: one command, or the checks in order.
-func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (event.Result, error) {
+// script does a script leaf: a command, or checks.
+func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if b.cutOff {
-		if err := x.putBack(ctx, c.Path, b.Snapshot); err != nil {
+		if err := x.restoreStart(ctx, c.Path, b.Snapshot); err != nil {
 			return event.Result{}, err
 		}
 	}
@@ -47,9 +47,9 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b beginning) (even
 	receipt.Settings = settings(c.Script)
 	result.Receipts = []event.Receipt{receipt}
 	if result.ErrorType != "" {
-		return x.unfinished(ctx, result)
+		return x.commitUnfinished(ctx, result)
 	}
-	return x.committed(ctx, c, b, result, "")
+	return x.commit(ctx, c, b, result, "")
 }
 
 // maxArgument bounds an argument or a variable of a program: Linux allows 128 KiB,
@@ -59,7 +59,7 @@ const maxArgument = 128<<10 - 1
 // tooLong describes what of a script exceeds the length that the system accepts; it
 // returns "" if nothing does.
 func tooLong(s *engine.ScriptInput) string {
-	const advice = "%s is too long to be run: %d KiB, and at most 127 KiB are possible; pass large values in a file"
+	const advice = "%s is too long: %d KiB, at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
 		return fmt.Sprintf(advice, "the command", n>>10)
 	}
@@ -72,8 +72,8 @@ func tooLong(s *engine.ScriptInput) string {
 	return ""
 }
 
-// settings returns a hash of the variables and the directory of a script, by which its
-// receipt differs from that of the bare command; empty: it has none.
+// settings returns a hash of the variables and the directory of a script. It tells the
+// receipt from that of the bare command; empty: the script sets neither.
 func settings(s *engine.ScriptInput) string {
 	if len(s.Env) == 0 && s.Workdir == "" {
 		return ""
@@ -93,8 +93,7 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	return receipt
 }
 
-// result converts the end of a command to the result of a leaf; what names the
-// command.
+// result returns the result of a leaf that ran a command; what names the command.
 func (r Ran) result(what string) event.Result {
 	result := event.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
@@ -106,8 +105,8 @@ func (r Ran) result(what string) event.Result {
 	return result
 }
 
-// checks runs checks on the worktree as it is, until one fails. A check must not
-// change the worktree: its changes are stored, named and removed.
+// checks runs checks in order until one fails. A check must not change the worktree:
+// its changes are saved in a snapshot and reverted.
 func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
 	result := event.Result{OK: true}
 	for _, check := range checks {
@@ -133,8 +132,8 @@ func (x *Executor) checks(ctx context.Context, path string, checks []string, tra
 	return result, nil
 }
 
-// check runs one check and returns its receipt. Its end is recorded after the worktree
-// is restored.
+// check runs one check and returns its receipt. The receipt is recorded after the
+// worktree is restored.
 func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
@@ -151,9 +150,9 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
 }
 
-// leftovers returns the snapshot before an interrupted check: later changes in the
-// worktree are the check's.
-func (x *Executor) leftovers(path string) string {
+// beforeCheck returns the snapshot before an interrupted check, which made the changes
+// since then; empty: no check was interrupted.
+func (x *Executor) beforeCheck(path string) string {
 	last, ok := x.Journal.lastAt(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
 	if !ok || last.Type != event.CheckStarted {
 		return ""
@@ -164,7 +163,7 @@ func (x *Executor) leftovers(path string) string {
 	return event.As[event.Check](last).Snapshot
 }
 
-// tidy removes the changes of a check from the worktree.
+// tidy reverts the changes of a check and warns of them.
 func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
 	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
@@ -177,6 +176,6 @@ func (x *Executor) tidy(ctx context.Context, path, check string, before event.Sn
 	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
 		return err
 	}
-	return x.warn(path, fmt.Sprintf("check %q changed the worktree; its changes are snapshot %d and were removed: %s",
-		check, after.N, strings.Join(files, " ")))
+	return x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
+		check, strings.Join(files, ", "), after.N))
 }

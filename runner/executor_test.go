@@ -44,7 +44,7 @@ func TestEveryReviewerCounts(t *testing.T) {
 		s.reviewers.reviews = verdicts
 		c := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1}}
 		for i, name := range names {
-			c.Review.Reviewers = append(c.Review.Reviewers, engine.Judge{Name: fmt.Sprint(i), Plugin: name})
+			c.Review.Reviewers = append(c.Review.Reviewers, engine.Reviewer{Name: fmt.Sprint(i), Plugin: name})
 		}
 		r, err := s.executor().Do(t.Context(), c)
 		all := !slices.ContainsFunc(names, func(name string) bool { return name != "pass" })
@@ -135,7 +135,7 @@ func (s *world) given(step string, findings ...reviewer.Finding) {
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, r)
 }
 
-// Who has to approve what, and what may land unasked.
+// Which changes need approval, by whom, and which land without a question.
 func TestMergeDecision(t *testing.T) {
 	leak := reviewer.Finding{Severity: reviewer.Error, File: "a.txt", Line: 1, Message: "leaks the token"}
 	answer := func(path, patch, tree string, approved bool, accepted ...reviewer.Finding) func(*world) {
@@ -151,7 +151,7 @@ func TestMergeDecision(t *testing.T) {
 	integrated := func(s *world) {
 		s.landing.candidate.Tree, s.landing.candidate.Patch = "t2", "p2"
 	}
-	const ready, held, changed = "the change is ready and waits for a person's approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw: it waits for a person's approval"
+	const ready, held, changed = "the change is ready for approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw and needs approval"
 	for name, test := range map[string]struct {
 		tell    []func(*world)
 		merge   engine.MergeInput
@@ -272,7 +272,7 @@ func TestReviewGoesOn(t *testing.T) {
 		s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
 		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
-		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
 			t.Errorf("said of %s: %+v, %v", tree, r, err)
 		}
@@ -284,7 +284,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newWorld()
 	s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
 	s.workspace.tips = []string{"", "tip", "tip", "moved"}
-	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Judge{{Name: "lint", Plugin: "lint"}}}})
+	r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 	if err != nil || r.OK || r.ErrorType != event.ErrorPlugin || !strings.Contains(r.Error, "reviewer moved the branch") || s.workspace.putTip != "tip" {
 		t.Errorf("%+v, %v, put back to %q", r, err, s.workspace.putTip)
 	}
@@ -294,7 +294,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 func TestReplayWithoutInput(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{OK: true})
-	if _, err := Recorded(NewJournal(s), s.executor()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "another input") {
+	if _, err := Recorded(NewJournal(s), s.executor()).Do(t.Context(), agentCall("a#1")); err == nil || !strings.Contains(err.Error(), "different input") {
 		t.Errorf("%v", err)
 	}
 }
@@ -340,7 +340,7 @@ func TestReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait := (*Wait)(nil)
-	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20 % kept for review and landing" {
+	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("b#1", kept)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 9 of 8 turns, 20% reserved for review and landing" {
 		t.Errorf("%v", err)
 	}
 }

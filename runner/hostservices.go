@@ -23,21 +23,21 @@ type HostServices struct {
 	ctx      context.Context // of the leaf: its clocks are in it
 	end      context.CancelFunc
 	leaf     string // path
-	reviewer string // or the arbiter
+	reviewer string // its name, or that of the arbiter
 	model    string
 	usage    *leafUsage
 
 	asking        chan struct{}   // holds a token while an agent runs, and guards what follows
-	waits         *Wait           // set when the run has to wait before an agent can answer
-	conversations map[string]bool // those that agents have answered in
+	waits         *Wait           // set if the run has to wait before an agent can answer
+	conversations map[string]bool // in which agents have answered
 
 	logging sync.Mutex
 	log     io.WriteCloser
 	logged  int
 }
 
-// openServices returns the services for one plugin of a leaf.
-func (x *Executor) openServices(ctx context.Context, c engine.Call, b beginning, name, model string) *HostServices {
+// openServices returns the services for one call of a plugin.
+func (x *Executor) openServices(ctx context.Context, c engine.Call, b leafStart, name, model string) *HostServices {
 	ctx, end := context.WithCancel(ctx)
 	return &HostServices{
 		executor: x, ctx: ctx, end: end, leaf: c.Path, reviewer: name, model: model, usage: b.usage,
@@ -54,15 +54,15 @@ func (d *HostServices) close() error {
 	if d.log != nil {
 		_ = d.log.Close() // the events are the record, the log is for people
 	}
-	d.asking <- struct{}{} // no agent starts after this
+	d.asking <- struct{}{} // no agent starts from here on
 	if d.waits == nil {
 		return nil
 	}
 	return d.waits
 }
 
-// Ask runs a read-only agent and charges it to the leaf. It ends with ctx and with
-// the call of the plugin.
+// Ask runs a read-only agent and charges it to the leaf. The agent stops when ctx ends
+// or the plugin has answered.
 func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
@@ -84,12 +84,12 @@ func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservic
 	}
 	answer, err := d.answer(within, ask)
 	if errors.As(err, &d.waits) {
-		d.end() // further requests have to wait, too
+		d.end() // further requests have to wait as well
 	}
 	return answer, err
 }
 
-// maxLogged bounds what a plugin may log, in bytes.
+// maxLogged bounds the log of a call, in bytes.
 const maxLogged = 1 << 20
 
 // Log adds a line to the log of the leaf; it fails with pluginerr.ErrTooLarge after
@@ -112,19 +112,19 @@ func (d *HostServices) Log(text string) error {
 	return err
 }
 
-// answer runs an agent until it has answered, and waits for rate limits.
+// answer runs an agent until it has answered. It continues after rate limits.
 func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
 		start.Conversation = uuid.NewString()
 	}
 	for {
-		if wait := d.usage.reached(); wait != nil {
+		if wait := d.usage.exhausted(); wait != nil {
 			return hostservice.Answer{}, wait
 		}
 		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
-		start.Conversation = conversation(report, start) // not every CLI takes the id that coven chose
-		if wait := d.usage.waits(); wait != nil && (err != nil || report.Kind != agent.None) {
+		start.Conversation = conversation(report, start) // some CLIs choose their own id
+		if wait := d.usage.exceeded(); wait != nil && (err != nil || report.Kind != agent.None) {
 			return hostservice.Answer{}, wait
 		}
 		switch {

@@ -38,7 +38,7 @@ func (w *world) services(t *testing.T, budgets ...engine.StepBudget) *HostServic
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x.openServices(t.Context(), c, beginning{usage: usage}, "judge", "sonnet")
+	return x.openServices(t.Context(), c, leafStart{usage: usage}, "judge", "sonnet")
 }
 
 // An agent that is asked again goes on with its conversation, by the name that its CLI

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Journal is the journal of a session with the one index over its events. A runner and
-// its executor share it. It reads each event once, also those that other parts of the
-// program append; leaves may use it concurrently.
+// Journal is the journal of a session, with an index over its events that the runner
+// and the executor share. The index reads each event once, including events that other
+// parts of the program append. Leaves may use it concurrently.
 type Journal struct {
 	journal
 
@@ -30,7 +30,7 @@ func (j *Journal) past(ask func(h *engine.History)) {
 	ask(&j.history)
 }
 
-// all returns the events of the given types, those that a retry discarded included.
+// all returns the events of the given types, including those that a retry discarded.
 func (j *Journal) all(types ...event.Type) (found []event.Event) {
 	j.past(func(h *engine.History) { found = h.All(types...) })
 	return found

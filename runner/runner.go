@@ -1,10 +1,10 @@
 // Package runner runs one task: it claims the task, makes a worktree, runs the steps of
-// the task's grimoire there, lands the change and closes the task. Runner.Run tells
-// this in order.
+// the task's grimoire there, lands the change and closes the task. Runner.Run does this
+// in order.
 //
-// Package engine has the steps and defines what resuming means; an Executor does the
-// work of the leaves. Every write after the steps (close, remove, release) may be
-// repeated without harm.
+// Package engine has the steps and defines how a session resumes; an Executor does the
+// work of the leaves. All writes after the steps (close, remove, release) can be
+// repeated.
 //
 // The package knows no plugin host, no worktree and no session directory: it
 // declares the interfaces that it needs (seams.go), and its caller implements them.
@@ -45,20 +45,20 @@ type Runner struct {
 	Executor  *Executor
 }
 
-// Outcome is how a run of a session ended.
+// Outcome is the outcome of one run of a session.
 type Outcome struct {
 	Status  event.Status
 	Reason  event.WaitReason // of Waiting
 	Detail  string           // one line for a person
-	Next    string           // the command that continues; empty: there is none
+	Next    string           // the command that continues; empty: none
 	Until   time.Time        // the earliest time to resume; zero: any time
-	More    string           // of Next: what it adds to a budget of the session
+	More    string           // the amount that Next adds to a budget of the session
 	Summary string
-	Commit  string // what landed
-	Step    string // path of the step that ended it
+	Commit  string // that landed
+	Step    string // path of the step that ended the run
 }
 
-// Run runs the session from wherever it is to its next end.
+// Run runs or resumes the session until it ends or has to wait.
 func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	claim, err := r.Claims.Claim(ctx)
 	if err != nil {
@@ -83,12 +83,12 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// steps runs the plan's tree, or what is left of it.
+// steps runs the tree of the plan, or the rest of it.
 func (r *Runner) steps(ctx context.Context) (engine.Outcome, error) {
 	return RunSteps(ctx, r.Plan, r.Journal, r.Executor, r.recordSkip)
 }
 
-// recordSkip records once that a step was skipped: such a step has no result.
+// recordSkip records once that a step was skipped, because it has no result.
 func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if reason != engine.ExitSkipped {
 		return
@@ -96,17 +96,17 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if len(r.Journal.at(path, event.StepSkipped)) > 0 {
 		return
 	}
-	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // a broken journal fails at the next step
+	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // if the journal is broken, the next step fails
 }
 
-// stopped records why the machine broke.
+// stopped records the error that stopped the session, and returns it.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
-// outcome converts the end of the tree to the outcome of the run. Other errors mean
-// that the machine broke.
+// outcome converts the outcome of the tree, or an expected error, to the outcome of the
+// run. Other errors stop the session.
 func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	outcome := Outcome{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
@@ -137,25 +137,25 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	return outcome, nil
 }
 
-// closed reports whether the steps have ended and the tracker was told: the worktree
-// may be gone.
+// closed reports whether the tracker knows that the steps have ended: the worktree may
+// be gone.
 func (r *Runner) closed() bool { return r.Journal.has(event.TaskClosed, event.TaskReleased) }
 
-// landing returns the last landing of this session, if any.
+// landing returns the last landing of this session; zero: none.
 func (r *Runner) landing() event.Landing {
 	done, _ := r.Journal.last(event.LandDone)
 	return event.As[event.Landing](done)
 }
 
-// end tells the tracker, cleans up and records the outcome, in this order: the next
-// run of the session repeats whatever was interrupted.
+// end updates the tracker, cleans up and records the outcome, in this order. After an
+// interruption, the next run of the session repeats it.
 func (r *Runner) end(ctx context.Context, e Outcome) error {
 	switch e.Status {
 	case event.StatusCompleted:
 		return r.complete(ctx, e)
 	case event.StatusWaiting:
 		return r.wait(ctx, e)
-	case event.StatusInterrupted, event.StatusCancelled: // the command that cancels takes over
+	case event.StatusInterrupted, event.StatusCancelled: // the cancelling command takes over
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
@@ -203,7 +203,7 @@ func (r *Runner) complete(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionCompleted, ended)
 }
 
-// finish tells the tracker that the work is done, and records that once.
+// finish closes or releases the task in the tracker, and records that once.
 func (r *Runner) finish(ctx context.Context, e Outcome) error {
 	if e.Commit == "" {
 		if err := r.Tracker.Release(ctx, ""); err != nil || r.closed() {
@@ -212,7 +212,7 @@ func (r *Runner) finish(ctx context.Context, e Outcome) error {
 		return r.emit(event.TaskReleased, nil)
 	}
 	if err := r.Tracker.Close(ctx, e.Summary, e.Commit); err != nil || r.closed() {
-		return err // it may be recorded already
+		return err // an earlier run may have recorded it
 	}
 	return r.emit(event.TaskClosed, event.Text{Text: e.Summary})
 }
@@ -225,8 +225,8 @@ func (r *Runner) emit(t event.Type, data any) error {
 	return r.Journal.Append(event.Event{Type: t}, data)
 }
 
-// command returns the command line for this task; what is a verb with the arguments
-// that follow the task.
+// command returns a command line for this task. what is the verb, and the arguments
+// after the task.
 func (r *Runner) command(what string) string {
 	verb, arguments, _ := strings.Cut(what, " ")
 	return strings.TrimSpace("coven " + verb + " " + shellword.Word(r.Task) + " " + arguments)

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// This file is all that the package needs of the world. Its caller implements the
-// interfaces; fakes_test.go has a fake of each.
+// This file declares everything that the package needs from outside. Its caller
+// implements the interfaces; fakes_test.go has a fake of each.
 
 // journal is the record of the session: its events, and the raw output of its steps.
 type journal interface {
@@ -28,16 +28,16 @@ type journal interface {
 	ReadLog(path string, from int64) (io.ReadCloser, error)
 }
 
-// tracker is where the task lives.
+// tracker is the tracker of the task.
 type tracker interface {
 	Close(ctx context.Context, summary, commit string) error
 	Block(ctx context.Context, why string) error
 	Release(ctx context.Context, why string) error
-	// Note adds a note to the task. It may be added twice.
+	// Note adds a note to the task. After an interruption it may be added twice.
 	Note(ctx context.Context, text string) error
 }
 
-// claims holds the task for this session.
+// claims claims the task for this session.
 type claims interface {
 	Claim(ctx context.Context) (event.Claim, error)
 	Release(ctx context.Context) error
@@ -45,25 +45,25 @@ type claims interface {
 
 // workspace is the task's worktree and branch.
 type workspace interface {
-	// Enter makes the worktree, or finds it.
+	// Enter opens the worktree and creates it if necessary.
 	Enter(ctx context.Context) error
-	// Leave removes the worktree; it does nothing if the worktree is gone. landed is
-	// the tip of the task's branch that has landed, or empty.
+	// Leave removes the worktree if it exists. landed is the tip of the task's branch
+	// that has landed, or empty. rescue is the ref of work that did not land.
 	Leave(ctx context.Context, landed string) (rescue string, err error)
-	// Snapshot stores the worktree as it is.
+	// Snapshot saves the current worktree.
 	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
 	// Restore restores the worktree to a snapshot.
 	Restore(ctx context.Context, commit string) error
-	// Changed names what differs between two snapshots.
+	// Changed returns the files that differ between two snapshots.
 	Changed(ctx context.Context, from, to string) ([]string, error)
-	// Tree returns the tree that a commit would have now.
+	// Tree returns the tree that a commit of the worktree would have.
 	Tree(ctx context.Context) (string, error)
-	// Commit commits what is uncommitted. merges is the commit of the target that is
+	// Commit commits uncommitted changes. merges is the commit of the target that is
 	// merged in the worktree, or empty.
 	Commit(ctx context.Context, message, merges string) (Commit, error)
 	// Tip returns the commit of the branch.
 	Tip(ctx context.Context) (string, error)
-	// PutTip moves the branch back; what it holds is stored under the ref rescue.
+	// PutTip moves the branch back. Its commits are saved under the ref rescue.
 	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
 }
 
@@ -71,10 +71,10 @@ type workspace interface {
 type Commit struct {
 	Oid   string
 	Tree  string
-	Files []string // what the new commit changed; empty: there was nothing to commit
+	Files []string // in the new commit; empty: there was nothing to commit
 }
 
-// RefusedError means that the worktree must not be committed or landed as it is.
+// RefusedError reports that the worktree must not be committed or landed in this state.
 type RefusedError struct {
 	Reason string // one line for a person and for an agent that fixes it
 	Output string // of the hook that refused
@@ -87,25 +87,25 @@ func (e *RefusedError) Error() string { return e.Reason }
 type landing interface {
 	// Turn waits until no other session lands on the target.
 	Turn(ctx context.Context) (release func(), err error)
-	// Integrate brings the target's tip into the task branch and its worktree. It
-	// returns what would land: a Landing without New and Strategy.
+	// Integrate merges the target's tip into the task branch and its worktree. It
+	// returns the candidate: a Landing without New and Strategy.
 	Integrate(ctx context.Context) (event.Landing, error)
 	// Conflict puts a conflict with the target into the worktree, for an agent to
-	// resolve. It returns the commit of the target that is merged, empty if there is
-	// no conflict any more, and the conflicting files. A *RefusedError means that an
-	// agent cannot resolve it.
+	// resolve. It returns the commit of the target that is merged, empty if the
+	// conflict is gone, and the conflicting files. A *RefusedError means that an agent
+	// cannot resolve it.
 	Conflict(ctx context.Context) (target string, files []string, err error)
-	// Land moves the target to what Integrate returned. intent makes the landing
-	// durable before anything moves.
+	// Land moves the target to the candidate that Integrate returned. It calls intent,
+	// which records the landing, before anything moves.
 	Land(ctx context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error)
 	// Recover completes or undoes an interrupted landing.
 	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
 }
 
-// ErrMoved means that the target moved since Integrate.
+// ErrMoved reports that the target moved since Integrate.
 var ErrMoved = errors.New("the target moved")
 
-// ConflictError means that the branch and its target changed the same lines.
+// ConflictError reports that the branch and its target changed the same lines.
 type ConflictError struct {
 	Target string
 	Files  []string
@@ -119,12 +119,12 @@ func (e *ConflictError) Error() string {
 
 // agents runs agents.
 type agents interface {
-	// Await returns when no rate limit of the provider's account is known. The clocks of the
-	// step are paused meanwhile. A limit that is too far away is a *Wait.
+	// Await waits until the provider's account has no known rate limit. The clocks of
+	// the step are paused meanwhile. The error is a *Wait if that would take too long.
 	Await(ctx context.Context, path, provider string) error
 	Run(ctx context.Context, run AgentRun) (agent.Report, error)
-	// Recall reads the report of a run that coven did not see end from its
-	// transcript; complete reports whether the agent had given its result.
+	// Recall reads the report of an interrupted run from its transcript. complete
+	// reports whether the agent had given its result.
 	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
 }
 
@@ -135,44 +135,44 @@ type AgentRun struct {
 	Conversation string
 	Resume       bool
 	Prompt       string
-	Agent        string // its definition; empty: build
+	Agent        string // definition of the agent; empty: build
 	Model        string
 	Provider     string   // empty: the plan's
 	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir      string   // relative to the worktree
-	ReadOnly     bool     // it may read the worktree, and nothing else
+	ReadOnly     bool     // it may only read the worktree
 	Transcript   io.Writer
-	// Spend is called with what the run has used so far after each turn of the
-	// model; an error stops the agent.
+	// Spend is called after each turn of the model with the usage of the run so far.
+	// An error stops the agent.
 	Spend func(used event.Usage) error
 }
 
-// commands runs shell commands, contained, in the worktree.
+// commands runs shell commands in a sandbox in the worktree.
 type commands interface {
 	Run(ctx context.Context, c Command) (Ran, error)
 }
 
 // Command is one shell command of a step.
 type Command struct {
-	Shell      string   // given to sh -c
+	Shell      string   // for sh -c
 	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
-	Secrets    []string // names of those that the command uses
+	Secrets    []string // names of the secrets that the command uses
 	Workdir    string   // relative to the worktree
 	Transcript io.Writer
 }
 
-// Ran is how a command ended.
+// Ran is the end of a command.
 type Ran struct {
 	ExitCode int
-	Output   string        // its terminal output, shortened in the middle if it is long
-	Stopped  string        // why coven stopped it; empty: it ended by itself
+	Output   string        // terminal output; the middle of long output is cut
+	Stopped  string        // why coven stopped it; empty: it exited
 	Duration time.Duration // wall clock
 }
 
-// reviewers asks the plugins that judge changes.
+// reviewers calls reviewer and arbiter plugins.
 type reviewers interface {
-	// Change returns what the worktree changes now, and its patch id. Texts that are
-	// too long for a plugin are truncated; Change.Truncated describes what is missing.
+	// Change returns the change in the worktree and its patch id. Texts that are too
+	// long for a plugin are truncated; Change.Truncated describes what is missing.
 	Change(ctx context.Context) (change reviewer.Change, patch string, err error)
 	Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error)
 	Decide(ctx context.Context, plugin string, question arbiter.Question, services *HostServices) (arbiter.Decision, error)

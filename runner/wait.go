@@ -6,14 +6,14 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Wait is the error of a leaf that cannot continue now although nothing is wrong: it
-// waits for a person, a limit or the checkout. The leaf has no recorded result and is
-// called again on resume.
+// Wait is the error of a leaf that cannot continue yet: it waits for a person, a rate
+// limit, a budget or the checkout. The leaf has no recorded result and is called again
+// on resume.
 type Wait struct {
 	Reason event.WaitReason
 	Detail string
 	Next   string    // the coven command that continues: approve, resume
-	More   string    // what is added to a budget: usd=+5
+	More   string    // the amount to add to a budget: usd=+5
 	Until  time.Time // the earliest time to resume; zero: any time
 }
 

@@ -1,17 +1,15 @@
-// Package agent runs one agent: one process of an agent CLI under a pty, driven
-// by a provider plugin, every tool call of it through the gate. An agent whose
-// calls cannot pass the gate runs only where Job.Ungated says so: then its worktree
-// is stored on a timer instead.
+// Package agent runs one agent: a process of an agent CLI under a pty, driven by a
+// provider plugin. Every tool call of the agent passes the gate. An agent whose calls
+// cannot pass the gate runs only if Job.Ungated is set; its worktree is then stored on
+// a timer instead.
 //
-// Rules. The run counts as a success only when the CLI ended with exit code 0
-// after it gave a result that is no error, coven sent it no signal, and each
-// tool that ran had been asked about. When Run returns, no process of the agent
-// is alive.
+// Rules. A run succeeds only if the CLI exited with code 0 after a successful result,
+// coven sent it no signal, and the gate decided about each tool call that ran. When
+// Run returns, no process of the agent is alive.
 //
-// A person may say something to an agent at work. Such a message is on disk
-// before the agent is told, and the agent's input stays open until a result has
-// come after the agent took each of them into its conversation: an agent that
-// gives none is ended by its idle limit, like any other.
+// A person can send messages to a running agent. A message is on disk before it is
+// sent. The agent's input stays open until a result follows the acknowledgement of
+// every message; an agent that returns no result is stopped by its idle limit.
 package agent
 
 import (
@@ -34,59 +32,58 @@ import (
 // Runner starts agents.
 type Runner struct {
 	Launcher *process.Launcher
-	Self     []string // argv prefix of coven itself: how the CLI starts coven's MCP bridge
+	Self     []string // argv prefix of coven itself, with which the CLI starts coven's MCP bridge
 	Environ  func() []string
 	Version  string
-	Sockets  string // the directory of sockets: a short path
+	Sockets  string // directory for sockets; a short path
 }
 
 // Job is one run of an agent.
 type Job struct {
 	Provider     provider.Provider
-	Conversation string // id of the conversation
-	Resume       bool   // go on with it
+	Conversation string // ID of the conversation
+	Resume       bool   // continue it
 	Prompt       string
 	System       string // added to the CLI's own system prompt
 	Model        string
 	Tools        []string
 	Dir          string   // the worktree
-	Pass         []string // more names to hand on from the user's environment
+	Pass         []string // additional variables to pass from the user's environment
 	Env          []string // KEY=VALUE, set for the agent
 	Idle         time.Duration
 	Gate         Gate
-	// Ungated stores the worktree, if it has changed, while an agent works whose
-	// calls do not pass the gate; its error stops the agent. nil: no such agent is
-	// started.
+	// Ungated stores the worktree, if it has changed, while an agent runs whose calls do
+	// not pass the gate. An error stops the agent. If it is nil, no such agent is started.
 	Ungated    func(ctx context.Context) error
 	Transcript io.Writer
-	// Messages is what a person says while the agent works; nil is nobody. After
-	// the agent's last result nothing is read from it any more. A message is
-	// taken when an AgentMessage event with its ID is durable, not when it was
-	// read: one that is read when the agent comes to its end is not taken, and
-	// stays with its sender.
+	// Messages delivers a person's messages to the running agent; it may be nil. It is not
+	// read after the agent's last result. A message is accepted when an AgentMessage event
+	// with its ID is durable, not when it is read: a message that is read while the agent
+	// ends is not accepted and stays with its sender.
 	Messages <-chan Message
-	// Spend is told what the run used so far, at the end of each answer of the model
-	// API. Its error stops the agent before it asks for another: see Budget. An
-	// answer after which the agent is done is let be. nil: there is no budget.
+	// Spend is called with the usage of the run so far, at the end of each answer of the
+	// model API. An error stops the agent before the next request, see Budget, unless the
+	// answer is the last one. If it is nil, there is no budget.
 	Spend func(used event.Usage) error
-	// Limit is told of each refusal of the API for a rate limit or an overload, and
-	// reports whether the agent must stop. nil: it never is; the CLI may wait.
+	// Limit is called for each refusal of the API because of a rate limit or an overload,
+	// and reports whether the agent must stop. If it is nil, the agent is not stopped and
+	// the CLI may wait.
 	Limit func(provider.Limit) (stop bool)
-	// SameCall is how often in a row an agent may make the same call, or the same
-	// few calls, with the same result: then it is stopped. 0: as often as it likes.
+	// SameCall is the number of times in a row that an agent may make the same call, or
+	// the same few calls, with the same result before it is stopped; 0: any number.
 	SameCall int
-	// Emit makes an event durable. Called from several goroutines.
+	// Emit makes an event durable. It is called from several goroutines.
 	Emit func(t event.Type, data any) error
-	// Say takes each part of the conversation as it comes.
+	// Say receives each part of the conversation.
 	Say func(part provider.Event) error
 }
 
-// Message is what a person says to an agent at work. It may say anything: the
-// provider sees to it that the CLI takes nothing in it for a command or a file.
+// Message is a person's message to a running agent. It may contain any text: the
+// provider encodes it so that the CLI interprets none of it as a command or a file.
 type Message struct {
-	// ID is a UUID; empty: one is made. A second message with an ID that was
-	// taken in this run is dropped, and none may have one of an earlier run of
-	// the conversation.
+	// ID is a UUID; if it is empty, one is generated. A message whose ID was already
+	// accepted in this run is dropped. IDs of earlier runs of the conversation must not be
+	// reused.
 	ID   string
 	Text string // not blank
 	By   string // a person's name
@@ -105,30 +102,30 @@ const (
 	Timeout                     = event.ErrorTimeout     // out of time, or silent for too long
 	ProcessExit                 = event.ErrorProcessExit // the CLI ended on its own without success
 	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload
-	Budget                      = event.ErrorBudget      // Job.Spend said so
-	Stuck                       = event.ErrorStuck       // it made the same calls over and over
-	Failed                      = event.ErrorProvider    // the CLI says that it failed
-	GateLost                    = event.ErrorGateLost    // coven's permission server went away
-	Ungated                     = event.ErrorPermission  // a tool ran that nobody was asked about
+	Budget                      = event.ErrorBudget      // Job.Spend returned an error
+	Stuck                       = event.ErrorStuck       // it repeated the same calls
+	Failed                      = event.ErrorProvider    // the CLI reported failure
+	GateLost                    = event.ErrorGateLost    // the connection to coven's permission server was lost
+	Ungated                     = event.ErrorPermission  // a tool ran without a decision by the gate
 	Internal                    = event.ErrorInternal    // coven could not record or read the run
 )
 
-// Report is how a run went.
+// Report is the result of a run.
 type Report struct {
 	Kind         event.ErrorType
 	Error        string          // one line, empty on success
 	Text         string          // the agent's final message
-	Said         []string        // the final message of each stretch of work: one more for each message of a person that was answered by itself
-	Started      bool            // the CLI told of itself: its conversation exists
-	Conversation string          // what the CLI calls its conversation: not every CLI takes the id that coven chose
-	Heard        []string        // ids of messages that are in the conversation, and of others that coven did not send
-	Result       provider.Result // the last one, with the turns and the usage of all
-	Limit        provider.Limit  // what was said of the last limit, when Kind is Limit
-	Used         event.Usage     // by this run, whether it gave a result or not; not after Recall
+	Said         []string        // the final message of each stretch of work; messages of a person that are answered separately add one each
+	Started      bool            // the CLI reported its start: the conversation exists
+	Conversation string          // the CLI's ID of its conversation; not every CLI uses the ID that coven chose
+	Acknowledged []string        // IDs of messages that are in the conversation, including messages that coven did not send
+	Result       provider.Result // the last result, with the turns and the usage of all
+	Limit        provider.Limit  // the last limit, if Kind is Limit
+	Used         event.Usage     // by this run, with or without a result; not set by Recall
 }
 
-// Run runs the agent to its end. The error is coven's own: the CLI could not be
-// started, or ctx was cancelled.
+// Run runs the agent until it ends. It returns an error only if the CLI could not be
+// started or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	run := newRun(job)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
@@ -144,9 +141,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		return Report{}, err
 	}
 	run.command, run.met = command, listener.Met
-	// What an agent says after coven decided to stop it is no part of its
-	// record: a CLI whose shell command is ended under it may go on and claim
-	// success.
+	// Output after coven decided to stop the agent is not recorded: a CLI whose shell
+	// command was killed may continue and claim success.
 	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
 	defer record.end()
 	stop := func() {
@@ -165,7 +161,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	return report, context.Cause(ctx)
 }
 
-// command asks the provider how to start, and writes the files that it needs.
+// command gets the command from the provider and writes the files that it needs.
 func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (provider.Command, error) {
 	command, err := job.Provider.Command(ctx, provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,

@@ -74,7 +74,7 @@ func TestRecallUsage(t *testing.T) {
 `
 	report, complete, err := agent.Recall(t.Context(), claude.Provider{}, strings.NewReader(transcript))
 	want := provider.Result{OK: true, Text: "yes", Turns: 3, Usage: provider.Usage{InputTokens: 30, OutputTokens: 3, CostUSD: 0.75}}
-	if err != nil || !complete || report.Result != want || report.Kind != agent.None || !slices.Equal(report.Heard, []string{"m1", "m2"}) {
+	if err != nil || !complete || report.Result != want || report.Kind != agent.None || !slices.Equal(report.Acknowledged, []string{"m1", "m2"}) {
 		t.Errorf("%+v, %v, %v", report, complete, err)
 	}
 }

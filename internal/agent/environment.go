@@ -2,9 +2,9 @@ package agent
 
 import "strings"
 
-// inherited are the variables that every child gets from the user's
-// environment: what programs need to find themselves, nothing that opens doors.
-// A trailing * stands for any ending.
+// inherited lists the variables that every child gets from the user's environment:
+// those that programs need to run, and no credentials. A trailing * matches any
+// ending.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM",
 	"TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
@@ -13,8 +13,8 @@ var inherited = []string{
 	"GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT",
 }
 
-// Environment returns what of the user's environment a child gets: what every
-// child gets, and the names in pass.
+// Environment returns the part of the user's environment that a child gets: the
+// variables for every child, and those named in pass.
 func Environment(user, pass []string) []string {
 	env := []string{"GIT_TERMINAL_PROMPT=0"}
 	for _, kv := range user {
@@ -26,8 +26,8 @@ func Environment(user, pass []string) []string {
 	return env
 }
 
-// Names reports whether a list of names, some with a trailing * for any ending, has a
-// name.
+// Names reports whether a list of names contains a name. A trailing * in the list
+// matches any ending.
 func Names(list []string, name string) bool { return matches(list, name) }
 
 func matches(names []string, name string) bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The causes for which a run stops its own agent.
+// The reasons why a run stops its own agent.
 var (
 	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
 	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
@@ -30,36 +30,36 @@ var (
 	errStuck    = errors.New("the agent repeats itself")
 )
 
-// run is an agent at work.
+// run is a running agent.
 type run struct {
 	job      Job
 	command  provider.Command
 	started  chan struct{} // closed when child is set
 	ended    chan struct{} // closed when the run is over, also when nothing started
-	stopping chan struct{} // closed when the agent is to be stopped
+	stopping chan struct{} // closed when the agent must stop
 	child    *process.Child
 	talk     *talk
 
-	meter   meter
-	counted *counted
-	spent   error // what Job.Spend said
-	circle  circle
-	called  []string // ids of the tool calls so far, while the command is gated
-	report  Report
-	broken  error       // coven could not record or read the run
-	unfed   error       // the same of what it says to the agent
-	unkept  error       // the worktree could not be stored
-	bypass  error       // the agent went past the gate
-	met     func() bool // the CLI has connected to the gate
+	meter     meter
+	counted   *usageWait
+	spent     error // the error of Job.Spend
+	circle    loopDetector
+	called    []string // IDs of the tool calls so far, if the command is gated
+	report    Report
+	recordErr error       // coven could not record or read the run
+	sendErr   error       // coven could not send something to the agent
+	storeErr  error       // the worktree could not be stored
+	bypass    error       // the agent bypassed the gate
+	met       func() bool // the CLI has connected to the gate
 }
 
 func newRun(job Job) *run {
-	counted := &counted{}
+	counted := &usageWait{}
 	if job.Spend != nil {
-		job.Gate = frugal{job.Gate, counted}
+		job.Gate = budgetGate{job.Gate, counted}
 	}
 	return &run{
-		job: job, talk: newTalk(), counted: counted, circle: circle{most: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		job: job, talk: newTalk(), counted: counted, circle: loopDetector{maxRounds: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
@@ -74,11 +74,12 @@ func (r *run) admit(pid int) bool {
 }
 
 func (r *run) turnedAway(err error) {
-	// A caller that is not the agent's is told nothing; the record is for the user.
+	// The caller gets no reason; the warning is for the user.
 	r.warn("%v", err)
 }
 
-// follow feeds the agent, reads it to its end and judges what it did.
+// follow sends the agent its input, reads its output to the end and returns the
+// result.
 func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan struct{})
@@ -93,58 +94,59 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	exit := r.child.Wait()
 	close(done)
 	side.Wait()
-	if err := r.child.Close(); err != nil && r.broken == nil {
-		r.broken = fmt.Errorf("read the agent's output: %w", err)
+	if err := r.child.Close(); err != nil && r.recordErr == nil {
+		r.recordErr = fmt.Errorf("read the agent's output: %w", err)
 	}
-	if r.broken == nil {
-		r.broken = cmp.Or(r.unfed, r.unkept)
+	if r.recordErr == nil {
+		r.recordErr = cmp.Or(r.sendErr, r.storeErr)
 	}
 	r.judge(exit)
 	r.report.Used = r.meter.total()
-	r.report.reckon(r.meter)
+	r.report.fillUsage(r.meter)
 	if _, unread := r.talk.open(); unread > 0 {
 		r.warn("messages that the agent did not read: %d", unread)
 	}
 	return r.report
 }
 
-// guard stops the agent when its gate goes away before it is done.
+// guard stops the agent if the connection to its gate is lost before the agent is
+// done.
 func (r *run) guard(lost, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-lost:
-		if !r.talk.over() {
+		if !r.talk.done() {
 			r.child.Stop(errGateLost)
 		}
 	}
 }
 
-// read takes the agent's output line by line until it ends.
+// read reads the agent's output line by line until it ends.
 func (r *run) read(ctx context.Context) {
 	out := bufio.NewReaderSize(r.child.Output(), 64<<10)
 	for {
 		lines, err := wholeLines(out)
-		if len(bytes.TrimSpace(lines)) > 0 && r.broken == nil {
-			if r.broken = r.take(ctx, lines); r.broken != nil {
-				r.child.Stop(r.broken)
+		if len(bytes.TrimSpace(lines)) > 0 && r.recordErr == nil {
+			if r.recordErr = r.take(ctx, lines); r.recordErr != nil {
+				r.child.Stop(r.recordErr)
 			}
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) && r.broken == nil {
-				r.broken = fmt.Errorf("read the agent's output: %w", err)
+			if !errors.Is(err, io.EOF) && r.recordErr == nil {
+				r.recordErr = fmt.Errorf("read the agent's output: %w", err)
 			}
 			return
 		}
 	}
 }
 
-// wholeLines reads a line, and with it those that are there already.
+// wholeLines reads a line and all further lines that are already buffered.
 func wholeLines(out *bufio.Reader) ([]byte, error) {
 	lines, err := out.ReadBytes('\n')
 	if err != nil {
 		return lines, err
 	}
-	there, _ := out.Peek(out.Buffered()) // no more than there is: it cannot fail
+	there, _ := out.Peek(out.Buffered()) // cannot fail: no more than is buffered
 	more := bytes.LastIndexByte(there, '\n') + 1
 	lines = append(lines, there[:more]...)
 	_, err = out.Discard(more)
@@ -157,16 +159,16 @@ func (r *run) take(ctx context.Context, lines []byte) error {
 		return err
 	}
 	for _, e := range events {
-		if err := errors.Join(r.job.Say(e), r.see(e)); err != nil {
+		if err := errors.Join(r.job.Say(e), r.handle(e)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// see acts on one thing that the agent said.
-func (r *run) see(e provider.Event) error {
-	r.report.remember(e)
+// handle handles one event of the agent.
+func (r *run) handle(e provider.Event) error {
+	r.report.add(e)
 	switch e := e.(type) {
 	case provider.Started:
 		r.meter.model = e.Model
@@ -188,8 +190,8 @@ func (r *run) see(e provider.Event) error {
 	case provider.Retry:
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
 	case provider.Acknowledged:
-		r.talk.heard(e.ID)
-		r.circle.forget() // a person said something else
+		r.talk.acknowledged(e.ID)
+		r.circle.forget() // a person's message may change the task
 		r.overspent()
 	case provider.Limit:
 		r.limited(e)
@@ -197,7 +199,7 @@ func (r *run) see(e provider.Event) error {
 		return r.count(e)
 	case provider.Result:
 		if e.Limit && r.job.Limit != nil {
-			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // there is nothing left to stop
+			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up: nothing to stop
 		}
 		r.meter.settle(r.report.Result.Usage)
 		r.unasked()
@@ -208,8 +210,8 @@ func (r *run) see(e provider.Event) error {
 	return nil
 }
 
-// retryText is what a person reads of a retry. Not every CLI counts them, or says
-// what the API answered.
+// retryText describes a retry. Not every CLI counts retries or reports the answer of
+// the API.
 func retryText(e provider.Retry) string {
 	text := fmt.Sprintf("the API answered %d (%s)", e.Status, e.Reason)
 	if e.Status == 0 {
@@ -221,11 +223,11 @@ func retryText(e provider.Retry) string {
 	return text
 }
 
-// count takes what an answer of the model API used.
+// count adds the usage of an answer of the model API.
 func (r *run) count(e provider.Spent) error {
 	begun, ended := r.meter.spent(e)
 	if begun {
-		r.overspent() // when it was to be the last, and is not
+		r.overspent() // the answer seemed to be the last one
 	}
 	if !ended {
 		return nil
@@ -242,22 +244,22 @@ func (r *run) count(e provider.Spent) error {
 	return nil
 }
 
-// overspent stops an agent whose budget is spent, before it spends more: a shell
-// command that was asked to end would be followed by another question to the API.
+// overspent kills an agent whose budget is spent: after a polite signal, the CLI would
+// end its shell command and send another request to the API.
 func (r *run) overspent() {
 	if r.spent != nil {
 		r.child.Kill(errSpent)
 	}
 }
 
-// limited stops an agent that met a limit which is worth no waiting for.
+// limited stops an agent that met a limit for which its CLI should not wait.
 func (r *run) limited(e provider.Limit) {
 	if r.job.Limit != nil && r.job.Limit(e) {
 		r.child.Stop(fmt.Errorf("%w: %s", errLimited, e.Reason))
 	}
 }
 
-// stuck stops an agent that goes in circles, before it goes round once more.
+// stuck stops an agent that repeats itself.
 func (r *run) stuck(loop *event.Loop) error {
 	if loop == nil {
 		return nil
@@ -267,8 +269,8 @@ func (r *run) stuck(loop *event.Loop) error {
 	return err
 }
 
-// compare stops the agent at the first call that ran without being asked about, or
-// although it was refused.
+// compare stops the agent at the first call that ran without a decision, or although
+// it was refused.
 func (r *run) compare(result provider.ToolResult) {
 	switch {
 	case result.NeverRan || !r.command.Gated:
@@ -279,20 +281,20 @@ func (r *run) compare(result provider.ToolResult) {
 	}
 }
 
-// asked notes a call that has to pass the gate.
+// asked records a call that must pass the gate.
 func (r *run) asked(id string) {
 	if r.command.Gated {
 		r.called = append(r.called, id)
 	}
 }
 
-// unasked stops the agent at its result when a call of which no outcome was shown
-// never reached the gate: a provider that only claims to be gated may show none.
+// unasked stops the agent at its result if a call without a reported result never
+// reached the gate. A provider that falsely claims to be gated may report no results.
 func (r *run) unasked() {
 	if r.spent != nil {
-		return // its calls are refused, whatever they are
+		return // all its calls are refused
 	}
-	if err := r.undecided(); err != nil {
+	if err := r.undecidedCall(); err != nil {
 		r.bypassed(err)
 		return
 	}
@@ -301,8 +303,8 @@ func (r *run) unasked() {
 	}
 }
 
-// undecided names a call that never reached the gate; nil: there is none.
-func (r *run) undecided() error {
+// undecidedCall returns an error about a call that never reached the gate, or nil.
+func (r *run) undecidedCall() error {
 	i := slices.IndexFunc(r.called, func(id string) bool { return !r.job.Gate.Decided(id) })
 	if i < 0 {
 		return nil
@@ -310,8 +312,8 @@ func (r *run) undecided() error {
 	return fmt.Errorf("%w: call %s", errUngated, r.called[i])
 }
 
-// bypassed ends an agent that went past the gate. It may have ended by itself
-// meanwhile, which makes nothing of it right.
+// bypassed stops an agent that bypassed the gate. The run fails even if the agent has
+// ended by itself meanwhile.
 func (r *run) bypassed(cause error) {
 	if r.bypass == nil {
 		r.bypass = cause

@@ -27,14 +27,14 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(Stuck, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errLimited):
 		r.fail(Limit, "%v", exit.Cause)
-	case r.broken != nil:
-		r.fail(Internal, "%v", r.broken)
+	case r.recordErr != nil:
+		r.fail(Internal, "%v", r.recordErr)
 	case exit.Err != nil:
 		r.fail(Internal, "%v", exit.Err)
 	case exit.Cause != nil:
 		r.fail(Timeout, "stopped: %v", exit.Cause)
 	case owed:
-		r.fail(ProcessExit, "the agent ended with %s and without a result%s", exitText(exit), r.lastWords())
+		r.fail(ProcessExit, "the agent ended with %s and without a result%s", exitText(exit), r.lastText())
 	case kind != None:
 		r.fail(kind, "%s", why)
 	case exit.Code != 0 || exit.Signal != 0:
@@ -45,7 +45,7 @@ func (r *run) judge(exit process.Exit) {
 // decided looks for a call after the last result that never reached the gate.
 func (r *run) decided(exit process.Exit, owed bool) {
 	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
-		r.bypass = r.undecided()
+		r.bypass = r.undecidedCall()
 	}
 }
 
@@ -53,8 +53,8 @@ func (r *run) fail(kind event.ErrorType, format string, args ...any) {
 	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
 }
 
-// lastWords are what the agent said last, when it ended without a result.
-func (r *run) lastWords() string {
+// lastText returns the agent's last text if it ended without a result.
+func (r *run) lastText() string {
 	if r.report.Text == "" {
 		return ""
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/coven-run/coven/internal/clock"
 )
 
-// keepEvery is how often the worktree of an agent is stored whose calls coven does
-// not see before they run.
+// keepEvery is the interval at which coven stores the worktree of an agent whose calls
+// do not pass the gate.
 const keepEvery = 30 * time.Second
 
-// keep stores the worktree on a timer. An agent whose work cannot be stored is
-// stopped: what it overwrites next would be lost.
+// keep stores the worktree on a timer. It stops the agent if that fails, because the
+// next file that the agent overwrites would be lost.
 func (r *run) keep(ctx context.Context, done <-chan struct{}) {
 	ticker := time.NewTicker(clock.World(keepEvery))
 	defer ticker.Stop()
@@ -25,8 +25,8 @@ func (r *run) keep(ctx context.Context, done <-chan struct{}) {
 			return
 		case <-ticker.C:
 			if err := r.job.Ungated(ctx); err != nil {
-				r.unkept = fmt.Errorf("store the worktree: %w", err)
-				r.child.Stop(r.unkept)
+				r.storeErr = fmt.Errorf("store the worktree: %w", err)
+				r.child.Stop(r.storeErr)
 				return
 			}
 		}

@@ -268,8 +268,8 @@ func (w *world) succeeded(text string, messages ...string) {
 		w.t.Fatalf("%d messages are taken, want %d: %+v", len(taken), len(messages), taken)
 	}
 	for _, m := range taken {
-		if !slices.Contains(messages, m.Text) || m.By != "Ada" || !slices.Contains(report.Heard, m.ID) || !strings.Contains(w.told(), m.Text) {
-			w.t.Errorf("message %+v; heard: %q; the model was told:\n%s", m, report.Heard, w.told())
+		if !slices.Contains(messages, m.Text) || m.By != "Ada" || !slices.Contains(report.Acknowledged, m.ID) || !strings.Contains(w.told(), m.Text) {
+			w.t.Errorf("message %+v; heard: %q; the model was told:\n%s", m, report.Acknowledged, w.told())
 		}
 	}
 }

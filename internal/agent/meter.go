@@ -5,11 +5,11 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// meter reckons what a run has used so far: what its results say, and what the
-// answers of the model API since then say of themselves.
+// meter adds up the usage of a run: the usage in its results, and that of later
+// answers of the model API.
 type meter struct {
 	settled provider.Usage
-	answers map[string]*answer // since the last result, by id
+	answers map[string]*answer // since the last result, by ID
 	last    *answer
 	turns   int
 	model   string
@@ -18,11 +18,11 @@ type meter struct {
 // answer is one answer of the model API.
 type answer struct {
 	used provider.Usage
-	done bool // nothing more is said of it
+	done bool // its usage is final
 }
 
-// begin returns the answer that e is about, and the one before when that ends
-// because e is about a new one.
+// begin returns the answer that e is about, and also the previous answer if e begins a
+// new one.
 func (m *meter) begin(e provider.Spent) (now, before *answer) {
 	now = m.answers[e.ID]
 	switch {
@@ -43,13 +43,13 @@ func (m *meter) begin(e provider.Spent) (now, before *answer) {
 	return now, before
 }
 
-// spent takes what an answer used. It reports whether an answer has started with it,
-// and whether one has ended: this one, or the one before.
+// spent adds the usage of an answer. It reports whether e begins an answer, and
+// whether an answer has ended: this one or the previous one.
 func (m *meter) spent(e provider.Spent) (begun, ended bool) {
 	turns := m.turns
 	now, before := m.begin(e)
 	if now == nil {
-		return false, false // about no answer
+		return false, false // not about an answer
 	}
 	if before != nil {
 		before.done, ended = true, true
@@ -64,7 +64,7 @@ func (m *meter) spent(e provider.Spent) (begun, ended bool) {
 	return m.turns > turns, ended
 }
 
-// largest is, of each number, the larger one: what is said of an answer grows.
+// largest returns the larger of each number: the reported usage of an answer grows.
 func largest(a, b provider.Usage) provider.Usage {
 	return provider.Usage{
 		InputTokens:      max(a.InputTokens, b.InputTokens),
@@ -75,8 +75,8 @@ func largest(a, b provider.Usage) provider.Usage {
 	}
 }
 
-// settle takes what results say in place of what answers said, unless it is less:
-// a CLI leaves out what was cut off, and was paid for.
+// settle replaces the usage of answers by that of the result, unless the result
+// reports less: a CLI omits interrupted answers, which cost money too.
 func (m *meter) settle(total provider.Usage) {
 	m.settled, m.last = largest(total, m.sum()), nil
 	clear(m.answers)

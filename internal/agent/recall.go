@@ -13,16 +13,16 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Recall reads the report of a run that nobody saw the end of from its
-// transcript. complete reports whether the agent had given its last result; how
-// its process ended is not known then, and does not matter any more.
+// Recall reads the report of an interrupted run from its transcript. complete reports
+// whether the agent had returned its last result. In that case it does not matter how
+// the process ended, which is unknown.
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
 	var used meter
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // a line without its end was never whole
-			report.reckon(used)
+		if errors.Is(err, io.EOF) { // ignore an incomplete line
+			report.fillUsage(used)
 			return report, complete, nil
 		}
 		if err != nil {
@@ -36,10 +36,10 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 			return report, false, err
 		}
 		for _, e := range events {
-			report.remember(e)
+			report.add(e)
 			switch e := e.(type) {
 			case provider.Started, provider.Acknowledged:
-				complete = false // another stretch of work begins
+				complete = false // another stretch of work starts
 			case provider.Spent:
 				used.spent(e)
 			case provider.Result:
@@ -49,18 +49,18 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 	}
 }
 
-// reckon fills in what a run used whose CLI says so of its answers only.
-func (r *Report) reckon(used meter) {
+// fillUsage fills in the usage of a run whose CLI reports usage only for answers.
+func (r *Report) fillUsage(used meter) {
 	if r.Result != (provider.Result{}) && r.Result.Usage == (provider.Usage{}) {
 		r.Result.Usage = used.sum()
 	}
 }
 
-// remember takes what the agent said into the report.
-func (r *Report) remember(e provider.Event) {
+// add adds an event to the report.
+func (r *Report) add(e provider.Event) {
 	switch e := e.(type) {
 	case provider.Started:
-		if !r.Started { // what comes later, an agent's command may have printed
+		if !r.Started { // later ones may be output of the agent's commands
 			r.Started, r.Conversation = true, e.Conversation
 		}
 		r.Kind, r.Error = None, ""
@@ -69,12 +69,12 @@ func (r *Report) remember(e provider.Event) {
 	case provider.Limit:
 		r.Limit = e
 	case provider.Acknowledged:
-		r.Heard = append(r.Heard, e.ID)
+		r.Acknowledged = append(r.Acknowledged, e.ID)
 	case provider.Result:
 		if e.Text != "" {
 			r.Text = e.Text
 		}
-		if r.Text != "" && (e.Text != "" || e.OK) { // not every CLI says its last text again
+		if r.Text != "" && (e.Text != "" || e.OK) { // not every CLI repeats its last text
 			r.Said = append(r.Said, r.Text)
 		}
 		r.Result = sum(r.Result, e)
@@ -82,8 +82,8 @@ func (r *Report) remember(e provider.Event) {
 	}
 }
 
-// sum is a process's last result, with what all of them used. A result has the
-// cost of the whole process.
+// sum returns a process's last result with the usage of all results. The cost in a
+// result is that of the whole process.
 func sum(before, last provider.Result) provider.Result {
 	cost := max(before.Usage.CostUSD, last.Usage.CostUSD)
 	last.Usage = last.Usage.Add(before.Usage)
@@ -92,7 +92,7 @@ func sum(before, last provider.Result) provider.Result {
 	return last
 }
 
-// verdict is what a result alone says about a run.
+// verdict returns the kind of failure and the error according to the result alone.
 func verdict(result provider.Result) (event.ErrorType, string) {
 	switch {
 	case result.Limit:

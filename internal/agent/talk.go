@@ -11,45 +11,45 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// talk is what the agent still owes an answer to. The agent's input stays open
-// until a result has come that answers its task and every message.
+// talk tracks what the agent must still answer. The agent's input stays open until a
+// result follows its task and every message.
 type talk struct {
-	mu      sync.Mutex
-	said    map[string]bool // messages that were taken
-	unheard map[string]bool // those that are not in the agent's conversation yet
-	owed    bool            // a result must come: for the task, or for a message that was heard
-	closed  bool            // the input: nothing more is said to the agent
-	moved   chan struct{}   // holds one when a result came
+	mu             sync.Mutex
+	sent           map[string]bool // accepted messages
+	unacknowledged map[string]bool // messages that the CLI has not acknowledged yet
+	owed           bool            // a result must follow: for the task, or for an acknowledged message
+	closed         bool            // the input is closed
+	moved          chan struct{}   // has a value after a result
 }
 
 func newTalk() *talk {
-	return &talk{said: map[string]bool{}, unheard: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
+	return &talk{sent: map[string]bool{}, unacknowledged: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
 }
 
-// expect notes that a message is about to be said.
+// expect records that a message is about to be sent.
 func (t *talk) expect(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.said[id], t.unheard[id] = true, true
+	t.sent[id], t.unacknowledged[id] = true, true
 }
 
-// knows reports whether the message was said before: a CLI may give no result for
-// one that it is told twice.
+// knows reports whether the message was sent before: a CLI may return no result for a
+// duplicate.
 func (t *talk) knows(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.said[id]
+	return t.sent[id]
 }
 
-// heard notes that a message is in the conversation: a result must follow.
-func (t *talk) heard(id string) {
+// acknowledged records that a message is in the conversation: a result must follow.
+func (t *talk) acknowledged(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owed = t.owed || t.unheard[id]
-	delete(t.unheard, id)
+	t.owed = t.owed || t.unacknowledged[id]
+	delete(t.unacknowledged, id)
 }
 
-// answered notes a result, and wakes the one who may close the input now.
+// answered records a result and wakes feed, which may now close the input.
 func (t *talk) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,39 +60,40 @@ func (t *talk) answered() {
 	}
 }
 
-// settle closes the talk, if nothing is owed, and reports whether it is closed.
-func (t *talk) settle() bool {
+// closeIfDone closes the talk if the agent has answered everything, and reports whether it
+// is closed.
+func (t *talk) closeIfDone() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = t.closed || !t.owed && len(t.unheard) == 0
+	t.closed = t.closed || !t.owed && len(t.unacknowledged) == 0
 	return t.closed
 }
 
-// over reports whether the agent has answered everything that it will be told.
-func (t *talk) over() bool {
+// done reports whether the input is closed and everything is answered.
+func (t *talk) done() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
 }
 
-// open says what the agent owes: a result, and how many messages it never heard.
+// open returns whether a result is missing, and the number of messages that were not
+// acknowledged.
 func (t *talk) open() (owed bool, unheard int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.owed, len(t.unheard)
+	return t.owed, len(t.unacknowledged)
 }
 
-// feed says everything that is said to the agent: its task, then messages. It
-// alone takes messages and it alone closes the input, so no message is taken
-// that cannot be said. It ends when the input is closed, the agent is to be
-// stopped or done is closed.
+// feed sends the agent its task, then messages. Only feed accepts messages and closes
+// the input, so every accepted message can be sent. It returns when the input is
+// closed, the agent must stop, or done is closed.
 func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 	if _, err := r.child.Stdin().Write(r.command.Input); err != nil {
 		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
 		return
 	}
 	if r.command.Once {
-		r.hangUp()
+		r.closeInput()
 	}
 	messages := r.job.Messages
 	for {
@@ -102,11 +103,11 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 		case <-r.stopping:
 			return
 		case <-r.talk.moved:
-			if !r.talk.settle() {
+			if !r.talk.closeIfDone() {
 				continue
 			}
 			if !r.command.Once {
-				r.hangUp()
+				r.closeInput()
 			}
 			return
 		case m, more := <-messages:
@@ -119,8 +120,8 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// pass makes a message durable and says it to the agent. A message to an agent
-// that is to be stopped is not taken.
+// pass makes a message durable and sends it to the agent. It does not accept messages
+// to an agent that must stop.
 func (r *run) pass(ctx context.Context, m Message) {
 	select {
 	case <-r.stopping:
@@ -139,7 +140,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 		return
 	}
 	if err := r.job.Emit(event.AgentMessage, event.Message{ID: m.ID, Text: m.Text, By: m.By}); err != nil {
-		r.unfed = err
+		r.sendErr = err
 		r.child.Stop(err)
 		return
 	}
@@ -149,15 +150,15 @@ func (r *run) pass(ctx context.Context, m Message) {
 	}
 }
 
-// hangUp closes the agent's input: it has nothing more to do.
-func (r *run) hangUp() {
+// closeInput closes the agent's input.
+func (r *run) closeInput() {
 	if err := r.child.Stdin().Close(); err != nil {
-		r.unfed = fmt.Errorf("close the agent's input: %w", err)
-		r.child.Stop(r.unfed)
+		r.sendErr = fmt.Errorf("close the agent's input: %w", err)
+		r.child.Stop(r.sendErr)
 	}
 }
 
-// warn tells the user. A record that cannot be written shows elsewhere.
+// warn records a warning. A failure to record it is reported elsewhere.
 func (r *run) warn(format string, args ...any) {
 	_ = r.job.Emit(event.Warning, event.Text{Text: fmt.Sprintf(format, args...)})
 }

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// transcript is the record of what an agent said, until coven stopped it. Lines
-// that are pieces of what comes whole later are left out.
+// transcript records an agent's output until coven stops the agent. It omits partial
+// messages that are repeated in full later.
 type transcript struct {
-	partial []byte // how such lines begin; empty: there are none
+	partial []byte // the prefix of such lines; empty: none
 
 	mu   sync.Mutex
-	to   io.Writer // nil: no record, or it has ended
-	head []byte    // of a line of which it is not known yet
-	skip bool      // the rest of the line is left out
-	kept bool      // the rest of the line is kept
+	to   io.Writer // nil: no record, or it is closed
+	head []byte    // beginning of a line, not yet classified
+	skip bool      // omit the rest of the line
+	kept bool      // keep the rest of the line
 }
 
-// Write records p. After end it takes p and records nothing.
+// Write records p. After end it discards p.
 func (t *transcript) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *transcript) Write(p []byte) (int, error) {
 	}
 	whole := p
 	if len(t.partial) > 0 {
-		if whole = t.without(p); len(whole) == 0 {
+		if whole = t.filter(p); len(whole) == 0 {
 			return len(p), nil
 		}
 	}
@@ -37,8 +37,8 @@ func (t *transcript) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// without is what of p is recorded now.
-func (t *transcript) without(p []byte) []byte {
+// filter returns the part of p to record now.
+func (t *transcript) filter(p []byte) []byte {
 	var kept []byte
 	for part := range bytes.Lines(p) {
 		if !t.skip && !t.kept {
@@ -46,7 +46,7 @@ func (t *transcript) without(p []byte) []byte {
 			part = t.head
 			t.skip = bytes.HasPrefix(part, t.partial)
 			if t.kept = !t.skip && !bytes.HasPrefix(t.partial, part); !t.skip && !t.kept {
-				continue // too short to say
+				continue // too short to classify
 			}
 			t.head = nil
 		}
@@ -65,7 +65,7 @@ func (t *transcript) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.to != nil && len(t.head) > 0 {
-		_, _ = t.to.Write(t.head) // the beginning of a line that never came
+		_, _ = t.to.Write(t.head) // the beginning of an incomplete line
 	}
 	t.to, t.head = nil, nil
 }

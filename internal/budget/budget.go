@@ -80,7 +80,7 @@ func (a Amount) Part(share float64) Amount {
 	}
 }
 
-// Exceeds describes what of used is more than the limit a, such as "$5.10 of
+// Exceeds describes the part of used that exceeds the limit a, such as "$5.10 of
 // $5.00". It returns "" if nothing is.
 func (a Amount) Exceeds(used Amount) string {
 	switch {
@@ -94,8 +94,8 @@ func (a Amount) Exceeds(used Amount) string {
 	return a.Reached(used)
 }
 
-// Reached describes what of used has reached the limit a, such as "$5.00 of $5.00".
-// It returns "" if nothing has.
+// Reached describes the part of used that has reached the limit a, such as "$5.00 of
+// $5.00". It returns "" if nothing has.
 func (a Amount) Reached(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Tokens are what a model read and wrote, by what they cost.
+// Tokens counts the tokens that a model read and wrote, by price.
 type Tokens struct {
 	Input, Output, CacheRead, CacheWrite int64
 }
 
-// New are the tokens that count in a budget: a token that comes from the
-// model's cache was counted when it was written there.
+// New returns the number of tokens that count in a budget. Tokens read from the
+// model's cache were counted when they were written to it.
 func (t Tokens) New() int64 { return t.Input + t.Output + t.CacheWrite }
 
-// Price is what a million tokens of a model cost, in US dollars.
+// Price is the price of a million tokens of a model, in US dollars.
 type Price struct {
 	Model      string // a pattern of path.Match over the model's name: claude-sonnet-*
 	Input      float64
@@ -25,11 +25,11 @@ type Price struct {
 
 // Prices is a table of prices.
 type Prices struct {
-	AsOf   string // the day on which they held: 2006-01-02
+	AsOf   string // the date of the prices: 2006-01-02
 	Models []Price
 }
 
-// DefaultPrices are the list prices of the day that they name.
+// DefaultPrices returns the list prices of the date in AsOf.
 func DefaultPrices() Prices {
 	return Prices{AsOf: "2026-11-22", Models: []Price{
 		{"claude-opus-5-5*", 4, 20, 0.20, 5},
@@ -47,8 +47,8 @@ func DefaultPrices() Prices {
 	}}
 }
 
-// Over returns the table with the models of p in front of those of other: the
-// first pattern that fits a model counts.
+// Over returns a table with the models of p before those of other. The first matching
+// pattern applies.
 func (p Prices) Over(other Prices) Prices {
 	if p.AsOf == "" {
 		p.AsOf = other.AsOf
@@ -57,7 +57,7 @@ func (p Prices) Over(other Prices) Prices {
 	return p
 }
 
-// Cost is what tokens of a model cost; known is false when the table does not
+// Cost returns the cost of tokens of a model. known is false if the table does not
 // have the model.
 func (p Prices) Cost(model string, t Tokens) (usd float64, known bool) {
 	for _, m := range p.Models {

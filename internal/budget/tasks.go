@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Budget is a limit that several tasks share, with what they have used of it. A
-// nil Budget has no limit. It is safe for concurrent use.
+// Budget is a limit that several tasks share, with their usage. A nil Budget has no
+// limit. It is safe for concurrent use.
 type Budget struct {
 	mu   sync.Mutex
 	max  Amount
 	used Amount
 }
 
-// New returns a budget of which nothing is used; nil when limit limits nothing.
+// New returns an unused budget, or nil if limit limits nothing.
 func New(limit Amount) *Budget {
 	if limit == (Amount{}) {
 		return nil
@@ -21,8 +21,7 @@ func New(limit Amount) *Budget {
 	return &Budget{max: limit}
 }
 
-// Use adds to what is used and reports what exceeds the limit, as
-// Amount.Exceeds does.
+// Use adds usage and describes what exceeds the limit, like Amount.Exceeds.
 func (b *Budget) Use(used Amount) string {
 	if b == nil {
 		return ""
@@ -33,8 +32,8 @@ func (b *Budget) Use(used Amount) string {
 	return b.max.Exceeds(b.used)
 }
 
-// Reached reports what is used up, as Amount.Reached does: no other task should
-// start.
+// Reached describes what has reached the limit, like Amount.Reached. If it is not "",
+// no other task should start.
 func (b *Budget) Reached() string {
 	if b == nil {
 		return ""
@@ -44,8 +43,7 @@ func (b *Budget) Reached() string {
 	return b.max.Reached(b.used)
 }
 
-// Wall returns the limit of time at work and how much of it is left; a limit of
-// zero is none.
+// Wall returns the limit of working time and the remaining time. Zero means no limit.
 func (b *Budget) Wall() (limit, left time.Duration) {
 	if b == nil {
 		return 0, 0

@@ -1,10 +1,10 @@
-// Package clock is the time by which coven waits.
+// Package clock is the clock that coven uses for waiting.
 //
-// It is the world's time, unless a test makes it run faster: Env is a factor,
-// such as 60, or a factor and the instant, in Unix seconds, at which both times
-// are equal: 60@1795280000. With the instant, all covens of a test have the same
-// time; without it, each begins when it starts. What others say in the world's
-// time (the reset of a limit, a delay) must be brought Here.
+// It shows real time unless a test makes it run faster: Env is a factor, such as 60,
+// or a factor and the instant, in Unix seconds, at which both clocks are equal:
+// 60@1795280000. With the instant, all coven processes of a test have the same time;
+// without it, each clock starts with its process. Real times from elsewhere (the reset
+// of a limit, a delay) must be converted with Here or Lasting.
 package clock
 
 import (
@@ -17,15 +17,15 @@ import (
 // Env is the environment variable that makes the clock run faster.
 const Env = "COVEN_CLOCK_SCALE"
 
-// pace is how a clock runs beside the world's.
+// pace relates a clock to real time.
 type pace struct {
 	scale float64
-	from  time.Time // when both were equal
+	from  time.Time // when both clocks were equal
 }
 
 var ours = parse(os.Getenv(Env), time.Now())
 
-// parse reads Env; what makes no sense is the world's time.
+// parse parses Env. An invalid value means real time.
 func parse(value string, start time.Time) pace {
 	factor, instant, given := strings.Cut(value, "@")
 	p := pace{1, start.Round(0)}
@@ -60,24 +60,23 @@ func (p pace) world(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / p.scale)
 }
 
-// Now is the time.
+// Now returns the current time.
 func Now() time.Time { return ours.at(time.Now()) }
 
-// Since is the time since t.
+// Since returns the time elapsed since t.
 func Since(t time.Time) time.Duration { return Now().Sub(t) }
 
-// Here is an instant of the world on this clock.
+// Here converts an instant of real time to this clock.
 func Here(world time.Time) time.Time { return ours.at(world) }
 
-// Lasting is how long something of the world lasts on this clock.
+// Lasting converts a duration of real time to this clock.
 func Lasting(world time.Duration) time.Duration { return ours.here(world) }
 
-// World is how long, in the world, a time of this clock lasts: what a timer or a
-// ticker is set to.
+// World converts a duration of this clock to real time, for a timer or a ticker.
 func World(d time.Duration) time.Duration { return ours.world(d) }
 
 // NewTimer is time.NewTimer.
 func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(World(d)) }
 
-// AfterFunc is time.AfterFunc. Whoever resets the timer resets it to World.
+// AfterFunc is time.AfterFunc. To reset the timer, convert the duration with World.
 func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(World(d), f) }

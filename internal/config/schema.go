@@ -2,7 +2,7 @@ package config
 
 import "github.com/coven-run/coven/internal/schema"
 
-// Schema is the JSON Schema of config.yaml.
+// Schema returns the JSON Schema of config.yaml.
 func Schema() *schema.Schema {
 	s := schema.Of(keys{})
 	if notify, ok := s.Properties.Get("notify"); ok {

@@ -90,7 +90,7 @@ func Example_session() {
 	// the agent got: use blue
 	// interrupted, next: coven resume p-paint-a-wall
 	// waiting, next: coven approve p-paint-a-wall
-	// cannot resume task p-paint-a-wall: it is waiting (review): the change is ready and waits for a person's approval
+	// cannot resume task p-paint-a-wall: it is waiting (review): the change is ready for approval
 	// rejected, stored as refs/coven/rescue/p-paint-a-wall/1
 	// waiting, next: coven approve p-paint-a-wall
 	// cancelled, stored as refs/coven/rescue/p-paint-a-wall/2

@@ -46,7 +46,7 @@ func start(p *project.Project) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	warning := p.HideHandedVariables(secrets)
+	warning := p.HideVariables(secrets)
 	p.Repo.Redact, p.Hide = secrets.Text, secrets.Text
 	self, err := p.Env.Self()
 	if err != nil {

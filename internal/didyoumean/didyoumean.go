@@ -1,4 +1,4 @@
-// Package didyoumean finds what a person probably meant by a word that is not known.
+// Package didyoumean suggests a known word for an unknown one.
 package didyoumean
 
 import (
@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// Nearest returns the known word that is most like word. Words of the same
-// parts in another order come first (WriteDatabase: DatabaseWrite), then those
-// that few typing errors turn into each other. It reports false when nothing is
-// near, or when word itself is known.
+// Nearest returns the known word that is most similar to word: first a word with the
+// same parts in another order (WriteDatabase: DatabaseWrite), then a word that differs
+// by few typing errors. It returns false if no word is similar, or if word itself is
+// known.
 func Nearest(word string, known []string) (string, bool) {
 	if word == "" || slices.Contains(known, word) {
 		return "", false
@@ -31,8 +31,8 @@ func Nearest(word string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// Hint is the question that an error ends with: did you mean "x"? It is empty
-// when nothing is near.
+// Hint returns the question at the end of an error: did you mean "x"? It is empty if
+// no word is similar.
 func Hint(word string, known []string) string {
 	if near, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -40,18 +40,19 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
-// shortWord is a word of which one letter more or less makes another word.
+// shortWord is the length up to which one typing error usually makes another valid
+// word.
 const shortWord = 5
 
-// Misspelt reports whether a word is one typing error away from a known one, where it
-// could as well be a word of its own. Short words are not misspelt.
+// Misspelt reports whether a word that may be intended differs from a known word by
+// one typing error. Short words are never misspelt.
 func Misspelt(word string, known []string) bool {
 	return len([]rune(word)) >= shortWord && slices.ContainsFunc(known, func(k string) bool {
 		return distance(fold(word), fold(k)) == 1
 	})
 }
 
-// limit is how many typing errors a word may hold: one in three letters.
+// limit returns the number of typing errors allowed in a word: one in three letters.
 func limit(word string) int { return max(1, len([]rune(word))/3) }
 
 func fold(word string) []rune { return []rune(strings.ToLower(word)) }
@@ -75,8 +76,8 @@ func parts(word string) []string {
 	return words
 }
 
-// distance counts the letters to insert, remove, replace, or swap with the next
-// one, to make b out of a.
+// distance returns the number of letters to insert, remove, replace, or swap with the
+// next one to turn a into b.
 func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

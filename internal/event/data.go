@@ -28,15 +28,14 @@ type Session struct {
 
 // Resumed is the data of SessionResumed.
 type Resumed struct {
-	// Retry is the path of a step whose recorded result counts no more, because
-	// a person wants it to run again.
+	// Retry is the path of a step that runs again: its recorded result is discarded.
 	Retry string `json:"retry,omitempty"`
-	// From makes the results of all steps that were recorded after that one
-	// count no more either.
+	// From discards the results of all later steps, too.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that continues it
-	// Budget is what a person adds to the budgets that hold for the step at At:
-	// where the session waits for one. Empty: to that of the whole run only.
+	// Budget is what a person adds to the budgets that apply to the step At, where the
+	// session waits for a larger budget. If At is empty, it is added only to the budget of
+	// the whole run.
 	Budget budget.Amount `json:"budget,omitzero"`
 	At     string        `json:"at,omitempty"`
 }
@@ -70,7 +69,7 @@ type StepStart struct {
 	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
-	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; of judges only
+	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers and arbiters
 }
 
 // AgentStart is the data of AgentStarted.
@@ -99,22 +98,21 @@ type Message struct {
 	By   string `json:"by"` // a person's name
 }
 
-// Usage is the data of AgentUsage: what one run of an agent, from its
-// AgentStarted on, used so far. It comes at the end of each answer of the model
-// API and after each result: the last one is all that a run used that was killed,
-// but for the answer that was cut off.
+// Usage is the data of AgentUsage: what a run of an agent has used since its
+// AgentStarted. It is recorded at the end of each answer of the model API and after each
+// result, so the last one has the usage of a killed run, except for its last answer.
 type Usage struct {
 	Input      int64   `json:"input"`           // tokens
 	Output     int64   `json:"output"`          // tokens
 	CacheRead  int64   `json:"cache_read"`      // tokens
 	CacheWrite int64   `json:"cache_write"`     // tokens
-	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as the CLI reckons; 0 before
+	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as reported by the CLI; 0: no result yet
 	Turns      int     `json:"turns"`           // answers of the model API
 	Model      string  `json:"model,omitempty"` // id of the model that answered last
 }
 
-// Limit is the data of LimitMet: the account's API refuses, and no agent of the
-// task is at work.
+// Limit is the data of LimitMet: the account's API refuses requests, and no agent of
+// the task is running.
 type Limit struct {
 	Account string    `json:"account"`
 	Until   time.Time `json:"until,omitzero"` // when the limit ends, as reported by the API; zero: not reported
@@ -122,7 +120,7 @@ type Limit struct {
 	At      time.Time `json:"at"`             // when the task continues automatically
 }
 
-// Loop is the data of AgentStuck: calls that an agent made over and over.
+// Loop is the data of AgentStuck: calls that an agent kept repeating.
 type Loop struct {
 	Calls []LoopCall `json:"calls"` // of one round, in order
 	Count int        `json:"count"` // rounds
@@ -132,7 +130,7 @@ type Loop struct {
 type LoopCall struct {
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input"`
-	Result string          `json:"result"` // at most its first 2 KiB
+	Result string          `json:"result"` // at most the first 2 KiB
 	Error  bool            `json:"error,omitempty"`
 }
 
@@ -140,7 +138,7 @@ type LoopCall struct {
 type Tool struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Summary string `json:"summary"` // what a person sees: Write src/app.ts
+	Summary string `json:"summary"` // for people: Write src/app.ts
 }
 
 // Decision is the data of GateDecided: one call that reached the gate.
@@ -169,7 +167,7 @@ type Receipt struct {
 	Tree     string        `json:"tree"` // of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
-	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set: such a run proves nothing to others
+	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set; such a run is no proof for other steps
 }
 
 // Landing is a change on its way to its target, and the data of LandIntended and
@@ -177,26 +175,26 @@ type Receipt struct {
 type Landing struct {
 	Target   string `json:"target"` // full ref
 	Old      string `json:"old"`    // the target's tip before
-	New      string `json:"new"`    // and after; empty: it is not known yet
+	New      string `json:"new"`    // and after; empty: not known yet
 	Tree     string `json:"tree"`   // of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old brought in: what is part of New
+	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old merged: the part of New
 	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
 }
 
-// Merging is the data of MergeBegun.
+// Merging is the data of MergeStarted.
 type Merging struct {
 	Target   string   `json:"target"`   // commit of the target that is merged
 	Snapshot string   `json:"snapshot"` // commit of the worktree with the conflict
-	Tree     string   `json:"tree"`     // that a commit of it would have
+	Tree     string   `json:"tree"`     // that a commit of the worktree would have
 	Files    []string `json:"files"`    // in conflict
 }
 
 // MergeDecision is the data of ReviewAsked and ReviewAnswered. It is bound to a
 // patch: an answer to another patch does not count.
 type MergeDecision struct {
-	Patch    string `json:"patch"`             // patch id of what is to land
-	Tree     string `json:"tree,omitempty"`    // what is to land, or what the person saw
+	Patch    string `json:"patch"`             // patch id of the change to land
+	Tree     string `json:"tree,omitempty"`    // the tree to land, or the tree that the person saw
 	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
@@ -220,11 +218,11 @@ type Opinion struct {
 	Suggestions []string `json:"suggestions,omitempty"`
 	Summary     string   `json:"summary,omitempty"`
 	Flagged     bool     `json:"flagged,omitempty"`   // verdict "pass" contradicts an error finding: it counts as fail
-	Truncated   string   `json:"truncated,omitempty"` // what of the change it was not shown
+	Truncated   string   `json:"truncated,omitempty"` // the parts of the change that the reviewer did not see
 }
 
-// Integrated is the data of MergeDone: the target's tip was brought into a tree
-// without a conflict.
+// Integrated is the data of MergeDone: the target's tip was merged into a tree without
+// a conflict.
 type Integrated struct {
 	From string `json:"from"` // tree of the task's worktree before
 	Tree string `json:"tree"` // and after

@@ -1,10 +1,11 @@
-// Package event is the truth of a session: one line of JSON for each thing
-// that happened, in the order in which it happened.
+// Package event has the journal of a session: one line of JSON for each event, in
+// order.
 //
 // Rules. A journal has one writer. Append returns only when the line is on
 // disk, so nothing that depends on an event starts before it is recorded.
-// Lines are never changed. What a person or a program sees of a session is a
-// view that is computed from its events.
+// Lines are never changed. Everything that a person or a program sees of a session is
+// computed from its events. This package also owns the types that events carry, such as
+// results, statuses and waiting reasons: other packages use them under these names.
 package event
 
 import (
@@ -17,16 +18,15 @@ import (
 // Version is the format of the lines that this package writes.
 const Version = 1
 
-// Type names what happened: "step.completed".
+// Type is the type of an event: "step.completed".
 type Type string
 
-// Stops reports whether a stretch of work of a session ends with an event of this
-// type: whatever comes next, it is not at work.
+// Stops reports whether the session stops working with an event of this type.
 func (t Type) Stops() bool {
 	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
 }
 
-// The types of events. The data of each is described beside the constant.
+// The types of events. The comment names the type of the data.
 const (
 	SessionStarted   Type = "session.started"     // Session
 	SessionResumed   Type = "session.resumed"     // Resumed
@@ -40,9 +40,9 @@ const (
 	StepStarted   Type = "step.started"   // StepStart
 	StepCompleted Type = "step.completed" // Result: of a leaf
 	StepSkipped   Type = "step.skipped"   // none: its condition was false
-	StepParked    Type = "step.parked"    // none: it was stopped, and the worktree is again as the step found it
+	StepParked    Type = "step.parked"    // none: the step was stopped, and the worktree restored to its start
 
-	AgentStarted Type = "agent.started" // AgentStart: the conversation's id, before the process exists
+	AgentStarted Type = "agent.started" // AgentStart: before the process exists
 	AgentText    Type = "agent.text"    // Text
 	AgentTool    Type = "agent.tool"    // Tool
 	AgentRetry   Type = "agent.retry"   // Text
@@ -53,7 +53,7 @@ const (
 
 	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, of the worktree of an agent whose calls do not pass the gate
 
-	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stand still
+	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop
 	LimitOver Type = "limit.over" // none: it continues
 
 	CheckStarted Type = "check.started" // Check
@@ -65,8 +65,8 @@ const (
 	LandDone       Type = "land.done"       // Landing
 	MergeStarted   Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
 	MergeDone      Type = "merge.done"      // Integrated: git alone brought the target in
-	ReviewAsked    Type = "review.asked"    // Review
-	ReviewAnswered Type = "review.answered" // Review
+	ReviewAsked    Type = "review.asked"    // MergeDecision
+	ReviewAnswered Type = "review.answered" // MergeDecision
 
 	TaskClaimed  Type = "task.claimed"  // Claim
 	TaskClosed   Type = "task.closed"   // Text
@@ -79,7 +79,7 @@ const (
 // Event is one line of a journal.
 type Event struct {
 	V       int             `json:"v"`
-	Seq     int64           `json:"seq"`  // 1, 2, 3, ... without holes
+	Seq     int64           `json:"seq"`  // 1, 2, 3, ... without gaps
 	Time    time.Time       `json:"time"` // UTC, nanoseconds
 	Type    Type            `json:"type"`
 	Session string          `json:"session"`
@@ -98,16 +98,16 @@ func (e Event) Decode(into any) error {
 	return nil
 }
 
-// As returns the data of an event. Data that cannot be decoded is the zero value:
-// As is for showing events, Decode for folding them.
+// As returns the data of an event, or the zero value if it cannot be decoded. Use As
+// to display events, and Decode to compute views.
 func As[T any](e Event) T {
 	var data T
 	_ = e.Decode(&data)
 	return data
 }
 
-// LeafOf is the path of the leaf that a path is of, or inside: agents that a
-// reviewer asks have the path of its review with its name behind it.
+// LeafOf returns the path of the leaf that path names or is inside. The agents of a
+// reviewer have the path of the review with the name of the reviewer appended.
 func LeafOf(path string) string {
 	at := strings.LastIndexByte(path, '#') + 1
 	if end := strings.IndexByte(path[at:], '/'); at > 0 && end >= 0 {

@@ -91,8 +91,8 @@ func (x *Index) Last(types ...Type) (Event, bool) {
 	return x.events[last], true
 }
 
-// Since returns the events from the last one of the given types on; none when there
-// is no such event.
+// Since returns the last event of the given types and all events after it, or nil if
+// there is none.
 func (x *Index) Since(types ...Type) []Event {
 	first, ok := x.Last(types...)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// DamageError reports that a journal holds something that no crash of coven
-// leaves behind. Such a journal is not written to.
+// DamageError reports that a journal is damaged in a way that a crash of coven cannot
+// cause. Nothing is appended to such a journal.
 type DamageError struct {
 	File string
 	Line int // 1-based
@@ -30,19 +30,19 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// ErrVersion reports an event of a version that this coven does not read.
+// ErrVersion reports an event of a version that this coven cannot read.
 var ErrVersion = errors.New("unknown version")
 
-// What a journal may hold: more is damage, and is never written.
+// The size limits of a journal. Larger ones are damaged, and are never written.
 const (
 	maxJournal = 512 << 20 // bytes
 	maxLine    = 32 << 20  // bytes of one event
 )
 
-// Journal is an open journal: its events, and the one writer.
+// Journal is an open journal and its only writer.
 type Journal struct {
-	// Redact, unless it is nil, takes what no record may show out of the data of
-	// an event. It is set before the first Append.
+	// Redact removes secrets from the data of an event; it may be nil. It must be set
+	// before the first Append.
 	Redact func(data []byte) []byte
 
 	now func() time.Time
@@ -52,12 +52,12 @@ type Journal struct {
 	size   int64 // bytes of the file that are on disk
 	index  *Index
 	watch  []func(Event)
-	broken error // the first failed write: nothing is appended after it
+	broken error // the first failed write; nothing is appended after it
 }
 
-// Open opens the journal in file, or makes an empty one. A torn last line, as
-// a crash leaves it, is cut off; any other damage is a *DamageError. The
-// caller holds the session's lock.
+// Open opens the journal in file, or creates it. It removes an incomplete last line,
+// which a crash may leave; any other damage is a *DamageError. The caller must hold
+// the session's lock.
 func Open(file string, now func() time.Time) (*Journal, error) {
 	f, err := regularfile.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
@@ -73,14 +73,14 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	_ = f.Chmod(fileMode) // one that belongs to another user stays as it is; doctor reports it
+	_ = f.Chmod(fileMode) // fails if another user owns the file; doctor reports it
 	return &Journal{now: now, file: f, size: whole, index: NewIndex(events)}, nil
 }
 
-// fileMode is that of a journal: records are for their owner only.
+// fileMode is the mode of a journal: only the owner may read it.
 const fileMode = 0o600
 
-// openToRead opens a journal. No link in its name leads out of its directory.
+// openToRead opens a journal. It does not follow links out of the journal's directory.
 func openToRead(file string) (*os.File, error) {
 	f, err := regularfile.OpenIn(filepath.Dir(file), filepath.Base(file))
 	if err != nil {
@@ -89,7 +89,7 @@ func openToRead(file string) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns the whole events in file, leaving a torn last line where it is.
+// Read returns the complete events in file. It ignores an incomplete last line.
 func Read(file string) ([]Event, error) {
 	f, err := openToRead(file)
 	if err != nil {
@@ -100,7 +100,7 @@ func Read(file string) ([]Event, error) {
 	return events, err
 }
 
-// First returns the first event in file; the zero Event when there is none yet.
+// First returns the first event in file, or the zero Event if there is none yet.
 func First(file string) (Event, error) {
 	f, err := openToRead(file)
 	if err != nil {
@@ -112,7 +112,7 @@ func First(file string) (Event, error) {
 		return Event{}, &DamageError{File: file, Line: 1, Err: errLine}
 	}
 	if errors.Is(err, io.EOF) {
-		return Event{}, nil // nothing, or a torn line
+		return Event{}, nil // nothing, or an incomplete line
 	}
 	if err != nil {
 		return Event{}, fmt.Errorf("read journal: %w", err)
@@ -124,7 +124,7 @@ func First(file string) (Event, error) {
 	return e, nil
 }
 
-// errLine reports an event that no coven has written.
+// errLine reports a line that is longer than any event that coven writes.
 var errLine = fmt.Errorf("it is longer than %d bytes", maxLine)
 
 // read returns the events of f and the number of bytes they fill.
@@ -145,9 +145,9 @@ func read(f *os.File, name string) (events []Event, whole int64, err error) {
 	return events, whole, nil
 }
 
-// readLines reads what is left of a journal after the first lines. It stops, with a
-// *DamageError, at a line that is too long to be an event: a file of any size costs no
-// more than that.
+// readLines reads the rest of a journal after the first lines. It stops with a
+// *DamageError at a line that is too long to be an event, which limits the memory for
+// any file.
 func readLines(f *os.File, name string, lines int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -180,8 +180,8 @@ func readLines(f *os.File, name string, lines int) ([]byte, error) {
 	}
 }
 
-// parseAll parses the lines of a journal, parts of them at once. Its error is that
-// of the first line that is damaged, counted from 1.
+// parseAll parses the lines of a journal concurrently. It returns the error and the
+// number, from 1, of the first damaged line.
 func parseAll(lines [][]byte, events []Event) (line int, err error) {
 	const part = 512
 	failed := make([]error, (len(lines)+part-1)/part)
@@ -218,8 +218,8 @@ func parse(line []byte, seq int64) (Event, error) {
 	return e, nil
 }
 
-// Append writes e with data, numbers and dates it, and returns when the line
-// is on disk. Watchers see the event after that, in order.
+// Append adds data, a sequence number and the time to e, writes it, and returns when
+// the line is on disk. Watchers then see the event, in order.
 func (j *Journal) Append(e Event, data any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -265,9 +265,9 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 	return e, append(line, '\n'), nil
 }
 
-// write adds a line to the file. fdatasync is enough for an append: POSIX and
-// Linux make it wait for all that is needed to read the data back, the new size
-// included; it leaves out only the times of the inode, which nothing reads.
+// write adds a line to the file. fdatasync is sufficient for an append: it waits for
+// everything that is needed to read the data back, including the new size. It omits
+// only the times of the inode, which nothing reads.
 func (j *Journal) write(t Type, line []byte) error {
 	if _, err := j.file.Write(line); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (j *Journal) write(t Type, line []byte) error {
 	return nil
 }
 
-// Events returns what the journal holds now.
+// Events returns the current events.
 func (j *Journal) Events() []Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -308,7 +308,7 @@ func (j *Journal) Last(types ...Type) (Event, bool) {
 	return j.index.Last(types...)
 }
 
-// Since returns the events from the last one of the given types on.
+// Since returns the last event of the given types and all events after it.
 func (j *Journal) Since(types ...Type) []Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()

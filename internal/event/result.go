@@ -5,8 +5,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Result is what a leaf returns, and all of it that later steps may read. It is
-// recorded before anything depends on it.
+// Result is the result of a leaf: everything that later steps may read. It is recorded
+// before anything depends on it.
 type Result struct {
 	OK        bool           `json:"ok"`
 	Output    string         `json:"output,omitempty"`  // an agent's final message, a script's output
@@ -24,10 +24,10 @@ type Result struct {
 	Decided   bool           `json:"decided,omitempty"`   // by an arbiter
 	Continue  bool           `json:"continue,omitempty"`  // the arbiter asks for another round
 	Usage     provider.Usage `json:"usage,omitzero"`      // of the last run of the step's agent
-	Used      budget.Amount  `json:"used,omitzero"`       // by all runs of the leaf, including those that were cut off
-	Over      string         `json:"over,omitempty"`      // path of the step whose time was up
+	Used      budget.Amount  `json:"used,omitzero"`       // by all runs of the leaf, including interrupted ones
+	Over      string         `json:"over,omitempty"`      // path of the step that timed out
 	Agent     string         `json:"agent,omitempty"`     // the agent of an agent step
 	Next      string         `json:"next,omitempty"`      // the coven command that helps, "VERB ARGUMENTS"; empty: resume
 	Tolerated bool           `json:"tolerated,omitempty"` // it failed, and the run may continue
-	Input     string         `json:"input"`               // sha256 of what the leaf was given
+	Input     string         `json:"input"`               // sha256 of the leaf's input
 }

@@ -14,7 +14,7 @@ const (
 	StatusInterrupted Status = "interrupted"
 )
 
-// WaitReason is why a session waits.
+// WaitReason is the reason why a session waits.
 type WaitReason string
 
 // The reasons to wait.
@@ -35,18 +35,18 @@ const (
 	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
 	ErrorCommit      ErrorType = "commit"            // the work could not be committed
 	ErrorConflict    ErrorType = "conflict"          // a landing met a conflict
-	ErrorFindings    ErrorType = "findings"          // a review found what must not land
-	ErrorGateLost    ErrorType = "gate_lost"         // coven's permission server went away
+	ErrorFindings    ErrorType = "findings"          // a review found errors
+	ErrorGateLost    ErrorType = "gate_lost"         // the connection to coven's permission server was lost
 	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed meanwhile
 	ErrorLimit       ErrorType = "limit"             // the API refused for a rate limit or overload
 	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing
 	ErrorPermission  ErrorType = "permission_denied" // a tool ran without permission
-	ErrorPlugin      ErrorType = "plugin"            // a plugin could not judge
+	ErrorPlugin      ErrorType = "plugin"            // a plugin gave no verdict
 	ErrorProcessExit ErrorType = "process_exit"      // a command exited with another code than 0
 	ErrorProvider    ErrorType = "provider"          // the agent CLI reported failure
 	ErrorRefused     ErrorType = "refused"           // a hook, a signature or git refused
-	ErrorStuck       ErrorType = "stuck"             // the agent made the same calls again and again
+	ErrorStuck       ErrorType = "stuck"             // the agent repeated the same calls
 	ErrorTemplate    ErrorType = "template"          // a template could not be rendered
-	ErrorTimeout     ErrorType = "timeout"           // the time was up
+	ErrorTimeout     ErrorType = "timeout"           // the step timed out
 	ErrorTooLong     ErrorType = "too_long"          // a rendered command is too long
 )

@@ -18,8 +18,8 @@ type Tail struct {
 // NewTail returns a tail of the journal in file, which need not exist yet.
 func NewTail(file string) *Tail { return &Tail{file: file} }
 
-// Next returns the events that were written since the last call. A line that is
-// not whole yet is left for the next.
+// Next returns the events that were written since the last call. An incomplete line is
+// left for the next call.
 func (t *Tail) Next() ([]Event, error) {
 	f, err := openToRead(t.file)
 	if errors.Is(err, fs.ErrNotExist) {

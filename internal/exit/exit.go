@@ -1,10 +1,10 @@
-// Package exit holds the exit codes of coven, and the errors that carry one.
+// Package exit defines the exit codes of coven and errors that have one.
 //
-// An error tells the exit code of the command that it ends by a method CommandExit, and
-// the command that helps by a method NextCommand. Errors of other packages implement
-// these methods themselves; an error without them is a plain failure (Failed) with no
-// advice. The outermost error that has a method decides. The method is not called
-// ExitCode because *exec.ExitError has one, which is about another program.
+// An error returns the exit code of coven with the method CommandExit, and the next
+// command with the method NextCommand. Errors of other packages implement these methods
+// themselves; an error without them is a plain failure (Failed) with no advice. The
+// outermost error that has a method decides. The method is not called ExitCode because
+// *exec.ExitError has one, which is about another program.
 package exit
 
 import (
@@ -34,7 +34,7 @@ const Help = `Exit codes:
   5    a rate limit that will not be waited for
   130  interrupted`
 
-// Error is an error with an exit code and the command that helps.
+// Error is an error with an exit code and a next command.
 type Error struct {
 	Exit int
 	Err  error  // nil: the command has printed everything already
@@ -55,8 +55,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // CommandExit returns the exit code.
 func (e *Error) CommandExit() int { return e.Exit }
 
-// NextCommand returns the command that helps. An error that knows none leaves that to
-// the error that it wraps.
+// NextCommand returns the next command; if it is not set, that of the wrapped error.
 func (e *Error) NextCommand() string {
 	if e.Next == "" && e.Err != nil {
 		return Next(e.Err)
@@ -64,7 +63,7 @@ func (e *Error) NextCommand() string {
 	return e.Next
 }
 
-// Sentinel returns an error for errors.Is with an exit code and the command that helps.
+// Sentinel returns an error for errors.Is with an exit code and a next command.
 func Sentinel(code int, next, text string) error {
 	return &Error{Exit: code, Err: errors.New(text), Next: next}
 }
@@ -92,13 +91,13 @@ func Status(code int) error {
 	return &Error{Exit: code}
 }
 
-// IsSilent reports whether the command has printed everything that the error means.
+// IsSilent reports whether the command has already printed everything about the error.
 func IsSilent(err error) bool {
 	e := (*Error)(nil)
 	return errors.As(err, &e) && e.Err == nil
 }
 
-// Code returns the exit code of an error: OK for nil, Failed where none is told.
+// Code returns the exit code of an error: OK for nil, Failed if it has none.
 func Code(err error) int {
 	if err == nil {
 		return OK
@@ -110,7 +109,7 @@ func Code(err error) int {
 	return Failed
 }
 
-// Next returns the command that helps with an error; empty when none is known.
+// Next returns the next command of an error, or "" if it has none.
 func Next(err error) string {
 	var advised interface{ NextCommand() string }
 	if errors.As(err, &advised) {

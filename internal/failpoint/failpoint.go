@@ -4,9 +4,8 @@
 // "the intent is written" and "the ref has moved". In normal use a point
 // costs one comparison.
 //
-// A test plays a story once with TraceEnv set, which lists the points that it
-// reaches, and then once for each of them with Env set: see
-// docs/architecture.md, Crash points.
+// A test runs a story once with TraceEnv set, which lists the points that are reached,
+// and then once for each of them with Env set: see docs/architecture.md, Crash points.
 package failpoint
 
 import (
@@ -19,18 +18,18 @@ import (
 	"syscall"
 )
 
-// Env is the environment variable that names the point to die at: "land.intent",
-// or "land.intent:2" for the second time that it is reached. At a point of
-// Unsynced "NAME:2:lost" loses the bytes that are not on disk yet, as when the
-// power goes, and "NAME:2:torn" the second half of them. With "NAME:2:stop" the
-// process is not killed but stopped, and goes on when it gets SIGCONT.
+// Env is the environment variable that names the point at which the process is killed:
+// "land.intent", or "land.intent:2" for the second time that it is reached. At a point
+// of Unsynced, "NAME:2:lost" also discards the bytes that are not on disk yet, as in a
+// power failure, and "NAME:2:torn" discards the second half of them. "NAME:2:stop"
+// stops the process until it gets SIGCONT.
 const Env = "COVEN_CRASH_POINT"
 
-// TraceEnv is the environment variable that names a file to which each point
-// that is reached adds its name, a line. Several processes may share it.
+// TraceEnv is the environment variable that names a file to which the name of each
+// reached point is appended, one per line. Several processes may share it.
 const TraceEnv = "COVEN_CRASH_TRACE"
 
-// The ways to die: with the loss of bytes that are not on disk, or for a while.
+// The variants: discard bytes that are not on disk, or stop the process.
 const (
 	lost = "lost"
 	torn = "torn"
@@ -46,11 +45,11 @@ var (
 	hits int
 )
 
-// aim is where to die, and how.
+// aim is the point at which the process is killed, and how.
 type aim struct {
 	point string
 	hit   int    // 1 for the first
-	way   string // empty: killed, and nothing is lost
+	way   string // empty: killed, and nothing is discarded
 }
 
 // Point kills the process, as kill -9 would, when Env names this point.
@@ -91,16 +90,16 @@ func reach(point string, file *os.File, synced int64) {
 	select {} // the signal is on its way
 }
 
-// rest stops the process until somebody lets it go on.
+// rest stops the process until it gets SIGCONT.
 func rest() {
 	on := make(chan os.Signal, 1)
 	signal.Notify(on, syscall.SIGCONT)
 	defer signal.Stop(on)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	<-on // this thread may run on for a moment
+	<-on // this thread may keep running for a moment
 }
 
-// note writes the line at once: the process may be killed by its next step.
+// note writes the line immediately, because the process may be killed next.
 func note(point string) {
 	f, err := os.OpenFile(trace, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
@@ -110,11 +109,11 @@ func note(point string) {
 		err = f.Close()
 	}
 	if err != nil {
-		panic("crash: trace: " + err.Error()) // the test that wants it would miss a point
+		panic("crash: trace: " + err.Error()) // the test would miss a point
 	}
 }
 
-// shorten takes bytes of file away that a power cut could take.
+// shorten discards bytes of file that a power failure could discard.
 func shorten(file *os.File, synced int64) {
 	info, err := file.Stat()
 	if err == nil {

@@ -60,7 +60,7 @@ func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int,
 	switch {
 	case ctx.Err() != nil:
 		code, err = t.interrupted("[Request interrupted by user]", "aborted_streaming", 0)
-	case errors.As(err, &failed) && failed.started && t.cuts < mostCuts:
+	case errors.As(err, &failed) && failed.started && t.cuts < maxCuts:
 		err = t.askForTheRest(failed)
 		again = err == nil
 	case errors.As(err, &failed):
@@ -147,8 +147,8 @@ func (t *turn) turnsUsedUp() (int, error) {
 	return 1, nil
 }
 
-// mostCuts is how many answers in the work on one message may be cut off.
-const mostCuts = 3
+// maxCuts is how many answers in the work on one message may be cut off.
+const maxCuts = 3
 
 // askForTheRest goes on after an answer that was cut off when a part of it was
 // shown. What that read is counted once and paid for twice, as the real one does.

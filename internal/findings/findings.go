@@ -1,9 +1,9 @@
 // Package findings tracks the open error findings of a session: what the last
 // review of each step found and no person has accepted.
 //
-// A finding stays open until a later review of the same step comes to an end
-// without it, or a person accepts it. Nothing else closes it: not an arbiter that
-// ends the loop, not a step that is skipped, not a review that breaks off.
+// A finding stays open until a later review of the same step completes without it, or
+// a person accepts it. Nothing else closes it: neither an arbiter that ends the loop,
+// nor a skipped step, nor an interrupted review.
 package findings
 
 import (
@@ -68,8 +68,9 @@ func (l *Log) take(e event.Event) error {
 	return nil
 }
 
-// reviewed replaces what a step found before. A review that broke off closes
-// nothing: a reviewer that passed may have judged another worktree, or not all of it.
+// reviewed replaces the earlier findings of a step. An interrupted review closes
+// nothing, because a reviewer that passed the change may have seen another worktree,
+// or not all of it.
 func (l *Log) reviewed(step string, r event.Result) {
 	ended := r.OK || r.ErrorType == event.ErrorFindings
 	if ended {
@@ -89,7 +90,7 @@ func (l *Log) drop(closed func(event.Finding) bool) {
 }
 
 // errorsOf returns the error findings of an opinion. A reviewer that fails a change
-// without a finding has one that it does not name.
+// without a finding counts as an unnamed error.
 func errorsOf(step string, o event.Opinion) []event.Finding {
 	var all []event.Finding
 	for _, f := range o.Findings {
@@ -106,8 +107,7 @@ func errorsOf(step string, o event.Opinion) []event.Finding {
 
 var counters = regexp.MustCompile(`#\d+|\[\d+\]`)
 
-// stepOf returns the path of a step without iterations and attempts, which all review
-// the same thing.
+// stepOf returns the path of a step without iterations and attempts.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
 // Summary names the open findings in one line: "2 open error findings: a.txt:1
@@ -122,7 +122,7 @@ func Summary(open []event.Finding) string {
 	return fmt.Sprintf("%d open error findings: %s, and %d more", len(open), Line(open[0]), len(open)-1)
 }
 
-// maxMessage is how much of a finding's message Line shows, in characters.
+// maxMessage limits the part of a finding's message that Line shows, in characters.
 const maxMessage = 200
 
 // Line formats a finding in one line: "a.txt:1 leaks the token".

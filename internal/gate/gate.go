@@ -1,10 +1,10 @@
-// Package gate is the one place that every tool call of an agent passes:
-// permission, snapshot, and only then the answer that lets the call run.
+// Package gate decides about every tool call of an agent. It checks the permission and
+// stores the worktree before it allows a call.
 //
-// Rules. A call that is not understood is denied. A call that may change files
-// is allowed only after the worktree was stored. Every decision is an event,
-// durable before the agent learns of it. Calls are decided one at a time, in
-// the order in which they arrive.
+// Rules. A call that cannot be parsed is denied. A call that may change files is
+// allowed only after the worktree was stored. Every decision is an event, which is
+// durable before the agent gets the answer. Calls are decided one at a time, in the
+// order in which they arrive.
 package gate
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// Call is a tool call that asks to pass.
+// Call is a tool call.
 type Call struct {
-	ID    string          // of the call, as the agent CLI names it
+	ID    string          // the agent CLI's ID of the call
 	Tool  string          // as the agent CLI names it: Write
 	Input json.RawMessage // the tool's arguments
 }
@@ -30,7 +30,7 @@ type Verdict struct {
 	Message string // for the agent, when not allowed
 }
 
-// snapshots stores a worktree. note says before what.
+// snapshots stores a worktree. note describes the call that follows.
 type snapshots interface {
 	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
 }
@@ -46,13 +46,13 @@ type Gate struct {
 	decided map[string]bool // by id: whether the call was allowed
 }
 
-// New returns the gate of the agent that works in the worktree root: absolute,
-// with links resolved, and holds some permissions. emit makes an event durable.
+// New returns the gate of an agent with the permissions held in the worktree root, an
+// absolute path with links resolved. emit makes an event durable.
 func New(root string, held []permission.Name, s snapshots, emit func(event.Type, any) error) *Gate {
 	return &Gate{root: root, held: held, snapshots: s, emit: emit, decided: map[string]bool{}}
 }
 
-// Decide answers a call. An error of the gate itself denies.
+// Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,7 @@ func (g *Gate) Refused(id string) bool {
 	return decided && !allowed
 }
 
-// judge decides, and stores the worktree where the decision asks for it.
+// judge decides about a call, and stores the worktree if the call may change files.
 func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
 	record := event.Decision{ID: call.ID, Tool: call.Tool, Permission: string(s.permission), Subject: s.text()}
 	d := g.permit(s)

@@ -8,25 +8,25 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// maxSubject is how much of a command an event and a screen hold, in runes.
+// maxSubject limits the part of a command that events and screens show, in runes.
 const maxSubject = 200
 
-// subject is what a call acts on.
+// subject is the object of a call.
 type subject struct {
 	permission permission.Name
 	path       string
 	command    string
-	err        error // the call is not understood
+	err        error // the call cannot be parsed
 }
 
-// tool says which permission a tool of the agent CLI needs and which of its
-// arguments names what it acts on.
+// tool describes a tool of the agent CLI: the permission that it needs, and the
+// argument that names its subject.
 type tool struct {
 	permission permission.Name
 	argument   string
 }
 
-// tools are the tools that the gate knows. One that is not here is denied.
+// tools returns a known tool. Calls of other tools are denied.
 func tools(name string) (tool, bool) {
 	switch name {
 	case "Read":
@@ -60,8 +60,7 @@ func describe(call Call) subject {
 	return subject{permission: t.permission, path: value}
 }
 
-// named is what a call of a tool that the gate does not know seems to act on. It is
-// for people to read, and decides nothing.
+// named returns the likely subject of a call of an unknown tool. It is only displayed.
 func named(call Call) subject {
 	var arguments struct {
 		Command  string `json:"command"`
@@ -78,7 +77,7 @@ func (s subject) changes() bool {
 	return s.permission == permission.FileWrite || s.permission == permission.BashExecute
 }
 
-// text is one short line for events and screens.
+// text returns one short line for events and screens.
 func (s subject) text() string {
 	line := strings.Join(strings.Fields(s.path+s.command), " ")
 	if runes := []rune(line); len(runes) > maxSubject {
@@ -87,7 +86,7 @@ func (s subject) text() string {
 	return line
 }
 
-// Summary says in a few words what a call does: "Write src/app.ts".
+// Summary describes a call in a few words: "Write src/app.ts".
 func Summary(call Call, root string) string {
 	s := describe(call)
 	if s.permission == permission.Unknown {

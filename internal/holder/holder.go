@@ -1,4 +1,5 @@
-// Package holder names who holds a claim: a coven on a machine, or one of its sessions.
+// Package holder names the holders of claims: a coven process on a machine, or one of
+// its sessions.
 package holder
 
 import (
@@ -18,7 +19,7 @@ const ActorPrefix = "coven/"
 // ActorOf returns the name under which a session of this machine claims its task.
 func ActorOf(session string) string { return ActorPrefix + Machine() + "/" + session }
 
-// Machine is the name of this machine.
+// Machine returns the name of this machine.
 func Machine() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -27,25 +28,25 @@ func Machine() string {
 	return strings.ReplaceAll(host, "/", "-")
 }
 
-// ActorIn is the name under which a session claimed its task: the machine may
+// ActorIn returns the name under which a session claimed its task. The machine may
 // have had another name then.
 func ActorIn(v session.View) string { return cmp.Or(v.Info.Actor, ActorOf(v.ID)) }
 
-// Name is who claims: unique for a coven on a machine.
+// Name returns the name of this process as a holder, which is unique on the machine.
 func Name() string {
 	return fmt.Sprintf("%s%s/%d", ActorPrefix, Machine(), os.Getpid())
 }
 
-// PidOf is the process of a holder: coven/<host>/<pid>.
+// PidOf returns the process ID in the name of a holder: coven/<host>/<pid>.
 func PidOf(holder string) string { return holder[strings.LastIndexByte(holder, '/')+1:] }
 
-// HostOf is the machine of a holder or an actor: coven/<host>/...
+// HostOf returns the machine in the name of a holder or an actor: coven/<host>/...
 func HostOf(holder string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(holder, ActorPrefix), "/")
 	return host
 }
 
-// OwnerOf is who the tracker says has a task under this claim.
+// OwnerOf returns the tracker's assignee of a task with this claim.
 func OwnerOf(held worktree.Held) string {
 	return ActorPrefix + HostOf(held.Holder) + "/" + held.Session
 }

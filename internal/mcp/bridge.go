@@ -14,8 +14,8 @@ const (
 	TokenEnv  = "COVEN_GATE_TOKEN"
 )
 
-// Bridge carries the bytes of an agent CLI to the coven that runs it, and
-// back, until either side hangs up.
+// Bridge copies bytes between an agent CLI and the coven process that runs it, until
+// either side closes the connection.
 func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 	socket, token := getenv(SocketEnv), getenv(TokenEnv)
 	if socket == "" || token == "" {
@@ -29,8 +29,8 @@ func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 	if _, err := fmt.Fprintln(conn, token); err != nil {
 		return fmt.Errorf("greet the coven that runs this agent: %w", err)
 	}
-	// The CLI hangs up first when it is done: what coven still says is carried
-	// to the end. When coven hangs up there is nobody left to ask.
+	// When the CLI is done, it closes the connection first, and coven's remaining output
+	// is still copied. When coven closes it, the bridge ends.
 	go func() {
 		_ = pump(conn, in)
 		_ = conn.CloseWrite()

@@ -18,7 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// helloTimeout bounds how long a caller may take to show its token.
+// helloTimeout limits how long a caller may take to send its token.
 const helloTimeout = 10 * time.Second
 
 // Listener is the socket of one run of an agent.
@@ -37,20 +37,20 @@ type Listener struct {
 	cancel context.CancelFunc
 }
 
-// Options is what a Listener needs to know.
+// Options configures a Listener.
 type Options struct {
 	Version string
-	// Dir is where the private directory is made. Its path is short: that of a
+	// Dir is the parent of the private directory. Its path must be short: the path of a
 	// socket has at most 107 bytes, 103 on macOS.
 	Dir     string
 	Decider decider
 	// Admit reports whether the process is part of the agent's tree.
 	Admit func(pid int) bool
-	// Refused is told about every caller that was turned away.
+	// Refused is called for every caller that was refused.
 	Refused func(error)
 }
 
-// Listen opens a socket in a directory of its own.
+// Listen opens a socket in a private directory.
 func Listen(ctx context.Context, o Options) (*Listener, error) {
 	dir, err := os.MkdirTemp(o.Dir, "gate-")
 	if err != nil {
@@ -69,11 +69,11 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 	return l, nil
 }
 
-// Dir is the private directory of the socket; files that the agent's CLI needs
-// may lie there too.
+// Dir returns the private directory of the socket. It may also contain files for the
+// agent's CLI.
 func (l *Listener) Dir() string { return l.dir }
 
-// Env is what the bridge needs in its environment.
+// Env returns the variables that the bridge needs.
 func (l *Listener) Env() []string {
 	return []string{SocketEnv + "=" + filepath.Join(l.dir, "gate"), TokenEnv + "=" + l.token}
 }
@@ -81,8 +81,8 @@ func (l *Listener) Env() []string {
 // Met reports whether the agent's CLI has ever connected.
 func (l *Listener) Met() bool { return l.met.Load() }
 
-// Lost is closed when a connection that had been admitted ended. While the
-// agent works that means that its gate is gone.
+// Lost is closed when an admitted connection ends. If the agent is still running, it
+// has lost its gate.
 func (l *Listener) Lost() <-chan struct{} { return l.lost }
 
 // Close ends all connections and removes the directory.
@@ -115,11 +115,12 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 	l.met.Store(true)
 	defer l.once.Do(func() { close(l.lost) })
-	// The session ends when the bridge hangs up: its error says no more.
+	// The session ends when the bridge closes the connection; the error has no other
+	// information.
 	_ = l.server.Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
 }
 
-// greet admits a caller, or says why not.
+// greet admits a caller, or returns the reason for refusing it.
 func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) error {
 	pid, err := peer(conn)
 	if err != nil {
@@ -141,7 +142,7 @@ func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) error {
 	return conn.SetReadDeadline(time.Time{})
 }
 
-// peer returns the process on the other end, as the kernel knows it.
+// peer returns the process on the other end, as reported by the kernel.
 func peer(conn *net.UnixConn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -159,7 +160,7 @@ func peer(conn *net.UnixConn) (int, error) {
 	return pid, nil
 }
 
-// stream reads what the greeting left in the buffer, then the connection.
+// stream reads the rest of the buffer after the greeting, then the connection.
 type stream struct {
 	*bufio.Reader
 	conn *net.UnixConn

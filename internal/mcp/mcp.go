@@ -1,12 +1,12 @@
-// Package mcp is coven's MCP server: what an agent CLI reaches of coven while
-// it works. Its one tool so far decides about the agent's tool calls.
+// Package mcp is coven's MCP server for agent CLIs. So far it has one tool, which
+// decides about the agent's tool calls.
 //
-// The CLI starts a bridge (Bridge) as a server over standard input and output;
-// the bridge carries the bytes to a socket of the coven that runs the agent.
-// There is one socket per run of an agent, in a directory that only the user
-// can enter. Who connects is told by the kernel (peer credentials) and must be
-// part of the agent's own process tree and hold the run's token: what a caller
-// says of itself counts for nothing.
+// The CLI starts a bridge (Bridge) as a server on standard input and output. The
+// bridge copies the bytes to a socket of the coven process that runs the agent. Each
+// run of an agent has its own socket, in a directory that only the user can enter. The
+// kernel identifies the caller (peer credentials), which must be in the agent's
+// process tree and have the run's token. Nothing else that a caller claims about
+// itself is used.
 package mcp
 
 import (
@@ -26,22 +26,24 @@ const (
 	ApproveTool = "approve"
 )
 
-// maxLine bounds one message, in bytes: a call to write a file holds the file.
+// maxLine limits the size of a message in bytes. A call that writes a file contains
+// the file.
 const maxLine = 64 << 20
 
-// decider answers tool calls.
+// decider decides about tool calls.
 type decider interface {
 	Decide(ctx context.Context, call gate.Call) gate.Verdict
 }
 
-// approval is what the agent CLI sends about a call.
+// approval is the agent CLI's request about a call.
 type approval struct {
 	ToolName  string          `json:"tool_name"`
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 }
 
-// answer is what the agent CLI takes: allow needs the input back.
+// answer is the answer to the agent CLI. An answer with "allow" must contain the
+// input.
 type answer struct {
 	Behavior     string          `json:"behavior"`
 	UpdatedInput json.RawMessage `json:"updatedInput,omitempty"`

@@ -3,11 +3,11 @@ package oneline
 
 import "strings"
 
-// Of returns text with each run of white space as one space.
+// Of returns text with each run of white space replaced by one space.
 func Of(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Clip returns the first characters of text as one line: at most n, the last of
-// them an ellipsis when something is missing.
+// Clip returns at most the first n characters of text as one line. The last character
+// is an ellipsis if something is missing.
 func Clip(text string, n int) string {
 	text = Of(text)
 	if runes := []rune(text); len(runes) > n {

@@ -1,9 +1,9 @@
-// Package permission decides what an agent may do. It is pure: a request and
-// the facts that belong to it go in, a decision with its reason comes out.
+// Package permission decides what an agent may do. It is pure: a decision depends only
+// on the request and its arguments.
 //
-// An agent holds some permissions, and each has its own bound: files inside the
-// worktree may be read and written, except git's and coven's own; shell commands
-// may run. Everything else is denied.
+// An agent has permissions with limits: it may read and write files inside the
+// worktree, except git's and coven's own files, and run shell commands. Everything
+// else is denied.
 package permission
 
 import (
@@ -21,24 +21,23 @@ const (
 	FileRead    Name = "file.read"
 	FileWrite   Name = "file.write"
 	BashExecute Name = "bash.execute"
-	// Unknown is the permission of a tool that coven does not know. Nobody
-	// holds it.
+	// Unknown is the permission for unknown tools. It is never granted.
 	Unknown Name = "unknown"
 )
 
-// OfBuild are the permissions of the primary agent "build".
+// OfBuild returns the permissions of the primary agent "build".
 func OfBuild() []Name { return []Name{FileRead, FileWrite, BashExecute} }
 
-// OfReader are the permissions of an agent that a reviewer or an arbiter asks.
+// OfReader returns the permissions of an agent that a reviewer or an arbiter uses.
 func OfReader() []Name { return []Name{FileRead} }
 
-// Request is one action that an agent asks for.
+// Request is an action that an agent requests.
 type Request struct {
 	Permission Name
-	// Path is what a file permission is asked for, absolute, clean and with
-	// all symbolic links resolved.
+	// Path is the file of a file permission: absolute, clean and with all symbolic links
+	// resolved.
 	Path string
-	// Command is what bash.execute is asked for.
+	// Command is the shell command of bash.execute.
 	Command string
 }
 
@@ -48,8 +47,8 @@ type Decision struct {
 	Reason string // one line: the rule that decided
 }
 
-// Decide answers a request of an agent that holds some permissions and whose
-// worktree is root: absolute, clean, links resolved.
+// Decide decides about a request of an agent with the permissions held. root is its
+// worktree: absolute, clean, with links resolved.
 func Decide(root string, held []Name, req Request) Decision {
 	if req.Permission != Unknown && !slices.Contains(held, req.Permission) {
 		return deny("%s is not granted to this agent", req.Permission)
@@ -70,7 +69,7 @@ func decidePath(root string, req Request) Decision {
 		return deny("%s is outside the worktree", req.Path)
 	}
 	for i, element := range strings.Split(inside, string(filepath.Separator)) {
-		// A file system may fold case, and then .GIT is .git.
+		// On a case-insensitive file system, .GIT is .git.
 		switch {
 		case strings.EqualFold(element, ".git"):
 			return deny("%s belongs to git", inside)
@@ -81,7 +80,7 @@ func decidePath(root string, req Request) Decision {
 	return Decision{Allow: true, Reason: string(req.Permission) + " inside the worktree is granted"}
 }
 
-// within returns path relative to root, when it is root or below it.
+// within returns path relative to root, if it is root or below it.
 func within(root, path string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false

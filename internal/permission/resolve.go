@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links a path may go through, as in Linux.
+// maxLinks limits the number of symbolic links in a path, as in Linux.
 const maxLinks = 40
 
-// Resolve returns the place that path names: absolute (a relative path is
-// taken from dir), clean, with all symbolic links resolved. The last parts of
-// the path need not exist; a dangling link counts as the place it points to.
+// Resolve returns path as an absolute, clean path with all symbolic links resolved. A
+// relative path is relative to dir. The last elements of the path need not exist; a
+// dangling link resolves to its target.
 //
-// A path that names one place to the kernel and another to a program that
-// cleans it first, as in link/../file, is an error.
+// A path that means something else after cleaning than for the kernel, as in
+// link/../file, is an error.
 func Resolve(dir, path string) (string, error) {
 	switch {
 	case path == "":

@@ -14,17 +14,18 @@ import (
 	"time"
 )
 
-// lastResort is how long after the grace a shim may still be busy ending its
-// tree before coven kills the shim itself.
+// lastResort is the time after the grace in which a shim must have ended its tree;
+// then coven kills the shim itself.
 const lastResort = 5 * time.Second
 
-// maxComplaint is how many bytes of a broken shim's standard error are told.
-const maxComplaint = 4096
+// maxShimError limits the part of a broken shim's standard error that is reported, in
+// bytes.
+const maxShimError = 4096
 
-// Child is one running program with everything it started.
+// Child is a running program with all processes that it started.
 //
-// Its owner reads Output to the end and calls Wait, or calls Close: the terminal
-// stays open until one of the two happened.
+// The owner must read Output to the end and call Wait, or call Close. Until then the
+// terminal stays open.
 type Child struct {
 	mode   mode
 	grace  time.Duration
@@ -35,18 +36,18 @@ type Child struct {
 	detach func() bool // from the context
 	onStop func()      // may be nil
 
-	complaints *os.File // the shim's standard error, a memory file
+	shimErrors *os.File // the shim's standard error, a memory file
 
-	spawned chan struct{} // closed when the shim runs or could not be started
-	up      chan struct{} // closed when the program runs
-	heard   chan struct{} // closed at the end of the shim's reports
-	done    chan struct{} // closed when the tree is gone and exit is set
+	spawned  chan struct{} // closed when the shim runs or failed to start
+	up       chan struct{} // closed when the program runs
+	reported chan struct{} // closed at the end of the shim's reports
+	done     chan struct{} // closed when the tree is gone and exit is set
 
 	process   *os.Process // the shim, or the guard; set before spawned
 	namespace inode       // of the child's PID namespace; set before spawned
-	main      int         // process ID as the shim sees it; set before heard
-	failed    *failure    // set before heard
-	ended     *ended      // set before heard
+	main      int         // process ID as the shim sees it; set before reported
+	failed    *failure    // set before reported
+	ended     *ended      // set before reported
 	exit      Exit        // set before done
 
 	mu     sync.Mutex
@@ -54,29 +55,28 @@ type Child struct {
 	killer *time.Timer
 }
 
-// Stdin is the program's standard input, a pipe. Close it to end the input.
-// Writing blocks while the program does not read; when it is gone, it fails.
+// Stdin returns the program's standard input, a pipe. Close it to end the input.
+// Writing blocks while the program does not read, and fails after it has ended.
 func (c *Child) Stdin() io.WriteCloser { return input{c.stdin} }
 
-// Output is what the program wrote, standard output and error in one: raw
-// bytes, io.EOF when the tree is gone and everything was read. As long as
-// nobody reads, a program that writes much waits; Stop and Wait work all the
-// same. Not for several readers at once.
+// Output returns the raw standard output and error of the program, combined. It
+// returns io.EOF when the tree has ended and everything is read. If it is not read, a
+// program that writes much blocks; Stop and Wait still work. It must not be read
+// concurrently.
 func (c *Child) Output() io.Reader { return c.output }
 
-// Pause makes the Timeout and Idle clocks stand still until Resume, for the
-// time a child waits for a person. Pauses nest.
+// Pause stops the Timeout and Idle clocks until Resume, for example while a child
+// waits for a person. Pauses nest.
 func (c *Child) Pause() { c.clocks.pause() }
 
-// Resume takes back one Pause.
+// Resume undoes one Pause.
 func (c *Child) Resume() { c.clocks.resume() }
 
-// Stop ends the whole tree: TERM, the grace, KILL. It does not block. The first
-// cause is kept for Exit; nil stands for ErrStopped.
+// Stop ends the whole tree: TERM, the grace, KILL. It does not block. Exit reports the
+// first cause; nil means ErrStopped.
 func (c *Child) Stop(cause error) { c.stop(cause, commandTerm) }
 
-// Kill is Stop without TERM and grace: a program that is asked to end could do
-// one more thing.
+// Kill is Stop without TERM and grace, for a program that must not do anything more.
 func (c *Child) Kill(cause error) { c.stop(cause, commandKill) }
 
 func (c *Child) stop(cause error, command byte) {
@@ -95,33 +95,33 @@ func (c *Child) stop(cause error, command byte) {
 	c.killer = time.AfterFunc(c.grace+lastResort, c.kill)
 }
 
-// kill ends a shim that does not do its work. In a namespace that ends the
-// tree; otherwise the process killed is the guard, and the shim sees it die.
+// kill kills an unresponsive shim. In a namespace that ends the tree. Otherwise it
+// kills the guard, and the shim notices that.
 func (c *Child) kill() {
 	<-c.spawned
 	if c.process != nil {
-		_ = c.process.Kill() // fails only when it is gone
+		_ = c.process.Kill() // fails only if it has ended
 	}
 }
 
-// Wait returns when nothing of the tree is alive, whoever's child or session
-// leader it became. It may be called more than once and from several places.
+// Wait returns when no process of the tree is alive, including orphans and processes
+// in other sessions. It may be called several times and concurrently.
 func (c *Child) Wait() Exit {
 	<-c.done
 	return c.exit
 }
 
-// Close stops the child if it still runs, waits, hands what was not read to the
-// transcript and closes the terminal. Call it from where Output is read, or
-// when nobody reads it any more. Further calls do nothing.
+// Close stops the child if it still runs, waits, writes unread output to the
+// transcript and closes the terminal. It must not be called while Output is being
+// read. Further calls do nothing.
 func (c *Child) Close() error {
 	c.Stop(nil)
 	c.Wait()
 	return c.output.drain()
 }
 
-// supervise starts the shim and waits for it, on a thread of its own that lives
-// as long as the shim: the kernel's parent death signal speaks of the thread.
+// supervise starts the shim and waits for it, on a separate thread that lives as long
+// as the shim: the kernel sends the parent death signal when the thread ends.
 func (c *Child) supervise(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -135,20 +135,20 @@ func (c *Child) supervise(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		err = errors.Join(err, cmd.Wait())
 	}
-	<-c.heard // without a namespace the shim may outlive its guard
+	<-c.reported // without a namespace the shim may outlive its guard
 	if c.mode.containment == ProcessGroup && c.ended == nil && c.main != 0 {
 		endFamily(c.main)
 	}
 	c.conclude(err)
 }
 
-// listen takes the shim's reports in until there can be no more.
+// listen reads the shim's reports until no more can come.
 func (c *Child) listen() {
-	defer close(c.heard)
+	defer close(c.reported)
 	decoder := json.NewDecoder(c.link.status)
 	for {
 		var r report
-		if decoder.Decode(&r) != nil { // end of file; a torn report is none
+		if decoder.Decode(&r) != nil { // end of file, or an incomplete report
 			return
 		}
 		switch {
@@ -164,7 +164,7 @@ func (c *Child) listen() {
 	}
 }
 
-// conclude runs when the tree is gone.
+// conclude runs when the tree has ended.
 func (c *Child) conclude(err error) {
 	c.detach()
 	c.clocks.end()
@@ -180,13 +180,14 @@ func (c *Child) conclude(err error) {
 	}
 	c.mu.Unlock()
 	c.output.end()
-	_ = input{c.stdin}.Close() // a pipe to nobody
+	_ = input{c.stdin}.Close() // the pipe has no reader
 	_ = c.link.close()
-	_ = c.complaints.Close()
+	_ = c.shimErrors.Close()
 	close(c.done)
 }
 
-// verdict makes the exit out of what the shim reported; err is how it ended.
+// verdict returns the exit according to the shim's reports; err is the error of the
+// shim.
 func (c *Child) verdict(cause, err error) Exit {
 	switch {
 	case c.ended == nil && cause != nil:
@@ -206,9 +207,10 @@ func (c *Child) verdict(cause, err error) Exit {
 	return exit
 }
 
-// broken tells why the shim ended before the program, with what it complained of.
+// broken returns the reason why the shim ended before the program, with the shim's
+// standard error.
 func (c *Child) broken(err error) error {
-	said, reading := io.ReadAll(io.NewSectionReader(c.complaints, 0, maxComplaint))
+	said, reading := io.ReadAll(io.NewSectionReader(c.shimErrors, 0, maxShimError))
 	text := strings.TrimSpace(string(said))
 	if text == "" {
 		text = "it ended before the program"
@@ -219,7 +221,7 @@ func (c *Child) broken(err error) error {
 // input is a pipe whose end may be closed by its user and by us.
 type input struct{ *os.File }
 
-// Close does nothing when it is closed already.
+// Close does nothing if the pipe is already closed.
 func (i input) Close() error {
 	if err := i.File.Close(); !errors.Is(err, os.ErrClosed) {
 		return err

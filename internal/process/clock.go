@@ -7,19 +7,19 @@ import (
 	ourclock "github.com/coven-run/coven/internal/clock"
 )
 
-// clock calls fire once after limit of running time. A nil clock never does.
+// clock calls fire once after the running time limit. A nil clock never calls it.
 type clock struct {
 	limit time.Duration
-	fire  func() bool // false: not now, begin again from zero
+	fire  func() bool // false: not now, start again from zero
 
 	mu    sync.Mutex
 	used  time.Duration // running time before since
-	since time.Time     // zero while the clock stands still
+	since time.Time     // zero while the clock is stopped
 	timer *time.Timer
 	ended bool
 }
 
-// newClock returns a clock that stands still; nil without a limit.
+// newClock returns a stopped clock, or nil without a limit.
 func newClock(limit time.Duration, fire func() bool) *clock {
 	if limit <= 0 {
 		return nil
@@ -54,8 +54,8 @@ func (c *clock) halt() {
 	c.since = time.Time{}
 }
 
-// touch begins again from zero. It leaves the timer alone, which looks at the
-// time when it expires: touching is on the path of every byte.
+// touch restarts the clock from zero. It does not reset the timer, which checks the
+// time when it expires, because touch is called for every read.
 func (c *clock) touch() {
 	if c == nil {
 		return
@@ -80,12 +80,12 @@ func (c *clock) end() {
 
 func (c *clock) expire() {
 	if c.due() && !c.fire() {
-		c.again()
+		c.restart()
 	}
 }
 
-// again starts from zero after a limit that did not count.
-func (c *clock) again() {
+// restart restarts from zero after a limit that did not apply.
+func (c *clock) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.used = 0
@@ -96,7 +96,7 @@ func (c *clock) again() {
 	c.timer.Reset(ourclock.World(c.limit))
 }
 
-// due reports whether the limit is used up, and waits on when it is not.
+// due reports whether the limit is reached, and restarts the timer if it is not.
 func (c *clock) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

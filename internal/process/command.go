@@ -8,16 +8,15 @@ import (
 	"os/exec"
 )
 
-// Command returns a command that runs argv contained, with whatever standard
-// streams, Dir and Env the caller then sets on it; argv[0] is looked up on that
-// Env's PATH. It is for plugin hosts that want to start, wait and kill by
-// themselves. The command's exit code is the program's, 128 + the signal when
-// one ended it, 127 when it could not be started, with the reason on standard
-// error.
+// Command returns a command that runs argv contained. The caller may set its standard
+// streams, Dir and Env; argv[0] is looked up on the PATH in Env. It is for plugin
+// hosts that start, wait and kill by themselves. The command's exit code is the
+// program's, 128 + the signal that ended it, or 127 if it could not be started, with
+// the reason on standard error.
 //
-// When coven dies or the command is killed, the whole tree is killed. release
-// must be called once, after Wait or in place of Start; it returns when nothing
-// of the tree is alive. Leave SysProcAttr and ExtraFiles alone.
+// If coven dies or the command is killed, the whole tree is killed. release must be
+// called once, after Wait or instead of Start; it returns when no process of the tree
+// is alive. The caller must not change SysProcAttr and ExtraFiles.
 func (l *Launcher) Command(argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := (Spec{Argv: argv}).check(); err != nil {
 		return nil, nil, fmt.Errorf("prepare command: %w", err)
@@ -35,8 +34,8 @@ func (l *Launcher) Command(argv ...string) (cmd *exec.Cmd, release func(), err e
 	return cmd, func() { link.release(m) }, nil
 }
 
-// release makes what is left of the tree end, by looking dead to the shim, and
-// waits for it.
+// release closes the link, which makes the shim end the rest of the tree, and waits
+// for that.
 func (l *link) release(m mode) {
 	_ = l.handOver()
 	_ = l.control.Close()

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ContainmentEnv is the environment variable that forces a containment, by the
-// name its String gives, on coven's launchers.
+// ContainmentEnv is the environment variable that forces a containment, given by its
+// String, on coven's launchers.
 const ContainmentEnv = "COVEN_CONTAINMENT"
 
-// Containment is the means by which a child's whole tree is held.
+// Containment is the way in which a child's whole tree is contained.
 type Containment int
 
 const (
-	// PIDNamespace makes the shim the init of a namespace; the kernel ends the tree.
+	// PIDNamespace makes the shim the init of a PID namespace; the kernel ends the tree.
 	PIDNamespace Containment = iota + 1
-	// Subreaper makes the shim adopt every orphan and hunt until none is left.
-	// A program that kills both the shim and its guard at once escapes.
+	// Subreaper makes the shim adopt all orphans and kill processes until none is left. A
+	// program that kills both the shim and its guard at once escapes.
 	Subreaper
-	// ProcessGroup makes the shim look for the tree in the kernel's list of all
-	// processes: what descends from the shim, and what shares a session with that.
-	// A process that starts a session of its own and loses its parent escapes.
+	// ProcessGroup makes the shim find the tree in the kernel's list of all processes: its
+	// descendants, and the processes in their sessions. A process that starts a session of
+	// its own and loses its parent escapes.
 	ProcessGroup
 )
 
@@ -38,8 +38,8 @@ func (c Containment) String() string {
 	return "unknown"
 }
 
-// wanted reads what the user forces; 0 is no wish.
-func wanted() (Containment, error) {
+// forcedContainment returns the containment that the user forces, or 0.
+func forcedContainment() (Containment, error) {
 	name := os.Getenv(ContainmentEnv)
 	var names []string
 	for _, c := range containments() {
@@ -54,9 +54,9 @@ func wanted() (Containment, error) {
 	return 0, nil
 }
 
-// mode is how this machine lets us contain.
+// mode describes the containment that this machine supports.
 type mode struct {
 	containment   Containment
 	userNamespace bool  // the PID namespace needs a user namespace around it
-	refused       error // why a PID namespace cannot be had
+	refused       error // why PID namespaces are not available
 }

@@ -6,17 +6,17 @@ import (
 	"syscall"
 )
 
-// errNoNamespaces is why there is no better containment than ProcessGroup.
+// errNoNamespaces is the reason why there is no better containment than ProcessGroup.
 var errNoNamespaces = errors.New("macOS has none")
 
-// containments are those of this platform.
+// containments returns the containments of this platform.
 func containments() []Containment { return []Containment{ProcessGroup} }
 
-// attributes are what a shim is started with.
+// attributes returns the attributes of a shim.
 func (mode) attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// probe has nothing to find out.
+// probe returns the only mode of this platform.
 func (*Launcher) probe() mode { return mode{containment: ProcessGroup, refused: errNoNamespaces} }
 
-// bind does nothing: coven's death reaches a shim through its control pipe only.
+// bind does nothing: a shim notices coven's death only through its control pipe.
 func (mode) bind(*exec.Cmd) {}

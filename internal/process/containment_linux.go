@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeLimit is how long setting up a namespace may take before it counts as
-// impossible. It takes milliseconds.
+// probeLimit limits how long setting up a namespace may take, which normally takes
+// milliseconds.
 const probeLimit = 20 * time.Second
 
-// containments are those of this platform, the best first.
+// containments returns the containments of this platform, the best first.
 func containments() []Containment { return []Containment{PIDNamespace, Subreaper, ProcessGroup} }
 
-// attributes are what a shim is started with.
+// attributes returns the attributes of a shim.
 func (m mode) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if m.containment != PIDNamespace {
@@ -37,7 +37,7 @@ func (m mode) attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// probe finds out how this machine lets us contain.
+// probe determines the containment that this machine supports.
 func (l *Launcher) probe() mode {
 	if l.want == Subreaper || l.want == ProcessGroup {
 		return mode{containment: l.want}
@@ -60,7 +60,7 @@ func (l *Launcher) probe() mode {
 	return mode{containment: Subreaper, refused: errors.Join(refused...)}
 }
 
-// try starts a shim that sets its namespace up and ends.
+// try starts a shim that sets up its namespace and exits.
 func (l *Launcher) try(m mode) (err error) {
 	link, err := newLink(l.order(m, order{Probe: true, Inherit: true}))
 	if err != nil {
@@ -88,7 +88,8 @@ func (l *Launcher) try(m mode) (err error) {
 	return nil
 }
 
-// bind makes the kernel end a namespace with coven, beside the control pipe.
+// bind makes the kernel end a namespace together with coven, in addition to the
+// control pipe.
 func (m mode) bind(cmd *exec.Cmd) {
 	if m.containment == PIDNamespace {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL

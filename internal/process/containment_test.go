@@ -75,7 +75,7 @@ func TestFalseInit(t *testing.T) {
 	if err == nil || !strings.Contains(string(output), "not the init") {
 		t.Errorf("%v: %s", err, output)
 	}
-	everyone{}.signal(syscall.Signal(0)) // this process is no init either
+	namespaceTree{}.signal(syscall.Signal(0)) // this process is no init either
 	if err := link.close(); err != nil {
 		t.Error(err)
 	}

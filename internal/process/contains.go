@@ -1,8 +1,8 @@
 package process
 
-// Contains reports whether a process, by its pid as coven sees it, belongs to
-// the child's tree: to its PID namespace or one below, or without a namespace
-// by ancestry. In doubt, and once the tree is gone, the answer is no.
+// Contains reports whether a process belongs to the child's tree: to its PID namespace
+// or a nested one, or without a namespace by ancestry. pid is the ID in coven's
+// namespace. In case of doubt, and after the tree has ended, it returns false.
 func (c *Child) Contains(pid int) bool {
 	select {
 	case <-c.done:
@@ -19,5 +19,5 @@ func (c *Child) Contains(pid int) bool {
 	return c.holds(pid)
 }
 
-// inode identifies a namespace as long as it lives.
+// inode identifies a namespace as long as it exists.
 type inode struct{ device, number uint64 }

@@ -1,8 +1,7 @@
 package process
 
-// holds is for containments that macOS does not have.
+// holds is not needed on macOS, which lacks these containments.
 func (*Child) holds(int) bool { return false }
 
-// namespaceOf returns what it returns for a process that is gone: macOS has no
-// namespaces.
+// namespaceOf always returns zero: macOS has no namespaces.
 func namespaceOf(int) inode { return inode{} }

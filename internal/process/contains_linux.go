@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ancestryTries is how often a walk up a moving tree starts again.
+// ancestryTries limits how often a walk up a changing tree is repeated.
 const ancestryTries = 5
 
 // holds reports whether a process is in the namespace or descends from the shim.
@@ -29,7 +29,7 @@ func (c *Child) holds(pid int) bool {
 
 func namespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/pid", pid) }
 
-// namespaceOf returns zero for a process that is gone.
+// namespaceOf returns zero if the process has ended.
 func namespaceOf(pid int) inode {
 	var stat unix.Stat_t
 	if unix.Stat(namespacePath(pid), &stat) != nil {
@@ -38,8 +38,8 @@ func namespaceOf(pid int) inode {
 	return inode{stat.Dev, stat.Ino}
 }
 
-// inNamespace walks from the process's own namespace up to those around it, as
-// far as the kernel shows them.
+// inNamespace walks from the process's namespace up to its ancestors, as far as the
+// kernel shows them.
 func inNamespace(pid int, want inode) bool {
 	fd, err := unix.Open(namespacePath(pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	for err == nil {
@@ -58,8 +58,8 @@ func inNamespace(pid int, want inode) bool {
 	return false
 }
 
-// descends walks from pid up to ancestor. It is not sure when a process of the
-// way ended meanwhile.
+// descends walks from pid up to ancestor. sure is false if a process on the way ended
+// meanwhile.
 func descends(pid, ancestor int) (found, sure bool) {
 	for pid > 1 {
 		if pid == ancestor {
@@ -76,14 +76,14 @@ func descends(pid, ancestor int) (found, sure bool) {
 
 func parentOf(pid int) (int, error) { return statField(pid, 4) }
 
-// statField is a number of /proc/PID/stat, counted as proc_pid_stat(5) does: 4 or
-// more.
+// statField returns a number in /proc/PID/stat. n is the field's number in
+// proc_pid_stat(5), 4 or more.
 func statField(pid, n int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// pid (name) state parent ...; the name may hold anything, ")" too.
+	// pid (name) state parent ...; the name may contain any characters, including ")".
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < n-2 {
 		return 0, syscall.EINVAL

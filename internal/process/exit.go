@@ -12,29 +12,29 @@ import (
 var (
 	// ErrTimeout is the cause of an Exit whose child ran longer than Spec.Timeout.
 	ErrTimeout = errors.New("ran longer than its timeout")
-	// ErrIdle is the cause of an Exit whose child was silent longer than Spec.Idle.
+	// ErrIdle is the cause of an Exit whose child printed nothing for longer than
+	// Spec.Idle.
 	ErrIdle = errors.New("no output for longer than its idle timeout")
 	// ErrStopped is the cause of an Exit whose child was stopped without a reason.
 	ErrStopped = errors.New("stopped")
-	// ErrNotFound is returned by Start when a program without a slash in its
-	// name is in no directory of the PATH it was given. It is an fs.ErrNotExist,
-	// as is the error for a missing path.
+	// ErrNotFound is returned by Start if a program without a slash in its name is in no
+	// directory of its PATH. It is an fs.ErrNotExist, as is the error for a missing path.
 	ErrNotFound = fmt.Errorf("not on the PATH of its environment: %w", fs.ErrNotExist)
-	// ErrLauncher says that the launcher itself broke, not the program it ran.
+	// ErrLauncher means that the launcher failed, not the program that it ran.
 	ErrLauncher = errors.New("the launcher broke")
 )
 
-// Exit is how a child ended.
+// Exit describes how a child ended.
 type Exit struct {
-	// Code is the exit code; 128 + Signal when a signal ended the program.
+	// Code is the exit code, or 128 + Signal if a signal ended the program.
 	Code int
-	// Signal is what killed the program, 0 when it exited.
+	// Signal is the signal that killed the program, or 0.
 	Signal syscall.Signal
-	// Cause is why coven stopped the child: ErrTimeout, ErrIdle, the context's
-	// cause, or what Stop was given. It is nil when the program ended by itself,
-	// even if a Stop came just after.
+	// Cause is the reason why coven stopped the child: ErrTimeout, ErrIdle, the context's
+	// cause, or the argument of Stop. It is nil if the program ended by itself, even if
+	// Stop was called immediately after.
 	Cause error
-	// Err is an ErrLauncher: how the program ended is not known.
+	// Err is an ErrLauncher if it is not known how the program ended.
 	Err error
 }
 
@@ -43,8 +43,8 @@ func (e Exit) OK() bool {
 	return e.Code == 0 && e.Signal == 0 && e.Cause == nil && e.Err == nil
 }
 
-// String says how the child ended, for people: "exit code 3",
-// "ended by SIGTERM: ran longer than its timeout".
+// String describes how the child ended: "exit code 3", "ended by SIGTERM: ran longer
+// than its timeout".
 func (e Exit) String() string {
 	if e.Err != nil {
 		return e.Err.Error()

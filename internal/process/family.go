@@ -8,75 +8,75 @@ import (
 	"time"
 )
 
-// lookPause is how long a family goes unobserved. A look takes about a millisecond.
-const lookPause = 200 * time.Millisecond
+// observePause is the interval at which a family is observed. Reading the process table
+// takes about a millisecond.
+const observePause = 200 * time.Millisecond
 
-// family is a tree as the process table shows it, where no namespace holds it and
-// no orphan is adopted. A process belongs to it when its parent does, when it
-// shares a session with one that does, and then for as long as it lives.
+// family finds a process tree in the process table, without a namespace or a
+// subreaper. A process belongs to the family if its parent does or if it shares a
+// session with a member, and remains a member until it ends.
 //
-// The table is looked at every lookPause. A process that starts a session of its own,
-// and whose parent ends before the next look, is not found.
+// The table is read every lookPause. A process that starts a session of its own, and
+// whose parent ends before the next read, is not found.
 type family struct {
-	root int // whose descendants they are; not one of them
+	root int // ancestor of all members, not a member itself
 	list func() (processTable, error)
 	kill func(pid int, signal syscall.Signal) error
 
 	mu   sync.Mutex
-	seen kin
+	seen familyState
 }
 
-// kin is what is known of a family from the last look.
-type kin struct {
-	members  map[int]int64 // the living, with the time they started
-	sessions map[int]bool  // in which there was one of them
-	groups   map[int]bool  // likewise
+// familyState is the last known state of a family.
+type familyState struct {
+	members  map[int]int64 // living members, with their start times
+	sessions map[int]bool  // sessions of members
+	groups   map[int]bool  // groups of members
 }
 
-// newFamily is the tree below this process whose main process is that one. Main
-// leads a session and a group: their number is no other's as long as one of them
-// lives.
+// newFamily returns the family with the given main process below this process. main
+// leads a session and a group, whose number is not reused while a member lives.
 func newFamily(main int) *family {
 	only := map[int]bool{main: true}
 	return &family{
-		root: os.Getpid(), list: processes, kill: syscall.Kill, seen: kin{sessions: only, groups: only},
+		root: os.Getpid(), list: processes, kill: syscall.Kill, seen: familyState{sessions: only, groups: only},
 	}
 }
 
-// followFamily is a family that is observed from now on.
+// followFamily returns a family that is observed continuously.
 func followFamily(main int) *family {
 	f := newFamily(main)
 	go f.follow()
 	return f
 }
 
-// follow looks at the table for as long as this process lives, so that members are
+// follow reads the table repeatedly for the life of this process, so that members are
 // known when their parents end.
 func (f *family) follow() {
-	for range time.Tick(lookPause) {
+	for range time.Tick(observePause) {
 		f.mu.Lock()
-		f.look()
+		f.update()
 		f.mu.Unlock()
 	}
 }
 
-// signal signals all members, by groups: a group is reached whole, with those that
-// were forked meanwhile.
+// signal signals all members by process group, which includes members that were forked
+// meanwhile.
 func (f *family) signal(signal syscall.Signal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.look()
+	f.update()
 	for group := range f.seen.groups {
-		_ = f.kill(-group, signal) // ESRCH: it is gone
+		_ = f.kill(-group, signal) // ESRCH: it has ended
 	}
 }
 
-// lingers reports whether a member is alive that this process may end: what a set-uid
-// program became is not waited for.
+// lingers reports whether a member is alive that this process may signal. Set-uid
+// programs are not waited for.
 func (f *family) lingers() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.look() {
+	if f.update() {
 		for pid := range f.seen.members {
 			if !errors.Is(f.kill(pid, 0), syscall.EPERM) {
 				return true
@@ -92,9 +92,10 @@ func (f *family) lingers() bool {
 	return false
 }
 
-// look brings what is known up to date, and reports whether it could. A session or a
-// group without a living member is forgotten: its number may become another's.
-func (f *family) look() bool {
+// update updates the state from the process table, and reports whether it could read it.
+// It forgets sessions and groups without living members, because their numbers may be
+// reused.
+func (f *family) update() bool {
 	table, err := f.list()
 	if err != nil {
 		return false
@@ -104,9 +105,9 @@ func (f *family) look() bool {
 }
 
 // next finds the family in a newer table.
-func (k kin) next(table processTable, root int) kin {
+func (k familyState) next(table processTable, root int) familyState {
 	belongs := k.find(table, root)
-	found := kin{members: map[int]int64{}, sessions: map[int]bool{}, groups: map[int]bool{}}
+	found := familyState{members: map[int]int64{}, sessions: map[int]bool{}, groups: map[int]bool{}}
 	outside := table[root]
 	for pid := range belongs {
 		info := table[pid]
@@ -117,15 +118,15 @@ func (k kin) next(table processTable, root int) kin {
 		if info.session != 0 && info.session != outside.session {
 			found.sessions[info.session] = true
 		}
-		if info.group != 0 && info.group != outside.group { // else it was forked right now
+		if info.group != 0 && info.group != outside.group { // otherwise it was just forked
 			found.groups[info.group] = true
 		}
 	}
 	return found
 }
 
-// find returns the members that a table shows, dead ones too.
-func (k kin) find(table processTable, root int) map[int]bool {
+// find returns the members in a table, including dead ones.
+func (k familyState) find(table processTable, root int) map[int]bool {
 	belongs, sessions := map[int]bool{}, map[int]bool{0: false, table[root].session: false}
 	for session := range k.sessions {
 		sessions[session] = true
@@ -148,11 +149,11 @@ func (k kin) find(table processTable, root int) map[int]bool {
 	return belongs
 }
 
-// endFamily kills the family of a shim that is gone before its tree, in its place.
-// What cannot be killed is given up after lastResort.
+// endFamily kills the family of a shim that ended before its tree. It gives up after
+// lastResort.
 func endFamily(main int) {
 	f := newFamily(main)
-	f.root = -1 // nobody
+	f.root = -1 // no process
 	for end := time.Now().Add(lastResort); f.lingers() && time.Now().Before(end); {
 		f.signal(syscall.SIGKILL)
 		<-time.After(killPause)

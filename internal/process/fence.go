@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fenceFd takes the reason why the program could not be started; the exec that
-// starts it closes it. The order is on orderFd.
+// fenceFd receives the reason if the program cannot be started; a successful exec
+// closes it. The order is on orderFd.
 const fenceFd = 4
 
-// fence turns this process into the ordered program. It returns only when that
-// failed.
+// fence replaces this process by the program in the order. It returns only on failure.
 func fence() int {
 	unix.CloseOnExec(fenceFd)
 	err := becomeProgram(os.NewFile(orderFd, "order"))
@@ -57,8 +56,8 @@ func becomeProgram(memory *os.File) error {
 	return execError(path, syscall.Exec(path, plain(o.Argv), env))
 }
 
-// closeOthers makes the exec close every descriptor but the standard ones,
-// those too that coven itself was started with.
+// closeOthers marks all descriptors except the standard ones close-on-exec, including
+// those that coven inherited.
 func closeOthers() error {
 	entries, err := os.ReadDir(descriptorsDir)
 	if err != nil {
@@ -72,8 +71,8 @@ func closeOthers() error {
 	return nil
 }
 
-// lookPath finds a program as execvp would, in the absolute directories only: a
-// relative one would be the agent's to fill.
+// lookPath finds a program like execvp, but only in absolute directories: an agent
+// could write to relative ones.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -103,8 +102,8 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// execError names the program that did not run. A program that is there and yet
-// "does not exist" lacks its interpreter.
+// execError names the program that did not run. If an existing program "does not
+// exist", its interpreter is missing.
 func execError(path string, err error) error {
 	if _, missing := os.Stat(path); errors.Is(err, fs.ErrNotExist) && missing == nil {
 		path += " (its interpreter)"

@@ -14,14 +14,14 @@ const lastSignal = 31
 // descriptorsDir lists this process's open descriptors.
 const descriptorsDir = "/dev/fd"
 
-// restrict does nothing: there is no fence on macOS.
+// restrict does nothing: there is no sandbox on macOS.
 func restrict(order) error { return nil }
 
-// resetSignals unblocks every signal and gives each its default action: what
-// coven was started with, by nohup for instance, is not the program's.
+// resetSignals unblocks all signals and resets them to their default actions, because
+// coven may have inherited others, for example from nohup.
 //
-// Handling a signal resets it: an exec gives what is handled its default action,
-// and keeps only what is ignored.
+// Handling a signal resets it: exec resets handled signals to the default action, and
+// keeps only ignored ones.
 func resetSignals() error {
 	signal.Notify(make(chan os.Signal, 1))
 	const setMask = 3 // SIG_SETMASK

@@ -15,24 +15,23 @@ const lastSignal = 64
 // descriptorsDir lists this process's open descriptors.
 const descriptorsDir = "/proc/self/fd"
 
-// restrict puts limits on this thread, and with the exec on the program, that
-// can never be taken off again.
+// restrict sets irrevocable limits on this thread, which the program inherits by exec.
 //
-// This is the place for Landlock: it is applied here, last before the program
-// is looked up and run, and by an order that names what may be written.
+// Landlock belongs here, immediately before the program is looked up and run; the
+// order would name the writable paths.
 func restrict(o order) error {
 	if o.Containment == PIDNamespace || os.Geteuid() == 0 {
 		return nil
 	}
-	// A reaper without privileges cannot kill what a set-uid program became.
+	// A reaper without privileges cannot kill a set-uid program.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
 	return nil
 }
 
-// resetSignals unblocks every signal and gives each its default action: what
-// coven was started with, by nohup for instance, is not the program's.
+// resetSignals unblocks all signals and resets them to their default actions, because
+// coven may have inherited others, for example from nohup.
 func resetSignals() error {
 	var action [64]byte // a zero struct sigaction is the default action, on every architecture
 	for signal := uintptr(1); signal <= lastSignal; signal++ {

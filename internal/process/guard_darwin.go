@@ -2,7 +2,7 @@ package process
 
 import "errors"
 
-// guard is for a containment that macOS does not have.
+// guard is not needed on macOS, which lacks subreapers.
 func (w *wire) guard() int {
 	return w.fail(newFailure(errors.New("macOS has no subreapers")))
 }

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// guard starts the reaper and watches over it: should it die, the guard, a
-// subreaper too, ends the tree. The reaper in turn hears coven through a pipe
-// that the guard holds, and ends the tree when that breaks.
+// guard starts the reaper and watches it. If the reaper dies, the guard, which is also
+// a subreaper, ends the tree. The reaper receives coven's commands through a pipe that
+// the guard holds, and ends the tree if the pipe breaks.
 func (w *wire) guard() int {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -26,6 +26,6 @@ func (w *wire) guard() int {
 		_, _ = writer.ReadFrom(w.control)
 		_ = writer.Close()
 	}()
-	watch := &watch{tree: descendants{}}
+	watch := &watch{tree: subreaperTree{}}
 	return watch.run(reap(pid, syscall.WUNTRACED, watch.tree.lingers))
 }

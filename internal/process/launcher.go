@@ -16,19 +16,19 @@ type Launcher struct {
 	self []string
 	want Containment
 	mode func() mode // probes at its first call
-	// leftover is the longest that what a program left behind gets between TERM
-	// and KILL.
+	// leftover limits the time between TERM and KILL for processes that a program leaves
+	// behind.
 	leftover time.Duration
 }
 
-// NewLauncher takes the argv prefix of the launcher command, such as
-// {"/proc/self/exe", "exec"}: what, run without further arguments, calls Main.
-// The environment variable ContainmentEnv forces a containment.
+// NewLauncher returns a launcher. self is the argv prefix of the launcher command,
+// such as {"/proc/self/exe", "exec"}, which calls Main when run without further
+// arguments. The environment variable ContainmentEnv forces a containment.
 func NewLauncher(self ...string) (*Launcher, error) {
 	if len(self) == 0 {
 		return nil, errors.New("no launcher command given")
 	}
-	want, err := wanted()
+	want, err := forcedContainment()
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func newLauncher(want Containment, self []string) (*Launcher, error) {
 	return l, nil
 }
 
-// Containment says how children are held. Its first call, or the first Start,
-// tries out whether a PID namespace can be had, which takes some milliseconds.
+// Containment returns the containment of children. The first call, or the first Start,
+// tests whether PID namespaces are available, which takes some milliseconds.
 func (l *Launcher) Containment() Containment { return l.mode().containment }
 
-// Refused says why a PID namespace cannot be had; nil when it can or when the
-// subreaper was asked for.
+// Refused returns the reason why PID namespaces are not available, or nil if they are
+// or if a containment was forced.
 func (l *Launcher) Refused() error { return l.mode().refused }
 
-// ready returns the mode to start a child in.
+// ready returns the mode for new children.
 func (l *Launcher) ready() (mode, error) {
 	m := l.mode()
 	if m.containment == PIDNamespace && m.refused != nil {
@@ -65,7 +65,7 @@ func (l *Launcher) ready() (mode, error) {
 	return m, nil
 }
 
-// order completes o with what every shim must know.
+// order adds to o what every shim needs.
 func (l *Launcher) order(m mode, o order) order {
 	o.Containment, o.UserNamespace = m.containment, m.userNamespace
 	o.Self = texts(l.self)
@@ -76,7 +76,7 @@ func (l *Launcher) order(m mode, o order) order {
 	return o
 }
 
-// shim is the command of a shim on that link, with an empty environment.
+// shim returns the command of a shim on a link, with an empty environment.
 func (l *Launcher) shim(ctx context.Context, m mode, link *link) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.self[0], l.self[1:]...)
 	cmd.Env = []string{}

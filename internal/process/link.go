@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// link is what connects coven with one shim.
+// link connects coven with one shim.
 type link struct {
-	control *os.File   // write end: open as long as coven lives and the child may
-	status  *os.File   // read end: its end of file says that the shim is gone
+	control *os.File   // write end: open while coven and the child may live
+	status  *os.File   // read end: end of file means that the shim has ended
 	theirs  []*os.File // the shim's descriptors, from orderFd on
 }
 
@@ -34,12 +34,13 @@ func newLink(o order) (*link, error) {
 	return &link{controlW, statusR, []*os.File{memory, controlR, statusW}}, nil
 }
 
-// terminate asks the shim to end the tree. A shim that is gone needs no asking.
+// terminate asks the shim to end the tree. It does nothing if the shim has ended.
 func (l *link) terminate(command byte) {
 	_, _ = l.control.Write([]byte{command})
 }
 
-// handOver closes the shim's ends here, once it was started or never will be.
+// handOver closes coven's copies of the shim's descriptors after the shim has started
+// or failed to start.
 func (l *link) handOver() error {
 	err := closeAll(l.theirs...)
 	l.theirs = nil

@@ -17,15 +17,15 @@ const (
 	fenceStage  = "--stage=fence"
 )
 
-// exitBroken is the exit code of a launcher that could not do its work.
+// exitBroken is the exit code of a launcher that failed.
 const exitBroken = 125
 
-// Main is the launcher command; args are what follows its argv prefix. It is
-// for a Launcher to start: to a person it says so and returns an exit code.
-// Otherwise it ends the process by itself, past the exit hooks of the race
-// detector and of coverage, which wait a second or write where nobody reads.
+// Main is the launcher command; args are the arguments after its argv prefix. Only a
+// Launcher may start it: otherwise it prints that and returns an exit code. Normally
+// it does not return but exits without the exit hooks of the race detector and of
+// coverage, which would wait a second or write elsewhere.
 func Main(args []string) int {
-	runtime.LockOSThread() // capabilities and what a child inherits belong to a thread
+	runtime.LockOSThread() // capabilities and inherited attributes belong to a thread
 	stage := ""
 	if len(args) > 0 {
 		stage = args[0]
@@ -42,10 +42,11 @@ func Main(args []string) int {
 	return 0
 }
 
-// wire is a shim's side of the link with coven, or of a reaper with its guard.
+// wire is the shim's side of the link to coven, or the reaper's side of the link to
+// its guard.
 type wire struct {
 	order   order
-	main    int // the program's process ID, once it was started
+	main    int // the program's process ID, after it has started
 	memory  *os.File
 	control *os.File
 	status  *os.File
@@ -53,7 +54,7 @@ type wire struct {
 	input, terminal *os.File
 }
 
-// takeWire makes the descriptors the shim was started with its own.
+// takeWire opens the descriptors that the shim was started with.
 func takeWire() (*wire, error) {
 	w := &wire{
 		memory:  os.NewFile(orderFd, "order"),
@@ -72,11 +73,11 @@ func takeWire() (*wire, error) {
 }
 
 func (w *wire) tell(r report) {
-	_ = json.NewEncoder(w.status).Encode(r) // fails when coven is dead, and then nobody asks
+	_ = json.NewEncoder(w.status).Encode(r) // fails only if coven is dead
 }
 
-// serve is the shim's life: contain itself, start the next process, watch over
-// the tree.
+// serve runs the shim: it contains itself, starts the next process and watches the
+// tree.
 func (w *wire) serve(stage string) int {
 	ignoreSignals()
 	if err := w.contain(); err != nil {
@@ -92,10 +93,9 @@ func (w *wire) serve(stage string) int {
 	return w.program()
 }
 
-// ignoreSignals keeps the tree from ending its shim with a signal: even an init
-// dies of those that it handles by dying. What this passes on to other stages
-// the fence resets. SIGCHLD is how children are waited for, SIGURG and SIGPROF
-// are the Go runtime's own.
+// ignoreSignals prevents the tree from killing its shim with a signal. The fence
+// resets the inherited actions. SIGCHLD is needed to wait for children; the Go runtime
+// uses SIGURG and SIGPROF.
 func ignoreSignals() {
 	for s := syscall.Signal(1); s <= lastSignal; s++ {
 		if s != syscall.SIGCHLD && s != syscall.SIGURG && s != syscall.SIGPROF {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is the program of this process, by the path it was started from.
+// ownProgram returns the path from which this process was started.
 func ownProgram() (string, error) { return os.Executable() }
 
-// ontoInput puts a file in the place of standard input.
+// ontoInput makes a file the standard input.
 func ontoInput(file *os.File) error { return unix.Dup2(int(file.Fd()), 0) }
 
 // contain keeps the program, which runs as the same user, from tracing the shim.

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is the program of this process.
+// ownProgram returns the path of this process's program.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// ontoInput puts a file in the place of standard input.
+// ontoInput makes a file the standard input.
 func ontoInput(file *os.File) error { return unix.Dup3(int(file.Fd()), 0, 0) }
 
-// contain makes this process the one that no process of the tree outlives.
+// contain ensures that no process of the tree outlives this process.
 func (w *wire) contain() error {
-	// The program runs as the same user and must not trace us or read our memory.
+	// The program runs as the same user and must not trace this process or read its
+	// memory.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("protect shim: %w", err)
 	}
@@ -32,8 +33,8 @@ func (w *wire) contain() error {
 	return nil
 }
 
-// enterNamespace gives the namespace a /proc of its own pids, then drops the
-// capability that took.
+// enterNamespace mounts the namespace's own /proc, then drops the capability needed
+// for that.
 func (w *wire) enterNamespace() error {
 	if os.Getpid() != 1 {
 		return errors.New("not the init of a PID namespace") // and so must not signal all

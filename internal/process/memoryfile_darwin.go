@@ -6,9 +6,8 @@ import (
 	"os"
 )
 
-// memoryFile makes a file without a name that takes any length without a reader.
-// macOS has no memory files: it is a temporary file of mode 0600, whose name is
-// removed before anything is written to it.
+// memoryFile creates an unnamed file of any length. macOS has no memory files, so it
+// is a temporary file of mode 0600 whose name is removed before anything is written.
 func memoryFile(name string) (*os.File, error) {
 	file, err := os.CreateTemp("", "coven-"+name+"-")
 	if err != nil {

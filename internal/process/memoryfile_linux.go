@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile makes a file that no listing of files or processes shows and that
-// takes any length without a reader.
+// memoryFile creates a file in memory, of any length, which no list of files or
+// processes shows.
 func memoryFile(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

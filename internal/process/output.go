@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// orphanWait is how long a reader waits for more once the tree is gone.
-	// Only a process outside the tree can make it wait: one that was handed the
-	// terminal and keeps it open.
+	// orphanWait limits how long a reader waits for more output after the tree has ended.
+	// Only a process outside the tree that keeps the terminal open can make it wait.
 	orphanWait = 200 * time.Millisecond
-	// orphanBytes is the most that is read after that; the kernel buffers less.
+	// orphanBytes limits what is read after that; the kernel buffers less.
 	orphanBytes = 1 << 20
 )
 
-// output reads a child's terminal. Bytes stay in the kernel until they are
-// read, so a slow reader loses none and holds the child up instead.
+// output reads a child's terminal. Unread bytes stay in the kernel, so a slow reader
+// loses nothing but blocks the child.
 type output struct {
 	master     *os.File
 	kept       *os.File // the terminal's other end, or nil: see keepTerminal
 	transcript io.Writer
-	active     func()      // called after every read that brought bytes
+	active     func()      // called after every read that returned bytes
 	broken     func(error) // called when the transcript fails
 	ended      chan struct{}
 
@@ -41,7 +40,7 @@ func newOutput(master, kept *os.File, transcript io.Writer, active func(), broke
 	}
 }
 
-// Read returns io.EOF when the tree is gone and all it wrote was read.
+// Read returns io.EOF when the tree has ended and all its output is read.
 func (o *output) Read(p []byte) (int, error) {
 	o.reading.Lock()
 	defer o.reading.Unlock()
@@ -109,15 +108,15 @@ func (o *output) final() bool {
 	}
 }
 
-// end says that the tree is gone. The deadline wakes a waiting reader and is
-// set before final can be true, so it never cuts a final read short. A master
-// that is closed has no reader to wake.
+// end records that the tree has ended. The deadline wakes a waiting reader; it is set
+// before final can be true, so it cannot interrupt a final read. A closed master has
+// no reader to wake.
 func (o *output) end() {
 	_ = o.master.SetReadDeadline(time.Unix(1, 0))
 	close(o.ended)
 }
 
-// pending reports whether the child wrote something that nobody has read yet.
+// pending reports whether there is unread output.
 func (o *output) pending() bool {
 	raw, err := o.master.SyscallConn()
 	if err != nil {
@@ -128,8 +127,8 @@ func (o *output) pending() bool {
 	return err == nil && waiting
 }
 
-// close closes the terminal. The master comes first: closing the other end could
-// wait for somebody to read.
+// close closes the terminal. It closes the master first, because closing the other end
+// could wait for a reader.
 func (o *output) close() error {
 	err := o.master.Close()
 	if o.kept != nil {
@@ -138,7 +137,7 @@ func (o *output) close() error {
 	return err
 }
 
-// drain reads what is left, for the transcript, and closes the terminal.
+// drain reads the remaining output for the transcript and closes the terminal.
 func (o *output) drain() error {
 	_, err := io.Copy(io.Discard, o)
 	return err

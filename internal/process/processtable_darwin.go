@@ -17,7 +17,7 @@ func processes() (processTable, error) {
 		pid := int(one.Proc.P_pid)
 		session, err := unix.Getsid(pid)
 		if err != nil {
-			session = 0 // a zombie, or gone
+			session = 0 // a zombie, or it has ended
 		}
 		table[pid] = processInfo{
 			parent: int(one.Eproc.Ppid), group: int(one.Eproc.Pgid), session: session,

@@ -19,7 +19,7 @@ func processes() (processTable, error) {
 		if err != nil {
 			continue
 		}
-		if info, err := readProcess(pid); err == nil { // else it is gone
+		if info, err := readProcess(pid); err == nil { // otherwise it has ended
 			table[pid] = info
 		}
 	}
@@ -34,7 +34,8 @@ func readProcess(pid int) (processInfo, error) {
 	var info processInfo
 	var state string
 	var skip int64
-	// pid (name) state parent group session ...; the name may hold anything, ")" too.
+	// pid (name) state parent group session ...; the name may contain any characters,
+	// including ")".
 	_, err = fmt.Fscan(bytes.NewReader(data[bytes.LastIndexByte(data, ')')+1:]),
 		&state, &info.parent, &info.group, &info.session,
 		&skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip,

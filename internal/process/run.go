@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// MaxCapture is how many bytes of output Run keeps: the first and the last
-// half of it.
+// MaxCapture is the number of bytes of output that Run keeps, half of it from the
+// start and half from the end.
 const MaxCapture = 1 << 20
 
-// Run runs a program to its end, with Spec.Input as its standard input. Of the output it
-// returns everything up to MaxCapture bytes, else its head and its tail with a
-// line between them that says how many bytes are missing; Spec.Transcript gets
-// all. The error says that the program could not be started or the launcher
-// broke; how the program ended is in Exit.
+// Run runs a program to its end, with Spec.Input as its standard input. It returns the
+// output, up to MaxCapture bytes; from a longer output it returns the head and the tail,
+// with a line between them that gives the number of missing bytes. Spec.Transcript gets
+// the whole output. The error is not nil if the program could not be started or the
+// launcher failed; Exit describes how the program ended.
 func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 	child, err := l.Start(ctx, spec)
 	if err != nil {
@@ -35,8 +35,8 @@ func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 	return exit, kept.bytes(), exit.Err
 }
 
-// feed gives a program its input. One that ends without reading it, or closes it,
-// does so rightly.
+// feed writes the program's input. It is not an error if the program does not read all
+// of it.
 func feed(child *Child, input []byte) {
 	_, err := child.Stdin().Write(input)
 	if err == nil || errors.Is(err, syscall.EPIPE) {
@@ -60,7 +60,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	room := min(c.half-len(c.head), size)
 	c.head = append(c.head, p[:room]...)
 	c.tail = append(c.tail, p[room:]...)
-	if len(c.tail) > 2*c.half { // so that bytes move rarely
+	if len(c.tail) > 2*c.half { // so that bytes are rarely moved
 		c.trim()
 	}
 	return size, nil

@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	// killPause is the time between two rounds of KILL; it grows to
-	// killPauseMax for the sake of a process stuck in the kernel.
+	// killPause is the time between two rounds of KILL. It grows to killPauseMax, because
+	// a process may be stuck in the kernel.
 	killPause    = time.Millisecond
 	killPauseMax = 20 * time.Millisecond
 )
 
-// tree is all processes below a shim.
+// tree is the set of processes below a shim.
 type tree interface {
 	signal(signal syscall.Signal)
-	// lingers reports whether any process is alive after this process has no
-	// child left.
+	// lingers reports whether any process is alive although this process has no children.
 	lingers() bool
 }
 
-// program runs the ordered program through the fence and returns its exit code
-// when nothing of the tree is left.
+// program runs the program through the fence and returns its exit code when no process
+// of the tree is left.
 func (w *wire) program() int {
 	pid, begun, err := w.startFence()
 	if err != nil {
@@ -35,7 +34,7 @@ func (w *wire) program() int {
 	w.main = pid
 	watch := &watch{
 		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
-		begun: begun, commands: hear(w.control),
+		begun: begun, commands: readCommands(w.control),
 		started: w.started,
 		ended:   func(e ended) { w.tell(report{Ended: &e}) },
 	}
@@ -51,8 +50,8 @@ func (w *wire) started(f *failure) {
 	w.fail(f)
 }
 
-// startFence starts the process that becomes the program. The channel gives
-// nil when it did, else why not.
+// startFence starts the process that becomes the program. The channel yields nil if
+// that succeeds, otherwise the reason.
 func (w *wire) startFence() (int, <-chan *failure, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -69,7 +68,7 @@ func (w *wire) startFence() (int, <-chan *failure, error) {
 	begun := make(chan *failure, 1)
 	go func() {
 		var f *failure
-		if json.NewDecoder(reader).Decode(&f) != nil { // the end of file that exec makes
+		if json.NewDecoder(reader).Decode(&f) != nil { // end of file: exec succeeded
 			f = nil
 		}
 		begun <- f
@@ -77,9 +76,9 @@ func (w *wire) startFence() (int, <-chan *failure, error) {
 	return pid, begun, nil
 }
 
-// next starts another stage of the launcher in a session of its own, and lets
-// go of the program's standard input, whose reader's end its writer must see.
-// The terminal stays open: its end of file is the end of the tree.
+// next starts another stage of the launcher in its own session, and closes the read
+// end of the program's standard input, so that the writer notices when the program
+// ends. The terminal stays open: its end of file marks the end of the tree.
 func (w *wire) next(stage string, files ...uintptr) (int, error) {
 	program, err := ownProgram()
 	if err != nil {
@@ -101,8 +100,8 @@ func (w *wire) next(stage string, files ...uintptr) (int, error) {
 	return pid, errors.Join(ontoInput(null), null.Close())
 }
 
-// hear returns coven's commands; the last is 0, its death.
-func hear(control *os.File) <-chan byte {
+// readCommands returns coven's commands; the last one is 0, which means that coven is dead.
+func readCommands(control *os.File) <-chan byte {
 	commands := make(chan byte, 2)
 	go func() {
 		order := []byte{0}
@@ -120,10 +119,9 @@ func hear(control *os.File) <-chan byte {
 	return commands
 }
 
-// reap waits for every child this process has or adopts. The channel gives the
-// status of the first one, main, and is closed when no child is left, which for
-// an init or a subreaper means that nothing of its tree is alive, and nothing
-// lingers.
+// reap waits for all children, including adopted ones. The channel yields the status
+// of main, and is closed when no child is left and nothing lingers. For an init or a
+// subreaper, no process of the tree is alive then.
 func reap(main, options int, lingers func() bool) <-chan syscall.WaitStatus {
 	gone := make(chan syscall.WaitStatus, 1)
 	go func() {

@@ -14,29 +14,29 @@ const (
 	defaultCols   = 200
 )
 
-// Spec says what to run and under which limits.
+// Spec describes the program to run and its limits.
 type Spec struct {
 	// Argv is the program and its arguments. A name without a slash is looked
 	// up in the absolute directories of the PATH in Env.
 	Argv []string
-	// Dir is where the program starts; empty means coven's own directory.
+	// Dir is the program's working directory; empty means coven's.
 	Dir string
 	// Env is the whole environment, KEY=VALUE. Nothing is inherited.
 	Env []string
-	// Input is what Run writes to the program's standard input; Start leaves that
-	// to its caller. A program need not read it. Optional.
+	// Input is written to the program's standard input by Run; with Start, the caller
+	// writes the input. The program need not read it. Optional.
 	Input []byte
-	// Transcript receives every byte of output as Output hands it on, before
-	// the reader sees it. A failing transcript stops the child. Optional.
+	// Transcript receives all output before the reader of Output gets it. If writing to it
+	// fails, the child is stopped. Optional.
 	Transcript io.Writer
-	// Timeout is the longest the child may run, Idle the longest it may be
-	// silent; 0 is no limit. Output that nobody has read yet is not silence.
+	// Timeout limits how long the child may run, and Idle how long it may print nothing; 0
+	// means no limit. The child is not idle while it has unread output.
 	Timeout, Idle time.Duration
-	// OnStop is called once when the child is to be stopped, for whatever cause
-	// and before any signal is sent. It must not block. Optional.
+	// OnStop is called once before the child is stopped for any reason. It must not block.
+	// Optional.
 	OnStop func()
-	// Grace is the time between TERM and KILL; 0 means 5 s. What a program
-	// leaves behind when it ends by itself gets 1 s of it at most.
+	// Grace is the time between TERM and KILL; 0 means 5 s. For processes that a program
+	// leaves behind when it ends by itself, it is at most 1 s.
 	Grace time.Duration
 	// Size is the window size of the terminal; zero means 40 x 200.
 	Size Size

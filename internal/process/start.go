@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// Start runs a program and returns when it runs: a program that is not there
-// (ErrNotFound, fs.ErrNotExist), may not be run or has no such directory to
-// start in is an error here. When ctx is done the child is stopped, with the
-// context's cause.
+// Start starts a program and returns when it runs. It returns an error if the program
+// does not exist (ErrNotFound, fs.ErrNotExist), must not be executed, or its working
+// directory does not exist. When ctx is done, the child is stopped with the context's
+// cause.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	child, err := l.start(ctx, spec)
 	if err != nil && len(spec.Argv) > 0 {
@@ -38,7 +38,7 @@ func (l *Launcher) start(ctx context.Context, spec Spec) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.arrive(ctx)
+	return c, c.waitStarted(ctx)
 }
 
 // spawn starts the shim, which may still fail to start the program.
@@ -54,7 +54,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 		return nil, errors.Join(err, link.close())
 	}
 	cmd := l.shim(context.WithoutCancel(ctx), m, link)
-	cmd.Stderr = c.complaints
+	cmd.Stderr = c.shimErrors
 	m.bind(cmd)
 	c.detach = context.AfterFunc(ctx, func() { c.Stop(context.Cause(ctx)) })
 	go c.listen()
@@ -62,7 +62,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 	return c, nil
 }
 
-// newChild makes the program's streams, whose other ends the shim gets.
+// newChild creates the program's streams; the shim gets their other ends.
 func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	complaints, err := memoryFile("complaints")
 	if err != nil {
@@ -82,19 +82,19 @@ func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	}
 	link.theirs = append(link.theirs, input, slave) // inputFd, terminalFd
 	c := &Child{
-		mode: m, grace: spec.Grace, onStop: spec.OnStop, link: link, stdin: stdin, complaints: complaints,
+		mode: m, grace: spec.Grace, onStop: spec.OnStop, link: link, stdin: stdin, shimErrors: complaints,
 		spawned: make(chan struct{}), up: make(chan struct{}),
-		heard: make(chan struct{}), done: make(chan struct{}),
+		reported: make(chan struct{}), done: make(chan struct{}),
 	}
 	timeout := newClock(spec.Timeout, func() bool { c.Stop(ErrTimeout); return true })
-	idle := newClock(spec.Idle, c.silent)
+	idle := newClock(spec.Idle, c.stopIdle)
 	c.clocks = newClocks(timeout, idle)
 	c.output = newOutput(master, kept, spec.Transcript, idle.touch, c.Stop)
 	return c, nil
 }
 
-// silent stops a child that said nothing for too long.
-func (c *Child) silent() bool {
+// stopIdle stops a child that printed nothing for too long.
+func (c *Child) stopIdle() bool {
 	if c.output.pending() {
 		return false
 	}
@@ -102,8 +102,8 @@ func (c *Child) silent() bool {
 	return true
 }
 
-// arrive waits until the program runs; if it cannot, everything is cleaned up.
-func (c *Child) arrive(ctx context.Context) error {
+// waitStarted waits until the program runs. If it cannot be started, arrive cleans up.
+func (c *Child) waitStarted(ctx context.Context) error {
 	select {
 	case <-c.up:
 		<-c.spawned

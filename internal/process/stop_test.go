@@ -157,11 +157,11 @@ func TestIdle(t *testing.T) {
 func TestUnreadOutputIsNotIdle(t *testing.T) {
 	child := start(t, launcher(t, 0), Spec{Argv: shell("echo unread; sleep 1000")})
 	eventually(t, "output waits", child.output.pending)
-	if child.silent() {
+	if child.stopIdle() {
 		t.Error("stopped with output unread")
 	}
 	readLine(t, child.Output())
-	if !child.silent() {
+	if !child.stopIdle() {
 		t.Error("not stopped though all was read")
 	}
 	if exit := wait(t, child); !errors.Is(exit.Cause, ErrIdle) {

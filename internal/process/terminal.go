@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// openTerminal returns both ends of a raw terminal of that size. The master is
-// non-blocking, so that a waiting reader costs no thread and obeys deadlines;
-// never call its Fd, which would make it blocking again.
+// openTerminal returns both ends of a raw terminal. The master is non-blocking, so
+// that a waiting reader needs no thread and supports deadlines; its Fd method must not
+// be called, because it would make it blocking again.
 func openTerminal(size Size) (master, slave *os.File, err error) {
 	blocking, slave, err := pty.Open()
 	if err != nil {
@@ -28,8 +28,8 @@ func openTerminal(size Size) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// pollable replaces a file by a non-blocking one on the same description. Like
-// append it returns what to close, also with an error.
+// pollable returns a non-blocking file for the same open file description in place of
+// file. The result must be closed, even if there is an error.
 func pollable(file *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

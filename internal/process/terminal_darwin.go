@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepTerminal keeps the program's end of the terminal open in coven, too. On
-// macOS the last one to close it waits until everything was read, or what was not
-// is lost; so the last one is coven, when it has read all.
+// keepTerminal also keeps the program's end of the terminal open in coven. On macOS,
+// the last close of it waits for a reader or discards unread output; coven must
+// therefore close it last, after it has read everything.
 func keepTerminal(slave *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(slave.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -17,8 +17,8 @@ func keepTerminal(slave *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), slave.Name()), nil
 }
 
-// unread reports whether a terminal's master has something to read: what was
-// written at the other end. macOS's poll does not know terminals.
+// unread reports whether a terminal's master has unread output. macOS's poll does not
+// support terminals.
 func unread(master int) bool {
 	waiting, err := unix.IoctlGetInt(master, unix.TIOCOUTQ)
 	return err == nil && waiting > 0

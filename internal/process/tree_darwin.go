@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// treeBelow is the tree whose main process is that one.
+// treeBelow returns the tree with the given main process.
 func treeBelow(_ Containment, main int) tree { return followFamily(main) }
 
 // States of a process, from macOS's proc.h.
@@ -11,7 +11,7 @@ const (
 	isExiting = 0x2000 // P_WEXIT
 )
 
-// exiting reports whether a child of this process is dead or about to be.
+// exiting reports whether a child of this process is dead or exiting.
 func exiting(child int) bool {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", child)
 	return err != nil || info.Proc.P_stat == isZombie || info.Proc.P_flag&isExiting != 0

@@ -11,37 +11,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeBelow is the tree whose main process is that one.
+// treeBelow returns the tree with the given main process.
 func treeBelow(containment Containment, main int) tree {
 	switch containment {
 	case PIDNamespace:
-		return everyone{}
+		return namespaceTree{}
 	case ProcessGroup:
 		return followFamily(main)
 	}
-	return descendants{}
+	return subreaperTree{}
 }
 
-// everyone is the tree below this process as the init of a PID namespace.
-type everyone struct{}
+// namespaceTree is the tree below this process as the init of a PID namespace.
+type namespaceTree struct{}
 
-// signal does nothing in any other process, where the same call would reach all
-// that the user runs.
-func (everyone) signal(signal syscall.Signal) {
+// signal does nothing unless this process is an init: otherwise the call would reach
+// all processes of the user.
+func (namespaceTree) signal(signal syscall.Signal) {
 	if os.Getpid() == 1 {
-		_ = syscall.Kill(-1, signal) // ESRCH: nobody is left
+		_ = syscall.Kill(-1, signal) // ESRCH: no process is left
 	}
 }
 
-// lingers is false: an init whose namespace is not empty has children.
-func (everyone) lingers() bool { return false }
+// lingers returns false: an init whose namespace is not empty has children.
+func (namespaceTree) lingers() bool { return false }
 
-// descendants is the tree below this process as a subreaper. A listing of it misses processes
-// that come and go; orphans however become the subreaper's own children, and
-// signalling again and again until it has none left reaches every one.
-type descendants struct{}
+// subreaperTree is the tree below this process as a subreaper. Listing it may miss short-lived
+// processes, but orphans become the subreaper's children, so repeated signalling until no
+// child is left reaches all of them.
+type subreaperTree struct{}
 
-func (descendants) signal(signal syscall.Signal) {
+func (subreaperTree) signal(signal syscall.Signal) {
 	self, below := os.Getpid(), childrenOf
 	if _, err := os.Stat(childrenPath(self, self)); err != nil {
 		below = scan() // a kernel without CONFIG_PROC_CHILDREN
@@ -49,15 +49,16 @@ func (descendants) signal(signal syscall.Signal) {
 	signalAll(below(self), below, signal)
 }
 
-// lingers is false: orphans become the subreaper's children.
-func (descendants) lingers() bool { return false }
+// lingers returns false: orphans become the subreaper's children.
+func (subreaperTree) lingers() bool { return false }
 
-// signalAll signals each process, and all below it, as soon as it is seen. Its
-// children are read before, since those of a dead one are no longer below it.
+// signalAll signals each process and all its descendants. It reads the children before
+// it signals the parent, because the children of a dead process are no longer below
+// it.
 func signalAll(pids []int, below func(int) []int, signal syscall.Signal) {
 	for _, pid := range pids {
 		children := below(pid)
-		_ = syscall.Kill(pid, signal) // ESRCH: it is gone
+		_ = syscall.Kill(pid, signal) // ESRCH: it has ended
 		signalAll(children, below, signal)
 	}
 }
@@ -66,7 +67,7 @@ func childrenPath(pid, thread int) string {
 	return fmt.Sprintf("/proc/%d/task/%d/children", pid, thread)
 }
 
-// childrenOf reads a process's children, which may belong to any thread.
+// childrenOf returns the children of all threads of a process.
 func childrenOf(pid int) []int {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -91,7 +92,7 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// scan reads the parent of every process there is.
+// scan reads the parents of all processes.
 func scan() func(int) []int {
 	children := map[int][]int{}
 	entries, err := os.ReadDir("/proc")
@@ -110,11 +111,11 @@ func scan() func(int) []int {
 	return func(pid int) []int { return children[pid] }
 }
 
-// exiting reports whether a child of this process is dead or about to be.
+// exiting reports whether a child of this process is dead or exiting.
 func exiting(child int) bool {
-	// Its first thread has no way back: it is told to go, or its files are being closed.
+	// Its first thread cannot continue: it has been killed, or its files are being closed.
 	const killed, isExiting = 1 << (syscall.SIGKILL - 1), 4 // PF_EXITING
-	flags, _ := statField(child, 9)                         // 0 when it is gone
+	flags, _ := statField(child, 9)                         // 0 if it has ended
 	pending, _ := statField(child, 31)
 	if flags&isExiting != 0 || pending&killed != 0 {
 		return true

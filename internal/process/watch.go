@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// watch is a shim's watch over its tree, from the start of the main process to
-// the end of the last one.
+// watch is a shim's supervision of its tree, from the start of the main process to the
+// end of the last process.
 type watch struct {
 	main     int // process ID
 	tree     tree
-	grace    time.Duration // from TERM to KILL when told to stop
-	leftover time.Duration // the same for what the main process leaves behind
+	grace    time.Duration // from TERM to KILL on a stop command
+	leftover time.Duration // the same for processes that main leaves behind
 
-	begun    <-chan *failure // nil: nobody asks whether main could be started
-	commands <-chan byte     // nil: nobody commands
+	begun    <-chan *failure // nil: the start of main is not reported
+	commands <-chan byte     // nil: no commands
 	started  func(*failure)
-	ended    func(ended) // nil: nobody asks
+	ended    func(ended) // nil: the end of main is not reported
 
 	stopped bool
-	over    bool // main is gone
+	over    bool // main has ended
 	code    int
 	kill    <-chan time.Time
 	pause   time.Duration // between two rounds of KILL
 }
 
-// run returns the main process's exit code when nothing is left of the tree.
+// run returns the main process's exit code when no process of the tree is left.
 func (w *watch) run(gone <-chan syscall.WaitStatus) int {
 	for {
 		select {
@@ -51,10 +51,11 @@ func (w *watch) begin(f *failure) {
 	w.started(f)
 }
 
-// finish reports how the main process ended and ends what it left behind.
+// finish reports how the main process ended and ends the processes that it left
+// behind.
 func (w *watch) finish(status syscall.WaitStatus) {
 	if w.begun != nil {
-		w.begin(<-w.begun) // has come, or comes now: the only writer is gone
+		w.begin(<-w.begun) // cannot block: the only writer has ended
 	}
 	w.over = true
 	e := ended{Code: status.ExitStatus(), Stopped: w.stopped}
@@ -74,24 +75,24 @@ func (w *watch) finish(status syscall.WaitStatus) {
 func (w *watch) obey(command byte) {
 	switch {
 	case command == commandKill:
-		w.stopped = w.stopped || w.works()
+		w.stopped = w.stopped || w.running()
 		w.kill = time.After(0)
 	case command != commandTerm: // coven is dead
 		w.commands = nil
 		w.kill = time.After(0)
 	case !w.over && !w.stopped:
-		w.stopped = w.works()
+		w.stopped = w.running()
 		w.end(w.grace)
 	}
 }
 
-// works reports whether the main process is not at its end yet. The kernel knows it
-// before the reaper, and before what an ending program pulls down with it can become
-// the reason of its end.
-func (w *watch) works() bool { return !w.over && !exiting(w.main) }
+// running reports whether the main process is still running. The kernel knows that
+// before the reaper does, so that consequences of its exit are not mistaken for the
+// cause.
+func (w *watch) running() bool { return !w.over && !exiting(w.main) }
 
-// end asks the tree to end and sets the time when it will be made to. Who is
-// halted is woken up, or it could not hear.
+// end sends TERM to the tree and sets the time for KILL. Stopped processes are
+// continued, so that they get the signal.
 func (w *watch) end(grace time.Duration) {
 	if grace > 0 {
 		w.tree.signal(syscall.SIGTERM)

@@ -12,42 +12,41 @@ import (
 	"time"
 )
 
-// Descriptors the shim is started with, beside its standard ones.
+// The descriptors of a shim in addition to the standard ones.
 const (
 	orderFd    = 3 // the order, a memory file
-	controlFd  = 4 // coven's commands; its end of file is coven's death
+	controlFd  = 4 // coven's commands; end of file means that coven is dead
 	statusFd   = 5 // reports to coven, one JSON value each
 	inputFd    = 6 // the program's standard input, unless it is the shim's own
 	terminalFd = 7 // the program's standard output and error, likewise
 )
 
-// What the control pipe can ask for: TERM, grace and KILL, or KILL at once.
+// The commands on the control pipe: TERM, grace and KILL, or KILL at once.
 const (
 	commandTerm = 'T'
 	commandKill = 'K'
 )
 
-// order is what a shim is told to do.
+// order tells a shim what to do.
 type order struct {
 	Containment Containment
-	// UserNamespace says that the shim was started in one of its own.
+	// UserNamespace means that the shim was started in its own user namespace.
 	UserNamespace bool
-	// Probe asks only whether the containment can be set up.
+	// Probe only tests whether the containment can be set up.
 	Probe bool
 	// Self is the argv prefix of the launcher command.
 	Self []text
 	Argv []text
 	Dir  text
 	Env  []text
-	// Inherit gives the program the shim's own environment and standard streams
-	// instead of Env, inputFd and terminalFd, and tells a failed start on
-	// standard error.
+	// Inherit gives the program the shim's own environment and standard streams instead of
+	// Env, inputFd and terminalFd, and reports a failed start on standard error.
 	Inherit bool
-	// Leftover is the grace of what the program leaves behind.
+	// Leftover is the grace for processes that the program leaves behind.
 	Grace, Leftover time.Duration
 }
 
-// report is one message from a shim about one thing: it runs, it could not, it ended.
+// report is a message from a shim: the program runs, could not be started, or ended.
 type report struct {
 	Ready  bool     `json:",omitempty"`
 	Main   int      `json:",omitempty"` // with Ready: the program's process ID, as the shim sees it
@@ -55,15 +54,16 @@ type report struct {
 	Ended  *ended   `json:",omitempty"`
 }
 
-// ended is how the program ended. Stopped: after a stop was asked for.
+// ended describes how the program ended. Stopped is set if it ended after a stop
+// command.
 type ended struct {
 	Code    int
 	Signal  syscall.Signal
 	Stopped bool
 }
 
-// failure is an error that crosses from one process to another: either one
-// about a path, which keeps its meaning, or a Note on why the launcher broke.
+// failure is an error sent from one process to another: either an error about a path,
+// which keeps its meaning, or a Note about a failure of the launcher.
 type failure struct {
 	Op       string
 	Path     text
@@ -104,7 +104,7 @@ func (t text) MarshalText() ([]byte, error) {
 	return []byte(base64.StdEncoding.EncodeToString([]byte(t))), nil
 }
 
-// UnmarshalText decodes what MarshalText made.
+// UnmarshalText decodes the output of MarshalText.
 func (t *text) UnmarshalText(data []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(string(data))
 	*t = text(raw)

@@ -18,7 +18,7 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 		return Item{}, exit.Usagef("", "the prompt is empty")
 	}
 	if len(prompt) > task.MaxText {
-		return Item{}, exit.Usagef("put the text into a file and name the file in the prompt", "the prompt has %d bytes, at most %d are taken", len(prompt), task.MaxText)
+		return Item{}, exit.Usagef("put the text into a file and name the file in the prompt", "the prompt has %d bytes, the maximum is %d", len(prompt), task.MaxText)
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	slug := "p-" + session.Slug(title)

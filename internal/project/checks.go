@@ -4,8 +4,8 @@ import (
 	"github.com/coven-run/coven/internal/config"
 )
 
-// Checks returns the configured checks, or else those that coven detects, with the files
-// in which it found them.
+// Checks returns the configured checks, or those that coven detects. found names the files
+// that it detected them in.
 func (p *Project) Checks() (checks, found []string) {
 	if p.Config.Checks != nil {
 		return p.Config.Checks, nil

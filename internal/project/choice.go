@@ -38,8 +38,8 @@ func (p *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error)
 	return grimoires.Choice{Grimoire: p.Config.Grimoire, Why: why}, nil
 }
 
-// CheckChoice reports an error if the grimoire of the flag cannot be loaded or, without a
-// flag, if the rules that choose grimoires are invalid.
+// CheckChoice returns an error if the grimoire of --grimoire or the file of matchers cannot
+// be read.
 func (p *Project) CheckChoice(flag string) error {
 	if flag != "" {
 		_, err := p.Library.Load(flag)
@@ -49,8 +49,8 @@ func (p *Project) CheckChoice(flag string) error {
 	return err
 }
 
-// WouldRun returns the grimoire that a task would run, and why. A live session keeps its
-// own.
+// WouldRun returns which grimoire a task would run, and why. A session that can be resumed
+// keeps its own.
 func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	planned := Planned{Task: item.Task}
 	v, err := p.Finder.OfTask(item.Task.ID)
@@ -74,7 +74,7 @@ func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	return planned, nil
 }
 
-// Planned is a task in the output of run --dry-run --json.
+// Planned is a task as run --dry-run --json prints it.
 type Planned struct {
 	task.Task
 	Grimoire string `json:"grimoire"`

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Dead returns why a claim has no worker any more; empty if it may have one. at describes a
-// process that may still work for a session without a record.
+// Dead returns why no process works under a claim any longer; empty if one may. at describes
+// a process that may still work for a session that is gone.
 func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
@@ -28,7 +28,7 @@ func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 			return "", at
 		}
 		return fmt.Sprintf("its session %q is gone", id), ""
-	case session.NeverBegan(root, id):
+	case session.NeverStarted(root, id):
 		return fmt.Sprintf("its session %s never started", id), ""
 	case session.IsOver(root, id) && !p.Retryable(ctx, held.Task):
 		return fmt.Sprintf("its session %s is over", id), ""
@@ -46,8 +46,8 @@ func (p *Project) Retryable(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// AtLarge describes the process that may still work under a claim whose session has no
-// record: the coven that made it, or one on another machine. It is empty if there is none.
+// AtLarge describes the process that may still work under a claim whose session is gone: the
+// coven that made the claim, or a coven on another machine. It returns "" if there is none.
 func (p *Project) AtLarge(held worktree.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
 	if host != holder.Machine() {
@@ -78,15 +78,15 @@ func (p *Project) Abandoned(owner string) bool {
 	if !session.Exists(p.Repo.Root, id) {
 		return false
 	}
-	if session.NeverBegan(p.Repo.Root, id) {
+	if session.NeverStarted(p.Repo.Root, id) {
 		return owner == holder.ActorOf(id)
 	}
 	v, err := session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
 	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
-// HalfDismissed reports whether a session was rejected or cancelled but still holds its
-// task, because coven was killed before it released it.
+// HalfDismissed reports whether a session was rejected or cancelled and still has the claim,
+// because coven was killed in between.
 func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false

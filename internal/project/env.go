@@ -11,7 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Environment holds what a project uses of its process. Tests replace parts of it.
+// Environment is the part of the process that an opened repository depends on. All fields
+// but Version and Stopped must be set.
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
@@ -19,7 +20,7 @@ type Environment struct {
 	Now     func() time.Time
 	Self    func() (string, error) // the path of this executable
 	Version string                 // of coven
-	Stopped <-chan struct{}        // closed at the first interrupt; nil: never
+	Stopped <-chan struct{}        // closed at the first interrupt; may be nil
 }
 
 // NewEnv returns the environment of this process. version is coven's.
@@ -27,7 +28,7 @@ func NewEnv(version string) *Environment {
 	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
-// cacheDir returns the directory of coven's cache; empty if the environment names none.
+// cacheDir returns coven's cache directory; empty if the environment names no home.
 func (e *Environment) cacheDir() string {
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -38,7 +39,7 @@ func (e *Environment) cacheDir() string {
 	return ""
 }
 
-// UserDir returns the directory of the user's settings.
+// UserDir returns the directory of the user's own settings for coven.
 func (e *Environment) UserDir() string {
 	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -65,7 +66,7 @@ func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	return config.Load(repo.Root, where, e.Getenv)
 }
 
-// Absolute returns the absolute path of a file, relative to the current directory.
+// Absolute returns the absolute path of a file that the user named.
 func (e *Environment) Absolute(file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
@@ -77,7 +78,7 @@ func (e *Environment) Absolute(file string) (string, error) {
 	return filepath.Join(dir, file), nil
 }
 
-// User returns the name under which the user's decisions are recorded.
+// User returns the name under which the decisions of the user are recorded.
 func (e *Environment) User() string {
 	if name := e.Getenv("USER"); name != "" {
 		return name

@@ -33,7 +33,7 @@ func (e *NoSessionError) CommandExit() int { return exit.Failed }
 // NextCommand returns the command that lists the sessions.
 func (e *NoSessionError) NextCommand() string { return "coven status" }
 
-// SessionOf finds a session by its id or that of its task.
+// SessionOf returns a session by its own ID or by that of its task.
 func (p *Project) SessionOf(name string) (session.View, error) {
 	if filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
@@ -41,7 +41,8 @@ func (p *Project) SessionOf(name string) (session.View, error) {
 	return p.Find(name)
 }
 
-// Named looks up tasks by id: ad-hoc tasks first, then those of the tracker.
+// Named returns the tasks that the user named. They are in the tracker, or ad-hoc prompts
+// that have a session.
 func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 	var items []Item
 	for _, id := range ids {
@@ -70,8 +71,8 @@ func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	return Item{Task: t, Tracker: tracker}, err
 }
 
-// adHocItem finds an ad-hoc task by its session. The error is session.ErrNone if there is
-// no such task.
+// adHocItem returns the task of an ad-hoc prompt from its session. The error is
+// session.ErrNone if the ID is not that of an ad-hoc prompt.
 func (p *Project) adHocItem(id string) (Item, error) {
 	v, err := session.OfTask(p.Repo.Root, id)
 	if err != nil {
@@ -86,12 +87,12 @@ func (p *Project) adHocItem(id string) (Item, error) {
 	}
 	t := task.Task{
 		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
-		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keep its grimoire
+		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the choice of the first session
 	}
 	return Item{Task: t}, nil
 }
 
-// PlanOf returns the plan that a session froze when it began.
+// PlanOf returns the frozen plan of a session.
 func PlanOf(dir string) (*grimoires.Plan, error) {
 	frozen, err := session.Plan(dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	return plan, err
 }
 
-// Newest returns the newest session of each task, of views with the newest first.
+// Newest returns the newest session of each task. The newest of views come first.
 func Newest(views []session.View) []session.View {
 	var kept []session.View
 	seen := map[string]bool{}

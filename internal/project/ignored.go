@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// DropIgnoredFirst adds the next command to an error about ignored files that are too
-// large to store.
+// DropIgnoredFirst adds the next command to an error about ignored files that are too large
+// to store.
 func DropIgnoredFirst(id string, err error) error {
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		return exit.Personf("coven worktree remove --drop-ignored "+shellword.Word(id), "%w", err)

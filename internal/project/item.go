@@ -10,7 +10,7 @@ type Item struct {
 	Tracker task.Tracker // nil for an ad-hoc prompt
 }
 
-// NoTracker is recorded as the tracker of a session of an ad-hoc task.
+// NoTracker is what the session of an ad-hoc prompt records as its tracker.
 const NoTracker = "none"
 
 // TrackerName returns the name that a session records for its tracker.

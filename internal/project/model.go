@@ -11,8 +11,8 @@ import (
 // BuiltinProviders returns the names of the built-in providers.
 func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Drivers())) }
 
-// ModelOf returns the default model of a provider's agents; empty: the default of its
-// CLI. coven's default model applies to claude only.
+// ModelOf returns the default model of a provider's agents. coven's own default is a model
+// of claude; other CLIs have defaults of their own.
 func ModelOf(provider string, cfg config.Config) string {
 	standard := config.Default()
 	if provider != standard.Provider && cfg.DefaultModel == standard.DefaultModel {

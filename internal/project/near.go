@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 )
 
-// Near returns the path of a file relative to the root, if it is below the root.
+// Near returns a file's path relative to the repository, or file itself if it is outside.
 func (p *Project) Near(file string) string {
 	if rel, err := filepath.Rel(p.Repo.Root, file); err == nil && filepath.IsLocal(rel) {
 		return rel

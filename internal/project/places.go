@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// checkPlaces returns an error if one of coven's own directories is a link: coven would
-// write outside the repository.
+// checkPlaces refuses a repository in which one of coven's own directories is a link,
+// because coven would write elsewhere.
 func checkPlaces(root string) error {
 	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {
 		err := regularfile.Directory(root, name)

@@ -15,20 +15,20 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Project is an opened repository.
+// Project is an opened repository. It starts no process until a method needs one.
 type Project struct {
 	Env     *Environment
 	Repo    *worktree.Repo
 	Finder  *session.Finder
 	Config  config.Config
 	Library *grimoires.Library
-	Tracker task.Tracker // nil if the repository has none that coven supports
-	NoTasks error        // why Tracker is nil
+	Tracker task.Tracker // nil when the repository has none that coven reads
+	NoTasks error        // why there is none
 
-	Hide func(text string) string // masks secrets; nil: there are none
+	Hide func(text string) string // removes secrets from a text; nil: no process was given any
 }
 
-// Open opens the repository that contains the current directory.
+// Open opens the repository that contains the user's directory.
 func Open(ctx context.Context, e *Environment) (*Project, error) {
 	dir, err := e.Workdir()
 	if err != nil {
@@ -48,8 +48,8 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 	return newProject(e, dir, repo, cfg), nil
 }
 
-// OpenLenient opens a repository like Open, with the default settings if its own are
-// invalid. The error settings reports what is wrong with them.
+// OpenLenient opens a repository even if its settings cannot be read: it uses the defaults
+// then and returns what is wrong in settings.
 func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
 	dir, err := e.Workdir()
 	if err != nil {
@@ -60,7 +60,7 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 		return nil, nil, err
 	}
 	if err := checkPlaces(repo.Root); err != nil {
-		return nil, nil, err // repairs would write outside the repository
+		return nil, nil, err // this is not about settings
 	}
 	cfg, settings := e.settings(repo)
 	if settings != nil {
@@ -69,7 +69,7 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 	return newProject(e, dir, repo, cfg), settings, nil
 }
 
-// Outside returns a project without a repository: it has the grimoires and prompts of the
+// Outside returns a project without a repository. It has the grimoires and prompts of the
 // user and those that coven ships.
 func Outside(e *Environment) *Project {
 	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
@@ -81,7 +81,7 @@ func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Conf
 	return p
 }
 
-// Hidden returns a text with the secrets masked.
+// Hidden returns a text without the secrets that processes were given.
 func (p *Project) Hidden(text string) string {
 	if p.Hide == nil {
 		return text
@@ -96,7 +96,7 @@ func (p *Project) findTracker(dir string) {
 	})
 }
 
-// Tasks returns the tracker, or an error with the reason why there is none.
+// Tasks returns the tracker, or why there is none.
 func (p *Project) Tasks() (task.Tracker, error) {
 	if p.NoTasks != nil {
 		return nil, &exit.Error{Exit: exit.Usage, Err: p.NoTasks}

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// untrustedPaths returns the paths whose content comes from the repository.
+// untrustedPaths returns the paths that authors of the repository can write to.
 func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
@@ -28,7 +28,7 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	return trust.NewUntrustedPaths(dirs...), nil
 }
 
-// TrustStore returns the store of what the user trusts in this repository.
+// TrustStore returns the record of what the user trusts in this repository.
 func (p *Project) TrustStore() (*trust.Store, error) {
 	where, err := untrustedPaths(p.Repo)
 	if err != nil {
@@ -63,8 +63,7 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	return registry.New(o), nil
 }
 
-// NeedsOf returns the plugins that a grimoire can need, with the provider of the run,
-// sorted.
+// NeedsOf returns the plugins that a grimoire may need, with the provider of a run.
 func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
 	for s := range g.All() {
@@ -78,8 +77,8 @@ func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	return slices.Compact(needs)
 }
 
-// NeedsOfItems returns the plugins that tasks can need. A grimoire that cannot be loaded is
-// reported when its task starts.
+// NeedsOfItems returns the plugins that tasks may need. It ignores invalid grimoires: the
+// error is reported when the task starts.
 func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins.Need {
 	provider = cmp.Or(provider, p.Config.Provider)
 	needs := NeedsOf(&grimoires.Grimoire{}, provider)
@@ -101,7 +100,7 @@ func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins
 	return needs
 }
 
-// NeedsOfSession returns the plugins that a session's frozen plan can need.
+// NeedsOfSession returns the plugins that a session's frozen plan may need.
 func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	plan, err := PlanOf(dir)
 	if err != nil {
@@ -116,8 +115,8 @@ func (p *Project) CheckPlugins(needs []plugins.Need) error {
 	return err
 }
 
-// UntrustedPlugins returns the plugins that the user could trust now, and an error with the
-// reasons of all that may not run.
+// UntrustedPlugins returns the plugins that a user could approve. The error has the reasons
+// of all plugins that may not run.
 func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
 	r, err := p.Registry()
 	if err != nil {
@@ -144,7 +143,7 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 	return untrusted, errors.Join(reasons...)
 }
 
-// trustable returns the plugin of an error that trusting it would resolve.
+// trustable returns the plugin that an error is about, if a user could approve it.
 func trustable(err error) (registry.Plugin, bool) {
 	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return untrusted.Plugin, true
@@ -155,8 +154,8 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// CannotRun reports whether a plugin may not run and does not hide one that may.
+// CannotRun reports whether a plugin may not run and is not hidden by another one.
 func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// HasName reports whether a name refers to a plugin: its own, or that of its file.
+// HasName reports whether name is the name of a plugin or of its file.
 func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

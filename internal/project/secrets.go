@@ -27,22 +27,21 @@ func (p *Project) Secrets() (*secret.Store, error) {
 	return secret.Open(p.Repo.Root, p.Env.Getenv)
 }
 
-// handedNames returns the names of the variables that processes get in addition to those of
-// every program.
-func (p *Project) handedNames() []string {
+// passedNames returns the names of the variables that processes get besides those that every
+// program gets.
+func (p *Project) passedNames() []string {
 	return append(slices.Clone(p.Config.Env.Pass), credentials()...)
 }
 
-// credentials returns patterns of the variables in which the supported agent CLIs find
-// their credentials.
+// credentials returns the variables in which agent CLIs find their credentials.
 func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideHandedVariables masks the values of the variables that processes get. It returns a
-// warning about values that are too short to mask; empty: there are none.
-func (p *Project) HideHandedVariables(store *secret.Store) string {
-	short := store.Handed(p.Env.Environ(), func(name string) bool { return agent.Names(p.handedNames(), name) })
+// HideVariables hides the values of the variables that processes get. It returns a
+// warning about values that cannot be hidden, or "".
+func (p *Project) HideVariables(store *secret.Store) string {
+	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.passedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""

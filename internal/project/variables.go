@@ -26,7 +26,7 @@ type VariableRequest struct {
 	Uses     []string // what the steps run that get it
 }
 
-// Item returns the request as an entry of the trust store.
+// Item returns what the user trusts by granting the request.
 func (r VariableRequest) Item(now time.Time) trust.Item {
 	return trust.Item{Kind: r.Kind, Name: r.Name, What: "$" + r.Variable + ": " + r.Why, SHA256: r.hash(), Since: now}
 }
@@ -37,12 +37,12 @@ func (r VariableRequest) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// called reports whether a name refers to the request.
+// called reports whether name names the request.
 func (r VariableRequest) called(name string) bool {
 	return name == r.Name || name == r.Variable || strings.HasPrefix(r.Name, name+":")
 }
 
-// RequestedVariables returns the requests of the repository's configuration.
+// RequestedVariables returns the variables that the repository's configuration asks for.
 func (p *Project) RequestedVariables() []VariableRequest {
 	var all []VariableRequest
 	for _, name := range p.Config.Env.Asked {
@@ -51,7 +51,7 @@ func (p *Project) RequestedVariables() []VariableRequest {
 	return all
 }
 
-// secretsOf returns the requests for variables from which a grimoire takes secrets.
+// secretsOf returns the variables that a grimoire takes secrets from.
 func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	var all []VariableRequest
 	for _, name := range g.Secrets() {
@@ -65,8 +65,8 @@ func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	return all
 }
 
-// usesOf returns everything that the steps with a secret run, sorted: a step that gets a
-// secret can do anything with it.
+// usesOf returns all commands and prompts of the steps that get a secret: a step can do
+// anything with a secret that it gets.
 func usesOf(g *grimoires.Grimoire, name string) []string {
 	var uses []string
 	for s := range g.All() {
@@ -82,8 +82,7 @@ func usesOf(g *grimoires.Grimoire, name string) []string {
 	return uses
 }
 
-// isProject reports whether a grimoire comes from the repository. A grimoire whose source
-// is unknown counts as if it did.
+// isProject reports whether a grimoire comes from the repository.
 func (p *Project) isProject(name string) bool {
 	_, source, err := p.Library.Text(name)
 	if err != nil || source == grimoires.BuiltIn {
@@ -93,8 +92,8 @@ func (p *Project) isProject(name string) bool {
 	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
-// SecretRequests returns the requests of a plan, without those that the user's own or the
-// built-in grimoire of that name makes, too.
+// SecretRequests returns the variables that a grimoire asks for, without those that the
+// user's own or the built-in grimoire of that name asks for in the same way.
 func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
 	asked := secretsOf(g, store)
 	if len(asked) == 0 || p.isProject(g.Name) {
@@ -110,7 +109,7 @@ func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []V
 	})
 }
 
-// refused returns the requests that the user has not trusted.
+// refused returns the requests that the user has not granted.
 func (p *Project) refused(requests []VariableRequest) ([]VariableRequest, error) {
 	if len(requests) == 0 {
 		return nil, nil
@@ -130,7 +129,7 @@ func (p *Project) refused(requests []VariableRequest) ([]VariableRequest, error)
 	}), nil
 }
 
-// CheckVariables returns an error that names the requests that the user has not trusted.
+// CheckVariables returns an error if the user has not granted all requests.
 func (p *Project) CheckVariables(requests []VariableRequest) error {
 	refused, err := p.refused(requests)
 	if err != nil || len(refused) == 0 {
@@ -140,11 +139,11 @@ func (p *Project) CheckVariables(requests []VariableRequest) error {
 	for _, r := range refused {
 		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
 	}
-	return exit.Usagef("coven trust", "this repository uses variables of your environment, and you have not trusted that: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository asks for environment variables that you have not granted: %s", strings.Join(names, ", "))
 }
 
-// VariableRequests returns all requests of the repository: of its configuration, of its
-// grimoires, and of the plans of live sessions. Each has its name once.
+// VariableRequests returns all variables that the repository asks for: in its configuration,
+// its grimoires, and the plans of sessions that can be resumed.
 func (p *Project) VariableRequests() ([]VariableRequest, error) {
 	all := p.RequestedVariables()
 	store, err := p.Secrets()
@@ -175,8 +174,8 @@ func (p *Project) VariableRequests() ([]VariableRequest, error) {
 	return slices.CompactFunc(all, func(a, b VariableRequest) bool { return a.Kind == b.Kind && a.Name == b.Name }), nil
 }
 
-// UntrustedVariables returns the requests that the user has not trusted, of those to which
-// names refer (none: all), and the names that refer to no request.
+// UntrustedVariables returns the requests that the user could grant, and the names that name
+// no request.
 func (p *Project) UntrustedVariables(names []string) (wanted []VariableRequest, rest []string, err error) {
 	all, err := p.VariableRequests()
 	if err != nil {

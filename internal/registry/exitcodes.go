@@ -5,7 +5,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// What errors of this package mean for the command that they end: see internal/exit.
+// Exit codes and next commands of this package's errors: see internal/exit.
 
 // CommandExit returns exit.Usage.
 func (e *UntrustedError) CommandExit() int { return exit.Usage }
@@ -38,7 +38,7 @@ func (e *CacheError) NextCommand() string {
 	return "export XDG_CACHE_HOME=DIR, a directory of yours outside of the repository"
 }
 
-// NextCommand returns the command that helps with a plugin; empty when it may run.
+// NextCommand returns the next command for a plugin, or "" if it may run.
 func (p Plugin) NextCommand() string {
 	switch {
 	case p.State == Untrusted, p.State == Changed, p.State == Mismatch && p.Project:

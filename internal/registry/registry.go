@@ -39,7 +39,7 @@ const (
 	FromCoven   = "built in"
 )
 
-// State is whether and why a plugin may run.
+// State is whether a plugin may run, and why.
 type State string
 
 // The states. Only plugins that are built in or trusted may run.

@@ -8,7 +8,7 @@ import (
 // CommandExit returns exit.Usage.
 func (e *LinkError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that makes room for a directory.
+// NextCommand returns the command that moves the obstacle away.
 func (e *LinkError) NextCommand() string {
 	if e.To == "" {
 		return "mv " + shellword.Word(e.Path) + " " + shellword.Word(e.Path+".moved")

@@ -1,6 +1,6 @@
-// Package regularfile opens files that are files. What a repository has under the name of
-// one may be a pipe: whoever opens that would wait for somebody to write. It may also
-// be a link out of the repository, or larger than any memory.
+// Package regularfile opens only regular files of bounded size. In a repository, an
+// expected file may be a pipe, whose reader would wait for a writer, a link out of the
+// repository, or larger than memory.
 package regularfile
 
 import (
@@ -15,19 +15,19 @@ import (
 	"syscall"
 )
 
-// ErrNotFile says that there is something else than a file.
+// ErrNotFile means that something other than a regular file has the name.
 var ErrNotFile = errors.New("it is not a file")
 
-// SizeError reports a file that is too large to be what it is named.
+// SizeError reports a file that is larger than allowed.
 type SizeError struct{ Max int64 }
 
 // Error returns "it is larger than N bytes".
 func (e *SizeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.Max) }
 
-// LinkError reports a directory that has to be a directory and is something else.
+// LinkError reports that something other than a directory has the name of a directory.
 type LinkError struct {
 	Path string // relative to the root that was checked
-	To   string // where the symbolic link leads; empty: it is none
+	To   string // target of the symbolic link; empty: not a link
 }
 
 // Error names the path, and the target of a link.
@@ -40,7 +40,7 @@ func (e *LinkError) Error() string {
 
 const reading = os.O_RDONLY | syscall.O_NONBLOCK
 
-// Open opens a file to read it, with further flags of package syscall.
+// Open opens a file for reading, with additional flags of package syscall.
 func Open(file string, flags ...int) (*os.File, error) {
 	all := reading
 	for _, flag := range flags {
@@ -53,7 +53,8 @@ func Open(file string, flags ...int) (*os.File, error) {
 	return checked(f)
 }
 
-// OpenIn is Open of a file in a directory: no link leads out of that.
+// OpenIn opens a file in a directory like Open. It follows no links out of the
+// directory.
 func OpenIn(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -67,8 +68,8 @@ func OpenIn(dir, name string) (*os.File, error) {
 	return checked(f)
 }
 
-// OpenFileIn opens a file in a directory with the flags of package os, to write it
-// or to make it. No link leads out of the directory.
+// OpenFileIn opens or creates a file in a directory with flags of package os. It
+// follows no links out of the directory.
 func OpenFileIn(dir, name string, flags int, mode fs.FileMode) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -77,7 +78,7 @@ func OpenFileIn(dir, name string, flags int, mode fs.FileMode) (*os.File, error)
 	defer root.Close() //nolint:errcheck // read only
 	f, err := root.OpenFile(name, flags|syscall.O_NONBLOCK, mode)
 	if errors.Is(err, syscall.ENXIO) {
-		err = ErrNotFile // a pipe that nobody reads
+		err = ErrNotFile // a pipe without a reader
 	}
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func OpenFileIn(dir, name string, flags int, mode fs.FileMode) (*os.File, error)
 	return checked(f)
 }
 
-// Read returns the bytes of a file that has at most max of them.
+// Read returns the content of a file of at most max bytes.
 func Read(file string, max int64) ([]byte, error) {
 	f, err := Open(file)
 	if err != nil {
@@ -94,7 +95,8 @@ func Read(file string, max int64) ([]byte, error) {
 	return readAll(f, max)
 }
 
-// ReadIn is Read of a file in a directory: no link leads out of that.
+// ReadIn reads a file in a directory like Read. It follows no links out of the
+// directory.
 func ReadIn(dir, name string, max int64) ([]byte, error) {
 	f, err := OpenIn(dir, name)
 	if err != nil {
@@ -119,8 +121,8 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	return data, err
 }
 
-// Directory checks that a path below root leads through directories only. What does
-// not exist yet is no error. The error is a *LinkError.
+// Directory checks that all existing elements of a path below root are directories.
+// The error is a *LinkError.
 func Directory(root, path string) error {
 	at := ""
 	for _, part := range strings.Split(filepath.ToSlash(path), "/") {
@@ -146,8 +148,8 @@ func Directory(root, path string) error {
 	return nil
 }
 
-// FS are the files of a directory in a root: no link leads out of the root, and no
-// pipe is waited for.
+// FS returns the files of a directory in a root. It follows no links out of the root,
+// and does not block on pipes.
 func FS(root *os.Root, dir string) fs.FS { return files{root, dir} }
 
 type files struct {
@@ -174,7 +176,7 @@ func (f files) Open(name string) (fs.File, error) {
 	return file, nil
 }
 
-// Stat implements fs.StatFS, of whatever there is.
+// Stat implements fs.StatFS, for files of any kind.
 func (f files) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}

@@ -118,7 +118,7 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 		if busy[held.Task] {
 			continue
 		}
-		if session.NeverBegan(p.project.Repo.Root, held.Session) {
+		if session.NeverStarted(p.project.Repo.Root, held.Session) {
 			jobs = append(jobs, p.neverStarted(ctx, held)...)
 			continue
 		}

@@ -1,10 +1,10 @@
-// Package schema makes JSON Schemas of the Go types into which coven's files are
-// read, for editors.
+// Package schema generates JSON Schemas for editors from the Go types into which
+// coven's files are decoded.
 //
-// Rules. A schema takes every file that its reader takes; what only the reader can
-// know (whether a prompt exists, what a template names) no schema says. Three
-// tags of a struct's fields say what a type cannot: oneof, the words that the
-// reader allows; about, one line for people; and need, that the key is required.
+// Rules. A schema accepts every file that its reader accepts; it does not check what
+// only the reader can know, such as whether a prompt exists. Three field tags add
+// information to the types: oneof, the allowed words; about, a one-line description;
+// and need, for required keys.
 package schema
 
 import (
@@ -20,8 +20,8 @@ import (
 // Schema is a JSON Schema (draft 2020-12).
 type Schema = jsonschema.Schema
 
-// Of makes the schema of a mapping that fills structs with yaml tags. Keys that none of
-// them has are not allowed.
+// Of returns the schema of a mapping that fills structs with yaml tags. Other keys are
+// not allowed.
 func Of(v any, more ...any) *Schema {
 	s := of(reflect.TypeOf(v))
 	for _, other := range more {
@@ -49,7 +49,7 @@ func of(t reflect.Type) *Schema {
 	return s
 }
 
-// mapped is the schema of types that reflection does not understand.
+// mapped returns the schema of types that reflection does not support.
 func mapped(t reflect.Type) *Schema {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
@@ -73,7 +73,7 @@ func isAt(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
 }
 
-// describe adds to the schema of a struct what the tags of its fields say.
+// describe adds the information in field tags to the schema of a struct.
 func describe(s *Schema, t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -108,7 +108,7 @@ func describe(s *Schema, t reflect.Type) {
 	}
 }
 
-// Words is the schema of one of several words.
+// Words returns the schema of one of several words.
 func Words(words ...string) *Schema {
 	s := &Schema{}
 	for _, w := range words {
@@ -117,7 +117,8 @@ func Words(words ...string) *Schema {
 	return s
 }
 
-// Text is the schema of a text: YAML reads 80 and true as what they look like.
+// Text returns the schema of a text. YAML decodes 80 and true as a number and a bool,
+// so these are allowed too.
 func Text() *Schema {
 	return &Schema{AnyOf: []*Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
 }

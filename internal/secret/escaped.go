@@ -134,7 +134,7 @@ func unit(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// maxOpenLine is how much of a line lineWriter holds back.
+// maxOpenLine limits the part of a line that lineWriter holds back.
 const maxOpenLine = 256 << 10
 
 // lineWriter masks secrets in lines. It holds back text that contains an escape until
@@ -173,8 +173,8 @@ func (w *lineWriter) clean(text []byte) []byte {
 	return []byte(w.store.unescaped(string(text)))
 }
 
-// tail returns how much of a clean line may be the beginning of a secret: the length
-// of the longest one with every character escaped.
+// tail returns the length of the end of a clean line that may be the beginning of a
+// secret: the length of the longest secret with all characters escaped.
 func (w *lineWriter) tail() int {
 	longest := 0
 	for _, value := range w.store.hidden() {
@@ -183,7 +183,7 @@ func (w *lineWriter) tail() int {
 	return longest*6*maxDepth + 64
 }
 
-// Close hands on what was held back, and closes.
+// Close writes the held-back bytes and closes the underlying writer.
 func (w *lineWriter) Close() error {
 	var err error
 	if len(w.held) > 0 {

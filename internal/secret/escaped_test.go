@@ -102,7 +102,7 @@ func TestLongOpenLine(t *testing.T) {
 }
 
 // Values of a process's environment are hidden unless they reveal nothing.
-func TestHanded(t *testing.T) {
+func TestHideEnv(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a-file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -112,7 +112,7 @@ func TestHanded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := s.Handed([]string{
+	short := s.HideEnv([]string{
 		"NPM_TOKEN=npm_0123456789", "GH_TOKEN=abc", "MODE=production", "LEVEL=1.2.3", "DIR=" + file, "AUTH_FILE=" + file,
 		"URL=https://example.invalid/x", "DSN=postgres://me:s3cretpw@db.invalid/x", "CUSTOM=a1b2-c3d4-e5f6",
 		"PASSWORD=production", "HTTPS_PROXY=http://u:proxypw@proxy.invalid", "NOT_NAMED_KEY=left-alone-by-us", "EMPTY_KEY=",

@@ -215,7 +215,7 @@ func firstBytes(values []string) (first [256]bool) {
 	return first
 }
 
-// Close hands on what was held back, and closes.
+// Close writes the held-back bytes and closes the underlying writer.
 func (w *writer) Close() error {
 	var err error
 	if len(w.held) > 0 {

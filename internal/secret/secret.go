@@ -1,9 +1,9 @@
 // Package secret hides secret values from records.
 //
-// Rules. A secret comes from .coven/secrets.yaml of the main checkout, which git
-// must ignore, or else from the environment: api_key is $API_KEY there. Its value
-// goes to the process that needs it and nowhere else: plans, events, transcripts
-// and commit messages say *** in its place.
+// Rules. A secret comes from .coven/secrets.yaml in the main checkout, which git must
+// ignore, or else from the environment: api_key from $API_KEY. Only the processes that
+// need it get the value. Plans, events, transcripts and commit messages contain ***
+// instead.
 package secret
 
 import (

@@ -16,10 +16,10 @@ import (
 // Damaged is the state of a session whose record cannot be read.
 const Damaged event.Status = "damaged"
 
-// damagedDir is where damaged records are set aside, below a project's root.
+// damagedDir is the directory for damaged records, relative to a project's root.
 const damagedDir = ".coven/run/damaged"
 
-// maxMetadata is how many bytes of metadata.json are read.
+// maxMetadata limits the size of metadata.json, in bytes.
 const maxMetadata = 16 << 20
 
 // DamagedError reports a session whose record cannot be read. It concerns this
@@ -27,9 +27,9 @@ const maxMetadata = 16 << 20
 type DamagedError struct {
 	Session string
 	Dir     string
-	Task    string    // empty: the record does not say
+	Task    string    // empty: unknown
 	Title   string    // of the task
-	Started time.Time // as far as is known; else when the directory was changed
+	Started time.Time // if known; otherwise when the directory was changed
 	Err     error
 }
 
@@ -41,7 +41,7 @@ func (e *DamagedError) Error() string {
 // Unwrap returns the reason.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// View is the session as a list shows it.
+// View returns the view of the session for lists.
 func (e *DamagedError) View() View {
 	return View{
 		ID: e.Session, Dir: e.Dir, Task: e.Task, Status: Damaged, Detail: e.Err.Error(), Started: e.Started, Updated: e.Started,
@@ -72,7 +72,7 @@ func DamagedIn(err error) (damaged []*DamagedError, rest error) {
 // errNoEvents reports a session whose views exist and whose events do not.
 var errNoEvents = fmt.Errorf("%s is missing or empty, and the session has begun", eventsFile)
 
-// damaged makes a *DamagedError of what is wrong with the session in dir.
+// damaged returns a *DamagedError about the session in dir.
 func damaged(dir string, err error) error {
 	if known := (*DamagedError)(nil); errors.As(err, &known) {
 		return err
@@ -107,8 +107,8 @@ func hasStarted(dir string) bool {
 	return false
 }
 
-// planDamage is why the frozen plan in dir cannot be used; empty when it can. What is
-// in it is looked at by whoever resumes the session.
+// planDamage returns the reason why the frozen plan in dir cannot be used, or "". It
+// does not parse the plan.
 func planDamage(dir string) string {
 	f, err := regularfile.OpenIn(dir, planFile)
 	switch {
@@ -124,8 +124,8 @@ func planDamage(dir string) string {
 	return ""
 }
 
-// SetAside moves a damaged record out of the way of the others, and returns where it
-// is now, relative to root. Nothing of it is lost. ErrBusy when a process writes it.
+// SetAside moves a damaged record to another directory, and returns its path relative
+// to root. It returns ErrBusy if a process writes the record.
 func SetAside(root string, e *DamagedError) (string, error) {
 	from := filepath.Join(Dir, e.Session)
 	if held(filepath.Join(root, from)) {

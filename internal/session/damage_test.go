@@ -99,7 +99,7 @@ func TestDamagedRecord(t *testing.T) {
 			if _, err := session.OfTask(root, "bad"); name != "a link" && !errors.As(err, new(*session.DamagedError)) {
 				t.Errorf("bad: %v", err)
 			}
-			if session.NeverBegan(root, bad.ID) || session.IsOver(root, bad.ID) {
+			if session.NeverStarted(root, bad.ID) || session.IsOver(root, bad.ID) {
 				t.Error("somebody takes it for one that never began, or is over")
 			}
 			leftovers, err := session.FindLeftovers(root, time.Now().Add(time.Hour))

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Load computes the view of the session in dir. The error is a *DamagedError when the
-// record is there and cannot be read.
+// Load computes the view of the session in dir. The error is a *DamagedError if the
+// record exists and cannot be read.
 func Load(dir string) (View, error) {
 	v, err := load(dir)
 	switch {
@@ -45,7 +45,7 @@ func load(dir string) (View, error) {
 		v.Damage = planDamage(dir)
 	}
 	if v.Status == Running && !held(dir) {
-		// It may have ended, and recorded that, since its events were read.
+		// The session may have recorded its end since its events were read.
 		if length(file) != size {
 			return load(dir)
 		}
@@ -54,11 +54,11 @@ func load(dir string) (View, error) {
 	return v, nil
 }
 
-// Events are the events of the session in dir.
+// Events returns the events of the session in dir.
 func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join(dir, eventsFile)) }
 
-// entriesOf lists the directories of a project's sessions. A link in the place of the
-// parent is refused with a *plain.LinkError.
+// entriesOf lists the directories of a project's sessions. If their parent is a
+// symbolic link, the error is a *regularfile.LinkError.
 func entriesOf(root string) ([]os.DirEntry, error) {
 	if err := regularfile.Directory(root, Dir); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
@@ -68,11 +68,11 @@ func entriesOf(root string) ([]os.DirEntry, error) {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	return slices.DeleteFunc(entries, func(e os.DirEntry) bool {
-		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // a file beside the sessions belongs to none
+		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // not the directory of a session
 	}), nil
 }
 
-// length is how long a file is, in bytes; 0 when that cannot be found out.
+// length returns the length of a file in bytes, or 0 if it is unknown.
 func length(file string) int64 {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -81,9 +81,8 @@ func length(file string) int64 {
 	return info.Size()
 }
 
-// List returns the sessions of a project, the newest first. A session that
-// cannot be read is left out and named in the error (see DamagedIn); the others are
-// returned beside it.
+// List returns the sessions of a project, the newest first. It omits sessions that
+// cannot be read, and names them in the error (see DamagedIn).
 func List(root string) ([]View, error) {
 	entries, err := entriesOf(root)
 	if err != nil {
@@ -106,21 +105,21 @@ func List(root string) ([]View, error) {
 	return views, broken
 }
 
-// OfTask returns the newest session of a task, or ErrNone. Of the sessions of
-// other tasks it reads no more than the beginning.
+// OfTask returns the newest session of a task, or ErrNone. It reads only the beginning
+// of other tasks' sessions.
 func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(task) }
 
-// Finder finds the sessions of tasks, again and again: of those that it has seen
-// it knows whose they are. It may be used by several goroutines.
+// Finder finds the sessions of tasks. It caches the tasks of known sessions. It is
+// safe for concurrent use.
 type Finder struct {
 	root string
 
 	mu    sync.Mutex
-	owner map[string]owner // by id of the session
+	owner map[string]owner // by session ID
 }
 
-// owner is the task of a session's directory, as long as the directory is the
-// same.
+// owner is the task of a session's directory, valid while the directory does not
+// change.
 type owner struct {
 	dir  fs.FileInfo
 	task string
@@ -129,10 +128,9 @@ type owner struct {
 // NewFinder returns a Finder for the sessions of a project.
 func NewFinder(root string) *Finder { return &Finder{root: root, owner: map[string]owner{}} }
 
-// OfTask is like the function of that name. The error is a *DamagedError when the
-// newest session of the task is damaged. Damaged sessions of other tasks, and those
-// whose task nobody knows, do not matter: the claim of a task that one of those works
-// on says so.
+// OfTask is like the function OfTask. The error is a *DamagedError if the newest
+// session of the task is damaged. Damaged sessions of other or unknown tasks are
+// ignored; if such a session works on the task, the claim of the task shows that.
 func (f *Finder) OfTask(task string) (View, error) {
 	entries, err := entriesOf(f.root)
 	if err != nil {
@@ -169,8 +167,8 @@ func (f *Finder) OfTask(task string) (View, error) {
 	return newest, nil
 }
 
-// taskOf is the task of a session: its first event says it, and that one never
-// changes. A directory that was changed since is read again: it may be another.
+// taskOf returns the task of a session, which its first event contains. A directory
+// that has changed since is read again.
 func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 	dir, err := e.Info()
 	if err != nil {
@@ -195,33 +193,33 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		f.mu.Unlock()
 		return first.Task, nil
 	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
-		return "", fs.ErrNotExist // it never began
+		return "", fs.ErrNotExist // it never started
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = errNoEvents
 	}
 	return "", damaged(at, err)
 }
 
-// IsOver reports whether a session has ended for good and no process is
-// clearing up after it.
+// IsOver reports whether a session has ended for good and no process is cleaning up
+// after it.
 func IsOver(root, id string) bool {
 	dir := filepath.Join(root, Dir, id)
 	v, err := Load(dir)
 	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
 }
 
-// Busy reports whether somebody writes the session in dir.
+// Busy reports whether a process writes the session in dir.
 func Busy(dir string) bool { return held(dir) }
 
-// Exists reports whether the project has a session of this id.
+// Exists reports whether the project has a session with this ID.
 func Exists(root, id string) bool {
 	_, err := os.Stat(filepath.Join(root, Dir, id))
 	return err == nil
 }
 
-// NeverBegan reports whether a session has no first event and no process is about to
+// NeverStarted reports whether a session has no first event and no process is about to
 // write one.
-func NeverBegan(root, id string) bool {
+func NeverStarted(root, id string) bool {
 	dir := filepath.Join(root, Dir, id)
 	if held(dir) {
 		return false

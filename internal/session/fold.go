@@ -17,9 +17,9 @@ func Fold(events []event.Event) (View, error) { return newFolder().fold(events) 
 // folder computes the views of a growing session: it reads each event once.
 type folder struct {
 	view  View
-	since time.Time // when the present stretch of work began; zero: there is none
-	last  time.Time // of the events that are taken in
-	seen  int       // how many those are
+	since time.Time // start of the current stretch of work; zero: none
+	last  time.Time // time of the last event
+	seen  int       // number of events
 	book  *usage.Usage
 	found findings.Log
 }
@@ -28,8 +28,9 @@ func newFolder() *folder {
 	return &folder{view: View{Status: Running}, book: usage.New(budget.DefaultPrices())}
 }
 
-// fold returns the view after events, which begin with those of the call before.
-// The view is good until the next call. After an error nothing more is taken in.
+// fold returns the view after events, which must begin with those of the previous
+// call. The view is valid until the next call. After an error, further events are
+// ignored.
 func (f *folder) fold(events []event.Event) (View, error) {
 	for _, e := range events[f.seen:] {
 		if err := f.view.take(e); err != nil {
@@ -57,7 +58,7 @@ func (f *folder) clock(e event.Event) {
 	f.last = e.Time
 	switch {
 	case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
-		if !f.since.IsZero() { // the stretch before was cut off
+		if !f.since.IsZero() { // the previous stretch was interrupted
 			f.view.Active += before.Sub(f.since)
 		}
 		f.since = e.Time
@@ -107,7 +108,7 @@ func (v *View) end(e event.Event) error {
 		return err
 	}
 	v.Status, v.Reason = event.Status(strings.TrimPrefix(string(e.Type), "session.")), ""
-	v.Rejected = d.Rejected || v.Status == Failed && d.Step == "" && strings.HasPrefix(d.Reason, "rejected: ") // so older sessions record it
+	v.Rejected = d.Rejected || v.Status == Failed && d.Step == "" && strings.HasPrefix(d.Reason, "rejected: ") // recorded like this by older versions
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	v.Until, v.Parked = time.Time{}, nil
 	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {
@@ -163,7 +164,7 @@ func (v *View) work(e event.Event) error {
 	return nil
 }
 
-// reviewed adds a question, or the answer to the last one.
+// reviewed adds a question, or the answer to the last question.
 func (v *View) reviewed(e event.Event) error {
 	r := &Review{Path: e.Path}
 	err := e.Decode(&r.MergeDecision)
@@ -189,7 +190,7 @@ func (v *View) stepCompleted(e event.Event) error {
 		return err
 	}
 	v.Usage = v.Usage.Add(r.Usage)
-	for _, receipt := range r.Receipts { // those of checks are there already
+	for _, receipt := range r.Receipts { // those of checks are already included
 		if !slices.Contains(v.Receipts, receipt) {
 			v.Receipts = append(v.Receipts, receipt)
 		}
@@ -242,7 +243,7 @@ func (v *View) doing(e event.Event) error {
 	return err
 }
 
-// step is the latest run of the leaf at path.
+// step returns the latest run of the leaf at path.
 func (v *View) step(path string) *Step {
 	for i := range slices.Backward(v.Steps) {
 		if v.Steps[i].Path == path {

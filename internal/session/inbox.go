@@ -18,12 +18,12 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// inboxDir is where requests to running sessions are put, below a project's
-// root: one directory for each session, one file for each request. Whoever runs
-// the session looks there.
+// inboxDir is the directory of requests to running sessions, relative to a project's
+// root. It has a directory for each session, with a file for each request, which the
+// process that runs the session reads.
 const inboxDir = ".coven/run/inbox"
 
-// maxRequest is how many bytes a request may have.
+// maxRequest limits the size of a request, in bytes.
 const maxRequest = 8 << 20
 
 // The kinds of requests.
@@ -32,10 +32,10 @@ const (
 	KindCancel  = "cancel"  // stop
 )
 
-// Request is what a person asks of a session that another process runs.
+// Request is a person's request to a session that another process runs.
 type Request struct {
 	Kind string    `json:"kind"`
-	ID   string    `json:"id"` // a UUID; Ask makes it
+	ID   string    `json:"id"` // a UUID, set by Ask
 	Text string    `json:"text,omitempty"`
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
@@ -43,8 +43,8 @@ type Request struct {
 	file string
 }
 
-// Ask puts a request where the process that runs the session finds it. The name
-// says afterwards whether it was taken: see Asked.
+// Ask writes a request to the inbox of a session. Asked reports whether the request
+// with the returned name is still there.
 func Ask(root, id string, r Request) (name string, err error) {
 	dir := filepath.Join(root, inboxDir, id)
 	if err := makeDir(root, filepath.Join(inboxDir, id)); err != nil {
@@ -55,7 +55,7 @@ func Ask(root, id string, r Request) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("ask session %s: %w", id, err)
 	}
-	// Names sort as the requests were made.
+	// Names sort in the order of the requests.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
 	failpoint.Point("inbox.ask.before")
 	if err := renameio.WriteFile(name, append(data, '\n'), fileMode); err != nil {
@@ -71,11 +71,11 @@ func Asked(name string) bool {
 	return err == nil
 }
 
-// Withdraw takes a request back. It is false when it was taken meanwhile.
+// Withdraw removes a request. It returns false if the request was accepted meanwhile.
 func Withdraw(name string) bool { return os.Remove(name) == nil }
 
-// Requests returns what people ask of the session, the oldest first. What
-// cannot be read is removed.
+// Requests returns the requests to the session, the oldest first. It removes files
+// that cannot be read.
 func (s *Session) Requests() ([]Request, error) {
 	dir := s.inbox()
 	if err := regularfile.Directory(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Join(inboxDir, s.ID)); err != nil {
@@ -108,8 +108,7 @@ func (s *Session) Requests() ([]Request, error) {
 	return found, nil
 }
 
-// Take removes a request that was done. It is false when its sender has
-// withdrawn it.
+// Take removes an accepted request. It returns false if the sender has withdrawn it.
 func (s *Session) Take(r Request) bool {
 	failpoint.Point("inbox.take.before")
 	taken := os.Remove(r.file) == nil
@@ -117,11 +116,11 @@ func (s *Session) Take(r Request) bool {
 	return taken
 }
 
-// inbox is the directory of the session's requests.
+// inbox returns the directory of the session's requests.
 func (s *Session) inbox() string {
 	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), inboxDir, s.ID)
 }
 
-// emptyInbox removes the directory of a session's requests when nothing is in
-// it, so that none are left of sessions that are over.
+// emptyInbox removes the directory of a session's requests if it is empty, so that
+// ended sessions leave none behind.
 func (s *Session) emptyInbox() { _ = os.Remove(s.inbox()) }

@@ -12,20 +12,20 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// leftoverAge is the least age of abandoned files: a file is locked or named a moment
-// after it is made.
+// leftoverAge is the minimum age of abandoned files. Files in use are locked or
+// renamed only shortly after they are created.
 const leftoverAge = time.Minute
 
 // Leftover is something that a killed process left behind and no session needs.
 type Leftover struct {
 	Path string // absolute
-	Text string // what it is, for a person
+	Text string // description for people
 
-	root, id string // of the session it belongs to
-	alone    bool   // only this file, not all below Path
+	root, id string // its session
+	alone    bool   // only this file, not everything below Path
 }
 
-// temporary are the names of files that were to replace one of a session's.
+// temporary matches the names of temporary files that replace a file of a session.
 var temporary = regexp.MustCompile(`^\.(plan\.yaml|session\.md|metadata\.json)-?[0-9]+$`)
 
 // FindLeftovers lists the leftovers in a project: requests to sessions that have ended
@@ -57,12 +57,12 @@ func leftoversOf(root, id string, now time.Time) []Leftover {
 	if held(dir) {
 		return nil
 	}
-	if NeverBegan(root, id) && old(dir, now) {
+	if NeverStarted(root, id) && old(dir, now) {
 		return []Leftover{{Path: dir, Text: "a session that never began", root: root, id: id}}
 	}
 	files, err := names(dir)
 	if err != nil {
-		return nil // a file beside the sessions, or gone
+		return nil // not a session, or already removed
 	}
 	var found []Leftover
 	for _, name := range files {
@@ -76,7 +76,7 @@ func leftoversOf(root, id string, now time.Time) []Leftover {
 
 // needsInbox reports whether requests to a session may still be read.
 func needsInbox(root, id string) bool {
-	return Exists(root, id) && !IsOver(root, id) && !NeverBegan(root, id)
+	return Exists(root, id) && !IsOver(root, id) && !NeverStarted(root, id)
 }
 
 // Remove removes the leftover. It returns ErrBusy when a process runs the session again.

@@ -8,19 +8,19 @@ import (
 	"path/filepath"
 )
 
-// Exposed counts the files and directories of sessions, and of what covens tell each
-// other, that others than their owner can read.
+// Exposed counts the files and directories of sessions and of .coven/run that users
+// other than the owner can read.
 func Exposed(root string) (int, error) {
 	n := 0
 	err := eachExposed(root, func(string, fs.FileMode) error { n++; return nil })
 	return n, err
 }
 
-// MakePrivate takes from others what Exposed counts.
+// MakePrivate restricts what Exposed counts to its owner.
 func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
 
-// eachExposed calls do with what others can read, and the mode that it should have. No
-// link is followed.
+// eachExposed calls do with each file or directory that others can read, and the mode
+// that it should have. It does not follow links.
 func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
 	for _, dir := range []string{Dir, inboxDir, damagedDir} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, e fs.DirEntry, err error) error {

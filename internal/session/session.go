@@ -1,11 +1,10 @@
 // Package session keeps the record of one run of one task: a directory under
 // .coven/sessions.
 //
-// Rules. events.jsonl is the truth; session.md and metadata.json are views of
-// it, rewritten when the session changes its state. A session has one
-// writer: who holds the lock on events.jsonl. The lock goes away with the
-// process, so a session that is running according to its record but not locked was interrupted. A
-// completed session is never modified.
+// Rules. events.jsonl is the source of truth; session.md and metadata.json are views of it,
+// rewritten when the session changes its state. Only the process that holds the lock on
+// events.jsonl writes a session. The lock ends with the process, so a session that is running
+// according to its record but not locked was interrupted. A completed session is never modified.
 package session
 
 import (
@@ -41,16 +40,16 @@ const (
 	resultsDir   = "results"
 )
 
-// Dir is where the sessions of a project are, below its root.
+// Dir is the directory of a project's sessions, relative to its root.
 const Dir = ".coven/sessions"
 
-// Records are for their owner only: they hold what tools printed.
+// Only the owner may read records: they contain tool output.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// maxPlan is how many bytes a plan may have: prompts, a grimoire and a task.
+// maxPlan limits the size of a plan (prompts, a grimoire and a task), in bytes.
 const maxPlan = 16 << 20
 
 // ErrBusy reports that another process writes the session.
@@ -71,24 +70,24 @@ type Session struct {
 	closed bool
 	hider  Hider
 
-	views  sync.Mutex // of who writes them
+	views  sync.Mutex // held while the views are written
 	folder *folder
 }
 
-// Hider takes out of what is written what no record may show.
+// Hider removes secrets from what is written.
 type Hider interface {
 	JSON(value []byte) []byte
 	Writer(to io.WriteCloser) io.WriteCloser
 }
 
-// Hide lets nothing be written from now on that h takes out.
+// Hide applies h to everything that is written from now on.
 func (s *Session) Hide(h Hider) {
 	s.hider = h
 	s.Journal.Redact = h.JSON
 }
 
-// Create makes the directory of a new session: the date and the query make its
-// name, a number makes it unique.
+// Create creates the directory of a new session. Its name consists of the date, a slug
+// of the query, and a number if needed.
 func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	parent := filepath.Join(root, Dir)
 	if err := makeDir(root, Dir); err != nil {
@@ -115,8 +114,8 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	return s, err
 }
 
-// Open takes an existing session to write it. ErrBusy when another process
-// does.
+// Open opens an existing session for writing. It returns ErrBusy if another process
+// writes it.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
 	if err := regularfile.Directory(root, filepath.Join(Dir, id)); err != nil {
@@ -132,8 +131,8 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 	return open(dir, first.Task, now)
 }
 
-// makeDir makes a directory of coven's below root, for its owner only. A symbolic link
-// on the way is refused.
+// makeDir creates one of coven's directories below root, accessible only to its owner.
+// It refuses symbolic links in the path.
 func makeDir(root, dir string) error {
 	if err := regularfile.Directory(root, dir); err != nil {
 		return err
@@ -168,8 +167,8 @@ func (s *Session) View() (View, error) {
 	return v.clone(), err
 }
 
-// Append records an event of this session, and brings the views up to date
-// when the session changed its state.
+// Append records an event of this session, and updates the views if the session
+// changed its state.
 func (s *Session) Append(e event.Event, data any) error {
 	e.Session, e.Task = s.ID, s.task
 	if err := s.Journal.Append(e, data); err != nil {
@@ -181,10 +180,10 @@ func (s *Session) Append(e event.Event, data any) error {
 	return nil
 }
 
-// Now is the session's clock.
+// Now returns the time of the session's clock.
 func (s *Session) Now() time.Time { return s.now() }
 
-// Close gives the session up. Closing it again does nothing.
+// Close closes the session and releases its lock. Closing it again does nothing.
 func (s *Session) Close() error {
 	if s.closed {
 		return nil
@@ -196,7 +195,7 @@ func (s *Session) Close() error {
 	return errors.Join(s.Journal.Close(), s.lock.Close())
 }
 
-// Discard removes a session that has nothing in it.
+// Discard removes an empty session.
 func (s *Session) Discard() error {
 	if len(s.Events()) > 0 {
 		return fmt.Errorf("session %s is not empty", s.ID)
@@ -204,7 +203,8 @@ func (s *Session) Discard() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
 }
 
-// Freeze writes the plan. It is written once, and on disk when Freeze returns.
+// Freeze writes the plan, which is written only once. The plan is on disk when Freeze
+// returns.
 func (s *Session) Freeze(plan []byte) error {
 	failpoint.Point("session.freeze.before")
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
@@ -226,8 +226,8 @@ func Plan(dir string) ([]byte, error) {
 	return plan, nil
 }
 
-// OpenLog opens the log of a step to append to it, and returns the offset: the start
-// of a line.
+// OpenLog opens the log of a step for appending, and returns the offset, which is the
+// start of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	if err := makeDir(s.Dir, logsDir); err != nil {
 		return nil, 0, fmt.Errorf("open log: %w", err)
@@ -247,8 +247,8 @@ func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	return f, at, nil
 }
 
-// lineStart ends the last line of a log, if a crash left it open, and returns
-// the length of the log.
+// lineStart completes the last line of a log if a crash left it incomplete, and
+// returns the length of the log.
 func lineStart(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -265,26 +265,26 @@ func lineStart(f *os.File) (int64, error) {
 	return info.Size() + 1, err
 }
 
-// LogFile is the file of a step's log. Slashes in the path become dots.
+// LogFile returns the file of a step's log. Slashes in the path become dots.
 func LogFile(dir, path string) string {
 	return filepath.Join(dir, logsDir, strings.ReplaceAll(path, "/", ".")+".log")
 }
 
-// ReadLog opens the log of a step to read it. No link leads out of the session.
+// ReadLog opens the log of a step for reading. It follows no links out of the session.
 func ReadLog(dir, path string) (*os.File, error) {
 	return regularfile.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
 }
 
-// maxLogLine is how long a line of a transcript may be, in bytes.
+// maxLogLine limits the length of a line of a transcript, in bytes.
 const maxLogLine = 128 << 20
 
-// ReadLog opens the log of a step to read it from a place on, as ReadTranscript does.
+// ReadLog opens the log of a step for reading from an offset, like ReadTranscript.
 func (s *Session) ReadLog(path string, from int64) (io.ReadCloser, error) {
 	return ReadTranscript(s.Dir, path, from)
 }
 
-// ReadTranscript opens the log of a step to read it from a place on. It ends with an
-// error at a line that no program has printed.
+// ReadTranscript opens the log of a step for reading from an offset. Reading fails at
+// a line longer than maxLogLine.
 func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {
 	f, err := ReadLog(dir, path)
 	if err != nil {
@@ -296,7 +296,7 @@ func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {
 	return &transcript{File: f}, nil
 }
 
-// transcript counts the bytes of the line that is read.
+// transcript counts the bytes of the current line.
 type transcript struct {
 	*os.File
 	open int
@@ -316,8 +316,8 @@ func (t *transcript) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// acquire takes the lock without waiting. It is an open-file-description lock:
-// it belongs to this open file and ends when the file is closed.
+// acquire acquires the lock without waiting. It is an open-file-description lock,
+// which belongs to this open file and ends when the file is closed.
 func acquire(f *os.File) error {
 	err := unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -326,10 +326,10 @@ func acquire(f *os.File) error {
 	return err
 }
 
-// release gives the lock back. Closing the file is not enough: a child that this
-// process is about to start has it open, too, until it runs its program.
+// release releases the lock. Closing the file is not sufficient: a child process also
+// has it open between fork and exec.
 func release(f *os.File) {
-	_ = unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_UNLCK}) // closing gives it back later
+	_ = unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_UNLCK}) // closing the file releases it later
 }
 
 // held reports whether a process writes the session in dir.
@@ -344,7 +344,7 @@ func held(dir string) bool {
 	return err == nil && lock.Type != unix.F_UNLCK
 }
 
-// maxSlug is the length of a slug, in bytes.
+// maxSlug limits the length of a slug, in bytes.
 const maxSlug = 50
 
 // Slug returns a name for a text: lower case ASCII letters, digits, dashes and

@@ -245,7 +245,7 @@ func TestListBroken(t *testing.T) {
 	if len(views) != 1 || err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("%d views, %v", len(views), err)
 	}
-	if !session.NeverBegan(root, "empty") || session.NeverBegan(root, views[0].ID) {
+	if !session.NeverStarted(root, "empty") || session.NeverStarted(root, views[0].ID) {
 		t.Error("NeverBegan is wrong")
 	}
 }

@@ -21,8 +21,7 @@ const (
 	Interrupted = event.StatusInterrupted
 )
 
-// View is what a person or a program sees of a session, computed from its
-// events.
+// View is the state of a session, computed from its events.
 type View struct {
 	ID       string           `json:"session_id"`
 	Dir      string           `json:"-"`
@@ -33,7 +32,7 @@ type View struct {
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
 	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
-	More     string           `json:"more,omitempty"`     // what a person adds to the budget that it waits for: usd=+5
+	More     string           `json:"more,omitempty"`     // suggested increase of the budget that it waits for: usd=+5
 	Until    time.Time        `json:"until,omitzero"`     // of waiting: the earliest time to resume
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
@@ -42,40 +41,39 @@ type View struct {
 	Started  time.Time        `json:"started_at"`
 	Updated  time.Time        `json:"updated_at"`
 	Ended    time.Time        `json:"completed_at,omitzero"`
-	Active   time.Duration    `json:"active_ns"` // without the time it waited
+	Active   time.Duration    `json:"active_ns"` // without waiting time
 	Steps    []Step           `json:"steps"`
 	Usage    provider.Usage   `json:"usage"`
-	Used     budget.Amount    `json:"used,omitzero"` // in the terms of a budget, what was cut off among it
+	Used     budget.Amount    `json:"used,omitzero"` // as in a budget, including killed attempts
 	Receipts []event.Receipt  `json:"receipts"`
-	Calls    []event.Decision `json:"calls"` // what the gate decided
+	Calls    []event.Decision `json:"calls"` // decisions of the gate
 	Review   *Review          `json:"review,omitempty"`
 	Rounds   []Round          `json:"rounds,omitempty"`        // of review by plugins
-	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings: not fixed, not accepted by a person
+	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
 	ClaimOid string           `json:"-"`
 	Landed   event.Landing    `json:"landed,omitzero"`
-	Landing  event.Landing    `json:"-"` // a landing that is on record and not settled
+	Landing  event.Landing    `json:"-"` // a recorded landing that is not complete
 	Warnings []string         `json:"warnings,omitempty"`
 
-	// FailedAt is the step that ended the session, and FailedWhy why it did, also after
-	// the session was cancelled or rejected. Empty: no step has failed since it was
-	// resumed last.
+	// FailedAt is the step that ended the session, and FailedWhy the reason, also after
+	// the session was cancelled or rejected. They are empty if no step has failed since
+	// the session was last resumed.
 	FailedAt  string `json:"-"`
 	FailedWhy string `json:"-"`
 
 	// Rejected reports whether a person rejected the change.
 	Rejected bool `json:"-"`
 
-	// Damage is why an unfinished session cannot continue although its events can be
-	// read: its plan is missing.
+	// Damage is the reason why an unfinished session with readable events cannot continue:
+	// its plan is missing.
 	Damage string `json:"damage,omitempty"`
-	// Crashed reports whether the process that ran the session is gone, although nobody
-	// had stopped it.
+	// Crashed reports whether the process that ran the session ended unexpectedly.
 	Crashed bool `json:"crashed,omitempty"`
-	// Parked is the limit that a session at work waits out, in its own process; nil:
-	// it waits for none. Shown makes a state of it.
+	// Parked is the limit for which a running session waits in its own process, or nil.
+	// Shown turns it into a state.
 	Parked *event.Limit `json:"limit,omitempty"`
-	// Holder is the coven that ran the session last: coven/<host>/<pid>. Since is
-	// when it began to.
+	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is
+	// when it started to.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
@@ -92,31 +90,31 @@ type Step struct {
 	Doing     string       `json:"doing,omitempty"` // the last tool call or check of a running step
 }
 
-// Round is a review by plugins, and what became of it.
+// Round is a review by plugins and its outcome.
 type Round struct {
 	Path     string          `json:"path"`
-	Patch    string          `json:"patch,omitempty"` // patch id of what was reviewed
+	Patch    string          `json:"patch,omitempty"` // patch id of the reviewed change
 	Opinions []event.Opinion `json:"opinions"`
-	Error    string          `json:"error,omitempty"`    // why it came to no end
-	Decided  bool            `json:"decided,omitempty"`  // an arbiter was asked
+	Error    string          `json:"error,omitempty"`    // why it did not finish
+	Decided  bool            `json:"decided,omitempty"`  // an arbiter decided
 	Continue bool            `json:"continue,omitempty"` // the arbiter's decision: the findings are actionable
 	Reason   string          `json:"reason,omitempty"`   // why
 }
 
-// Review is the question that a session asked last, with its answer.
+// Review is the last question of a session, with its answer.
 type Review struct {
 	Path string `json:"path"` // of the step that asked
 	event.MergeDecision
 }
 
-// Live reports whether the session runs or can be resumed: then its worktree and claim
-// belong to it.
+// Live reports whether the session runs or can be resumed, so that its worktree and
+// claim belong to it.
 func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
 
-// Shown is the view as people and programs are shown it: a session at work that
-// waits for the end of a limit is waiting, one without a plan is damaged.
+// Shown returns the view for display: a running session that waits for the end of a
+// limit is waiting, and a session without a plan is damaged.
 func (v View) Shown() View {
 	if v.Damage != "" && v.Status != Running {
 		v.Status, v.Reason, v.Detail = Damaged, "", v.Damage
@@ -127,7 +125,7 @@ func (v View) Shown() View {
 	return v
 }
 
-// clone returns a view that the events to come do not change.
+// clone returns a view that later events do not change.
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
 	v.Calls, v.Warnings, v.Rounds = slices.Clone(v.Calls), slices.Clone(v.Warnings), slices.Clone(v.Rounds)
@@ -145,7 +143,7 @@ func (v View) Same(other View) bool {
 	}
 	status := func(v View) event.Status {
 		if v.Status == Running {
-			return Interrupted // the caller holds the lock, so no process runs it
+			return Interrupted // the caller has the lock, so no process runs it
 		}
 		return v.Status
 	}
@@ -153,8 +151,8 @@ func (v View) Same(other View) bool {
 	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch
 }
 
-// At is where a session is: the step at work and what it does, or the step
-// that ended last.
+// At returns the position of a session: the running step and its current action, or
+// the last step that ended.
 func (v View) At() string {
 	if len(v.Steps) == 0 {
 		return ""

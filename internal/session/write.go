@@ -53,7 +53,7 @@ type tokens struct {
 	Total  int64 `json:"total"`
 }
 
-// primaryAgent is the agent that works in a grimoire's agent steps.
+// primaryAgent is the agent of a grimoire's agent steps.
 const primaryAgent = "build"
 
 func (s *Session) writeViews() error {
@@ -119,8 +119,8 @@ type front struct {
 	Commit       string       `yaml:"commit,omitempty"`
 }
 
-// story is the session for people: session.md. What agents, plugins and commands
-// said is in it with nothing that a terminal obeys.
+// story returns session.md, the session for people. Text of agents, plugins and
+// commands in it contains no terminal control characters.
 func (v View) story() (string, error) {
 	head, err := yaml.Marshal(front{
 		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: primaryAgent, Model: v.Info.Model,
@@ -150,8 +150,8 @@ func (v View) story() (string, error) {
 	return readable(b.String()), nil
 }
 
-// readable has U+FFFD for control characters, but those that end and indent lines,
-// and for characters that turn the order of others round.
+// readable replaces control characters, except newlines and tabs, and bidirectional
+// controls with U+FFFD.
 func readable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -210,7 +210,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Part is one line of messages.jsonl: a piece of the conversation.
+// Part is a part of the conversation, a line of messages.jsonl.
 type Part struct {
 	V     int       `json:"v"`
 	Time  time.Time `json:"time"`

@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Quote returns s in single quotes. The shell reads the result as one word, or
-// as part of one, whatever stands beside it.
+// Quote returns s in single quotes. The shell reads the result as one word, or as part
+// of a word, regardless of adjacent text.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Word returns s as one word for people to read and to copy: with quotes only

@@ -1,6 +1,6 @@
 // Package task provides the tasks of a repository: a Tracker, which is a beads
-// JSONL file (.beads/issues.jsonl, one JSON object a line) or a program that
-// keeps them in a database (bd, br).
+// JSONL file (.beads/issues.jsonl, one JSON object per line) or a program that
+// stores them in a database (bd, br).
 //
 // Rules of the file:
 //   - The user and other programs share the file. A change touches
@@ -11,20 +11,19 @@
 //     tombstones are kept and not listed.
 //   - A file with git's conflict markers or with a line that cannot be read is
 //     refused as a whole: nothing is listed and nothing is written.
-//   - Every change is made under a lock, on a file that was read under that
-//     lock, and lands by rename: a reader, or the next start after kill -9, sees
-//     the file before or after it. Reading takes no lock.
-//   - The lock is kept in a directory that the caller gives, outside the working
-//     tree, and on the directory of the file itself. No lock file appears beside
-//     the tasks.
+//   - Every change is made under a lock, to a file that was read under that lock,
+//     and replaces the file by rename: a reader, or the next start after kill -9,
+//     sees the file before or after the change. Reading takes no lock.
+//   - The lock file is in a directory given by the caller, outside the working tree;
+//     the directory of the file is locked too. No lock file appears beside the tasks.
 //
 // Rules of the program:
-//   - One process at a time, for at most a minute, without a shell, a terminal or
-//     input. No text and no id can be taken for a flag.
-//   - The exit code reports whether a command did its work; what it printed says
-//     why not. Answers are taken in every form that versions of it give.
-//   - The claim is the program's own, in one transaction. Nothing is written a
-//     second time without a look at what the first time did.
+//   - One process runs at a time, for at most a minute, without a shell, a terminal or
+//     input. No text or id can be mistaken for a flag.
+//   - The exit code reports whether a command succeeded; the output gives the reason.
+//     The output formats of all supported versions are accepted.
+//   - The claim is the program's own, in one transaction. A failed change is repeated
+//     only after its effect is checked.
 package task
 
 import "time"

@@ -85,13 +85,13 @@ type Options struct {
 	LookPath func(string) (string, error) // nil: exec.LookPath
 }
 
-// Open finds the tracker of a repository. Which .beads directory counts is what
-// Find says; what it says of itself decides who keeps the tasks in it:
+// Open finds the tracker of a repository. Find determines the .beads directory, and
+// its metadata determines the tracker:
 //
 //   - bd, when its metadata names a database other than SQLite (dolt);
-//   - br, when there is a SQLite database and br is on PATH: no bd of today
+//   - br, if there is a SQLite database and br is on PATH: no current bd
 //     reads one;
-//   - else coven itself, in the JSONL file, which need not exist.
+//   - otherwise coven itself, in the JSONL file, which need not exist.
 //
 // Choice overrides that. Errors: *BackendError when the program that is needed
 // is not on PATH, and those of Find.

@@ -1,8 +1,7 @@
-// Package tempdir provides a private directory for as long as a process lives.
+// Package tempdir provides a private directory for the lifetime of a process.
 //
-// What a process that was killed has left is removed by the next one that asks
-// for a directory in the same place: a directory whose lock nobody holds
-// belongs to nobody.
+// A directory left behind by a killed process is removed when another process creates
+// a directory in the same parent: a directory that is not locked is abandoned.
 package tempdir
 
 import (
@@ -25,7 +24,7 @@ type Dir struct {
 	lock *os.File
 }
 
-// New makes a directory in parent that only the user can enter.
+// New creates a directory in parent that only the user can enter.
 func New(parent string) (*Dir, error) {
 	Sweep(parent)
 	path, err := os.MkdirTemp(parent, prefix)
@@ -39,14 +38,14 @@ func New(parent string) (*Dir, error) {
 	return &Dir{path: path, lock: lock}, nil
 }
 
-// Path is the directory.
+// Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
 // Close removes the directory and everything in it.
 func (d *Dir) Close() error { return errors.Join(os.RemoveAll(d.path), d.lock.Close()) }
 
-// hold locks the directory. The lock file gets its name when it is locked, so
-// nobody ever sees it free while its owner lives.
+// hold locks the directory. The lock file is locked before it gets its name, so no
+// process sees it unlocked while its owner lives.
 func hold(path string) (*os.File, error) {
 	f, err := os.CreateTemp(path, "new-")
 	if err != nil {
@@ -61,19 +60,18 @@ func hold(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Sweep removes the directories in parent of processes that are gone. What it
-// cannot remove stays: it is harmless.
+// Sweep removes abandoned directories in parent. It ignores errors, because leftover
+// directories are harmless.
 func Sweep(parent string) { abandoned(parent, func(dir string) { _ = os.RemoveAll(dir) }) }
 
-// Abandoned lists the directories in parent of processes that are gone.
+// Abandoned lists the abandoned directories in parent.
 func Abandoned(parent string) []string {
 	var dirs []string
 	abandoned(parent, func(dir string) { dirs = append(dirs, dir) })
 	return dirs
 }
 
-// abandoned visits the directories of processes that are gone, with the lock of
-// each.
+// abandoned calls visit for each abandoned directory, while holding its lock.
 func abandoned(parent string, visit func(dir string)) {
 	locks, err := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	if err != nil {
@@ -82,7 +80,7 @@ func abandoned(parent string, visit func(dir string)) {
 	for _, name := range locks {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
-			continue // another user's, or gone
+			continue // another user's, or removed
 		}
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			visit(filepath.Dir(name))

@@ -15,37 +15,37 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Live are the last lines of a terminal: one for each task at work, with
-// its step, for how long, what it used, and what it does.
+// Live is the last lines of a terminal: one for each running task, with its step,
+// time, usage and current action.
 type Live struct {
 	out  io.Writer
 	size func() (width, height int)
 	now  func() time.Time
 
 	mu     sync.Mutex
-	tasks  []*liveTask // in the order in which they began
-	drawn  []string    // what is on the terminal
+	tasks  []*liveTask // in the order in which they started
+	drawn  []string    // the lines on the terminal
 	hidden bool
 	stop   chan struct{}
 	once   sync.Once
 }
 
-// liveTask is one task at work.
+// liveTask is a running task.
 type liveTask struct {
 	id, step, doing string
 	since           time.Time
-	spent           provider.Usage // by the steps that are done
-	spending        provider.Usage // by the step at work, so far
+	spent           provider.Usage // by completed steps
+	spending        provider.Usage // by the running step, so far
 }
 
-// NewLive keeps live lines on out. size is that of the terminal.
+// NewLive returns live lines on out. size returns the size of the terminal.
 func NewLive(out io.Writer, size func() (int, int), now func() time.Time) *Live {
 	l := &Live{out: out, size: size, now: now, stop: make(chan struct{})}
 	go l.tick()
 	return l
 }
 
-// print writes lines above the live lines and takes the event into them.
+// print writes lines above the live lines and updates them with the event.
 func (l *Live) print(text string, e event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *Live) print(text string, e event.Event) {
 	l.draw(text)
 }
 
-// hide clears the live lines away until unhide: another program uses the terminal.
+// hide removes the live lines until unhide, while another program uses the terminal.
 func (l *Live) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *Live) tick() {
 	}
 }
 
-// draw writes lines, and the live lines below them when either changed.
+// draw writes lines, and redraws the live lines below them if either changed.
 func (l *Live) draw(above string) {
 	if l.hidden {
 		_, _ = io.WriteString(l.out, above)
@@ -103,7 +103,7 @@ func (l *Live) draw(above string) {
 	_, _ = io.WriteString(l.out, text) // a closed terminal stops no run
 }
 
-// erase goes to where the live lines begin and empties the terminal from there.
+// erase moves to the first live line and clears the terminal from there.
 func (l *Live) erase() string {
 	if len(l.drawn) == 0 {
 		return ""
@@ -115,7 +115,7 @@ func (l *Live) erase() string {
 	return up + "\r\x1b[J"
 }
 
-// lines are the live lines as they fit the terminal.
+// lines returns the live lines that fit the terminal.
 func (l *Live) lines() []string {
 	width, height := l.size()
 	var lines []string
@@ -143,7 +143,7 @@ func (t *liveTask) line(now time.Time) string {
 	return Printable(strings.TrimSpace(strings.Join(append(parts, oneline.Of(t.doing)), "  ")))
 }
 
-// Tokens is a number of tokens as people read it: 950 tok, 12.3k tok.
+// Tokens formats a number of tokens for people: 950 tok, 12.3k tok.
 func Tokens(n int64) string {
 	switch {
 	case n < 1000:
@@ -178,7 +178,7 @@ func (l *Live) task(id string) *liveTask {
 
 func (t *liveTask) take(e event.Event) {
 	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.LimitMet) {
-		t.step, t.since = StepName(e.Path), e.Time // a step that was cut off continues
+		t.step, t.since = StepName(e.Path), e.Time // an interrupted step continues
 	}
 	switch e.Type {
 	case event.StepStarted:

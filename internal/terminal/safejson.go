@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// SafeJSON is the same JSON value with nothing in its texts that a terminal obeys:
-// control characters beyond ASCII, and those that turn the order of others round, are
-// written as \uXXXX. What is no UTF-8 becomes U+FFFD, as readers of JSON take it.
+// SafeJSON makes JSON safe for terminals: C1 and bidirectional control characters in
+// strings are escaped as \uXXXX. Invalid UTF-8 becomes U+FFFD, as JSON decoders read
+// it.
 func SafeJSON(text []byte) []byte {
 	safe := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -26,5 +26,6 @@ func SafeJSON(text []byte) []byte {
 	return safe
 }
 
-// obeyed reports whether terminals act upon a character that JSON leaves as it is.
+// obeyed reports whether a terminal may interpret a character that JSON does not
+// escape.
 func obeyed(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }

@@ -1,8 +1,8 @@
-// Package terminal is what a person sees while tasks run: a view of their events.
+// Package terminal shows running tasks on a terminal, as a view of their events.
 //
-// Rules. Nothing here holds up a run: what is to be shown queues until the
-// terminal takes it. What agents and tasks say cannot steer the terminal. One
-// goroutine writes; a question has the terminal for itself.
+// Rules. Output never blocks a run: it is queued until the terminal accepts it. Text
+// of agents and tasks cannot control the terminal. One goroutine writes; nothing else
+// is shown during a question.
 package terminal
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Screen shows what happens in any task at work, as lines, and below that on a
-// terminal one live line for each.
+// Screen shows the events of all running tasks as lines and, on a terminal, a live
+// line for each task below them.
 type Screen struct {
 	out  io.Writer
 	draw func(event.Event) string // the lines of an event, or ""
-	live *Live                    // nil where there is no terminal
+	live *Live                    // nil without a terminal
 
 	mu     sync.Mutex
 	queue  []shown
@@ -28,14 +28,14 @@ type Screen struct {
 	done   chan struct{}
 }
 
-// shown is one thing to show: an event, a text, or a question.
+// shown is an item to show: an event, a text, or a question.
 type shown struct {
 	event event.Event
 	text  string
 	alone func()
 }
 
-// New shows events with draw on out.
+// New returns a screen that shows events with draw on out.
 func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
 	s := &Screen{out: out, draw: draw, live: live, done: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)
@@ -43,18 +43,18 @@ func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
 	return s
 }
 
-// See takes an event. It does not block.
+// See shows an event. It does not block.
 func (s *Screen) See(e event.Event) { s.put(shown{event: e}) }
 
-// Say takes lines that belong to no event. It does not block.
+// Say shows lines that belong to no event. It does not block.
 func (s *Screen) Say(text string) { s.put(shown{text: text}) }
 
-// Alone runs do when everything before it is shown, while nothing else is: a
-// question to a person. It returns when do has, or, if the screen is not free
-// before ctx ends, without do.
+// Alone runs do, such as a question to a person, after everything before it is shown,
+// and shows nothing meanwhile. It returns when do has returned, or without running do
+// if ctx ends first.
 func (s *Screen) Alone(ctx context.Context, do func()) error {
 	over := make(chan struct{})
-	var begin sync.Once // by the screen, or by who gives up
+	var begin sync.Once // by the screen, or when ctx ends
 	s.put(shown{alone: func() { begin.Do(func() { defer close(over); do() }) }})
 	select {
 	case <-over:
@@ -69,8 +69,8 @@ func (s *Screen) Alone(ctx context.Context, do func()) error {
 	return nil
 }
 
-// Later runs do between two lines, and does not wait for it: something to say that
-// goes elsewhere.
+// Later runs do between two lines, without waiting for it. It is for output to another
+// stream.
 func (s *Screen) Later(do func()) { s.put(shown{alone: do}) }
 
 func (s *Screen) put(one shown) {
@@ -80,11 +80,10 @@ func (s *Screen) put(one shown) {
 	s.wake.Signal()
 }
 
-// flushTime bounds how long coven waits at its end for a screen that does not
-// take what it is given.
+// flushTime limits how long Close waits for a terminal that does not accept output.
 const flushTime = 5 * time.Second
 
-// Close returns when everything is shown, or the screen does not take it.
+// Close returns when everything is shown, or after flushTime.
 func (s *Screen) Close() {
 	s.mu.Lock()
 	s.closed = true

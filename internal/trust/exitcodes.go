@@ -5,5 +5,5 @@ import "github.com/coven-run/coven/internal/exit"
 // CommandExit returns exit.Usage.
 func (e *Error) CommandExit() int { return exit.Usage }
 
-// NextCommand returns what helps.
+// NextCommand returns the next command.
 func (e *Error) NextCommand() string { return e.Next }

@@ -14,7 +14,8 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 )
 
-// maxVisits bounds what aliases can make of a small file.
+// maxVisits limits the number of decoded nodes, because aliases can make a small file
+// large.
 const maxVisits = 100_000
 
 // placed is a field that decodes itself.
@@ -22,7 +23,7 @@ type placed interface {
 	decode(d *Document, n *yaml.Node)
 }
 
-// structs are structs that one mapping fills together.
+// structs is a list of structs that are filled from one mapping.
 type structs []any
 
 // DecodeNode fills the value that into points to from a node; several structs are filled
@@ -179,7 +180,7 @@ func (d *Document) duration(n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// wrong says that a value is of another kind than is wanted.
+// wrong records that a value is of the wrong kind.
 func (d *Document) wrong(n *yaml.Node, want string) {
 	got := strconv.Quote(n.Value)
 	switch {
@@ -260,7 +261,7 @@ func (d *Document) fields(n *yaml.Node, structs ...reflect.Value) {
 	})
 }
 
-// field is the field of a key, with what its tags say.
+// field is the field of a key, with its tags.
 type field struct {
 	value  reflect.Value
 	later  bool     // the caller decodes it
@@ -290,7 +291,7 @@ func (d *Document) field(n *yaml.Node, f field) {
 	d.OneOf(text, f.oneOf...)
 }
 
-// unknown is the hint for a word that is not one of those known.
+// unknown returns the hint for an unknown word.
 func unknown(word string, known []string) string {
 	if hint := didyoumean.Hint(word, known); hint != "" {
 		return hint
@@ -328,8 +329,8 @@ func (d *Document) Text(n Node, key string) At[string] {
 	return text
 }
 
-// OneOf reports whether a text is one of those allowed, and records an error
-// otherwise. An absent text is fine.
+// OneOf reports whether a text is allowed, and records an error if it is not. An
+// absent text is allowed.
 func (d *Document) OneOf(text At[string], allowed ...string) bool {
 	if !text.Set() || slices.Contains(allowed, text.Value) {
 		return true
@@ -348,7 +349,7 @@ func (d *Document) Any(n Node, into any) {
 	}
 }
 
-// Items are the items of a list; anything else is a list of itself.
+// Items returns the items of a list. Any other node counts as a list with one item.
 func (d *Document) Items(n Node) []Node {
 	if n.node == nil || n.node.Kind != yaml.SequenceNode {
 		return []Node{n}

@@ -1,11 +1,9 @@
-// Package yamldoc reads strict YAML files: a key that nobody knows, a key given
-// twice and a value of the wrong kind are errors, each with its file, line and
-// column, and with what was probably meant.
+// Package yamldoc reads strict YAML files: unknown keys, duplicate keys and values of
+// the wrong kind are errors with file, line, column and a suggestion.
 //
-// Parse reads a file, Decode fills a struct by its yaml tags, Fail adds what the
-// caller finds wrong, and Err returns everything that was found, in the order of
-// the file. A field of type At remembers where its value stands; one of type
-// Node is left to the caller.
+// Parse reads a file, Decode fills a struct by its yaml tags, Fail adds errors of the
+// caller, and Err returns all errors in the order of the file. A field of type At has
+// the position of its value; a field of type Node is decoded by the caller.
 //
 // A value is text, bool, int, time.Duration (20m), a list, a map of texts to
 // values, or a struct. Text may be written without quotes even if it looks like
@@ -37,11 +35,11 @@ type Document struct {
 	hints   map[string]string
 }
 
-// Node is a value that is not decoded yet. The zero Node is one that is absent.
+// Node is a value that is not decoded yet. The zero Node is an absent value.
 type Node struct{ node *yaml.Node }
 
-// Parse reads a file that holds one document, or nothing but comments. file is
-// the name in errors. The error is an Errors.
+// Parse reads a file with one document, or with only comments. file is the name in
+// errors. The error is an Errors.
 func Parse(file string, data []byte) (*Document, error) {
 	d := &Document{file: file, lines: strings.Split(string(data), "\n")}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -66,7 +64,7 @@ func Parse(file string, data []byte) (*Document, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?((?s).*)$`)
 
-// syntax makes an error of what yaml.v3 says, which knows the line only.
+// syntax converts an error of yaml.v3, which has only the line.
 func (d *Document) syntax(err error) Error {
 	m := yamlLine.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
 	line, convErr := strconv.Atoi(m[1])
@@ -87,35 +85,34 @@ func indentation(line string) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// Root is the document's value; it is not set when the file holds nothing.
+// Root returns the document's value. It is not set if the file is empty.
 func (d *Document) Root() Node { return Node{d.root} }
 
-// Decode fills the struct that into points to. Fields that the file does not
-// give keep their values.
+// Decode fills the struct that into points to. Fields that are not in the file keep
+// their values.
 func (d *Document) Decode(into any) {
 	if d.root != nil {
 		d.DecodeNode(Node{d.root}, into)
 	}
 }
 
-// Explain gives keys that are not known hints of their own: what to write
-// instead.
+// Explain sets hints for unknown keys: what to write instead.
 func (d *Document) Explain(hints map[string]string) { d.hints = hints }
 
 // Fail records that the value at a place is wrong.
 func (d *Document) Fail(at Place, msg, hint string) { d.FailAt(at, 0, 0, msg, hint) }
 
-// FailAt records that line and column (from 1, 0 when unknown) of the text at a
-// place are wrong.
+// FailAt records an error at a line and column (from 1; 0 if unknown) of the text at a
+// place.
 func (d *Document) FailAt(at Place, line, column int, msg, hint string) {
 	l, c := d.inside(at.place(), line, column)
 	d.errs = append(d.errs, Error{d.file, l, c, msg, hint})
 }
 
-// Where is where something stands: line and column, from 1.
+// Where returns the line and column of a place, from 1.
 func (d *Document) Where(at Place) (line, column int) { return d.inside(at.place(), 0, 0) }
 
-// Err returns an Errors with all that is wrong, or nil.
+// Err returns an Errors with all errors, or nil.
 func (d *Document) Err() error {
 	if len(d.errs) == 0 {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Encoder is implemented by types with an encoding of their own.
+// Encoder is implemented by types with their own encoding.
 type Encoder interface {
 	EncodeYAML() *yaml.Node
 }
 
-// Marshal returns a struct as a file, indented by two spaces. It is the reverse of
-// Decode: the tags of the fields name the keys, and a key with omitempty is left out if
-// the value is zero, or if its method IsZero says so. Invalid UTF-8 is replaced.
+// Marshal encodes a struct as a file, indented by two spaces. It is the reverse of
+// Decode: the tags of the fields name the keys, and a key with omitempty is omitted if
+// the value is zero, or if its method IsZero returns true. Invalid UTF-8 is replaced.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -35,7 +35,7 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Mapping returns the keys of several structs as one mapping, in the order of their
-// fields. A key of more than one is that of the first.
+// fields. If several structs have a key, the first one applies.
 func Mapping(structs ...any) *yaml.Node {
 	n, seen := &yaml.Node{Kind: yaml.MappingNode}, map[string]bool{}
 	for _, s := range structs {
@@ -175,7 +175,7 @@ func isPrintable(line string) bool {
 	return strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// FormatDuration formats 15m0s as 15m, and 0 as an empty text.
+// FormatDuration formats 15m0s as 15m, and 0 as "".
 func FormatDuration(d time.Duration) string {
 	if d == 0 {
 		return ""

@@ -146,7 +146,7 @@ func TestDecodeSeveral(t *testing.T) {
 	if first != (part{Size: 2}) || second.Name != "a" || second.Later != nil || second.Expect {
 		t.Errorf("got %+v, %+v", first, second)
 	}
-	want := "f.yaml:4:1: unknown key \"nope\" (known: name, size, later, expect, kind)\nf.yaml:6:7: \"c\" is none of a, b"
+	want := "f.yaml:4:1: unknown key \"nope\" (known: name, size, later, expect, kind)\nf.yaml:6:7: \"c\" is not one of a, b"
 	if err := d.Err(); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

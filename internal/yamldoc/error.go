@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong in a file.
+// Error is an error in a file.
 type Error struct {
 	File         string
 	Line, Column int // from 1
@@ -22,7 +22,7 @@ func (e Error) Error() string {
 	return text
 }
 
-// Errors is all that is wrong in a file, in the order of the file.
+// Errors lists all errors in a file, in the order of the file.
 type Errors []Error
 
 // Error returns one line for each error.

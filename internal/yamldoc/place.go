@@ -8,15 +8,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Place is where something stands in a file: a Node or an At.
+// Place is a position in a file: a Node or an At.
 type Place interface{ place() *yaml.Node }
 
 func (n Node) place() *yaml.Node { return n.node }
 
-// Set reports whether the file gives the value.
+// Set reports whether the file contains the value.
 func (n Node) Set() bool { return n.node != nil }
 
-// IsMap reports whether the file has a map here.
+// IsMap reports whether the node is a map.
 func (n Node) IsMap() bool {
 	node := n.node
 	if node != nil && node.Kind == yaml.AliasNode {
@@ -25,7 +25,7 @@ func (n Node) IsMap() bool {
 	return node != nil && node.Kind == yaml.MappingNode
 }
 
-// At is a value that remembers where it stands.
+// At is a value with its position in the file.
 type At[T any] struct {
 	Value T
 	node  *yaml.Node
@@ -33,10 +33,10 @@ type At[T any] struct {
 
 func (a At[T]) place() *yaml.Node { return a.node }
 
-// Set reports whether the file gives the value.
+// Set reports whether the file contains the value.
 func (a At[T]) Set() bool { return a.node != nil }
 
-// Or returns the value, or otherwise when the file does not give one.
+// Or returns the value, or otherwise if the file does not contain it.
 func (a At[T]) Or(otherwise T) T {
 	if a.node == nil {
 		return otherwise
@@ -51,8 +51,8 @@ func (a *At[T]) decode(d *Document, n *yaml.Node) {
 
 func (n *Node) decode(_ *Document, node *yaml.Node) { n.node = node }
 
-// inside turns a line and column of a text into those of the file. Where YAML
-// hides them (escapes, folded lines) it says where the text begins.
+// inside converts a line and column of a text to those of the file. If they are
+// unknown (escapes, folded lines), it returns the start of the text.
 func (d *Document) inside(n *yaml.Node, line, column int) (int, int) {
 	switch {
 	case n == nil:
@@ -73,8 +73,8 @@ func (d *Document) inside(n *yaml.Node, line, column int) (int, int) {
 	return n.Line, n.Column + max(column, 1) - 1
 }
 
-// blockIndent is how far the lines of a literal block are indented: as its
-// first line that is not empty.
+// blockIndent returns the indentation of a literal block, which is that of its first
+// non-empty line.
 func (d *Document) blockIndent(n *yaml.Node) int {
 	text := n.Value
 	for i := n.Line; i < len(d.lines); i++ {

@@ -14,13 +14,13 @@ import (
 
 // ArbiterInput is the input of an arbiter leaf.
 type ArbiterInput struct {
-	Arbiter  Judge            `json:"arbiter"`
-	Model    string           `json:"model"` // of agents that it asks
+	Arbiter  Reviewer         `json:"arbiter"`
+	Model    string           `json:"model"` // of agents that the plugin asks for
 	Question arbiter.Question `json:"question"`
 }
 
-// agentLoop is a step that repeats review and fix until the reviewers pass the change
-// or the arbiter decides that the open findings are not worth another round.
+// agentLoop is a step that repeats review and fix until the reviewers pass the change,
+// or the arbiter decides that the findings do not justify another round.
 type agentLoop struct {
 	name string
 	spec *grimoires.AgentLoop
@@ -28,7 +28,7 @@ type agentLoop struct {
 	plan *grimoires.Plan
 }
 
-// roundTime limits the review, the arbiter and the fix, each in each round.
+// roundTime limits each review, each decision of the arbiter and each fix.
 const roundTime = 15 * time.Minute
 
 // Run implements Step.
@@ -46,11 +46,11 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 		switch {
 		case n == l.spec.MaxIterations:
 			why = limitOfIterations
-		case rounds.patience():
-			why = fmt.Sprintf("found no less in %d rounds", l.spec.Patience)
+		case rounds.stalled():
+			why = fmt.Sprintf("made no progress in %d rounds", l.spec.Patience)
 		}
 		if why != "" {
-			s.exited(l.name, ExitExhausted)
+			s.exit(l.name, ExitExhausted)
 			out.Path = s.round()
 			return exhausted(l.name, why, l.spec.OnMaxIterations, out), nil
 		}
@@ -60,14 +60,14 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// rounds are those of one run of an agent-loop.
+// rounds runs the rounds of an agent-loop.
 type rounds struct {
 	loop    agentLoop
 	history []arbiter.Round
 }
 
-// next runs a round up to the arbiter's decision. over means that the loop ends;
-// otherwise the outcome is the review's, and the arbiter wants another round.
+// next runs a round up to the arbiter's decision. over means that the loop ends.
+// Otherwise the outcome is that of the review, and the arbiter wants another round.
 func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
 	out, err = r.loop.body.Run(ctx, s)
 	if err != nil || out.Verdict == Stopped {
@@ -78,7 +78,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil:
 		return out, true, err
 	case out.Verdict == Passed:
-		s.exited(r.loop.name, ExitContent)
+		s.exit(r.loop.name, ExitContent)
 		return out, true, nil
 	case out.Result.ErrorType != event.ErrorFindings:
 		return out, true, nil // the change was not reviewed
@@ -88,19 +88,19 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	case err != nil || decision.Verdict != Passed:
 		return decision, true, err
 	case !decision.Result.Continue:
-		s.exited(r.loop.name, ExitNotActionable)
+		s.exit(r.loop.name, ExitNotActionable)
 		out.Verdict, out.Result.OK, out.Result.Error, out.Result.ErrorType = Passed, true, "", ""
 		return out, true, nil
 	}
 	r.history = append(r.history, arbiter.Round{
-		N: len(r.history) + 1, Output: s.said, Opinions: findings.Opinions(out.Result.Opinions), Reason: decision.Result.Output,
+		N: len(r.history) + 1, Output: s.lastMessage, Opinions: findings.Opinions(out.Result.Opinions), Reason: decision.Result.Output,
 	})
 	return out, false, nil
 }
 
-// review calls the reviewers. Findings do not stop the run yet.
+// review calls the reviewers. Findings do not stop the run: the arbiter decides.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
-	reviewers, err := renderJudges(r.loop.plan, r.loop.spec.Reviewers, s)
+	reviewers, err := renderReviewers(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -116,20 +116,20 @@ func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 
 // decide asks the arbiter whether to continue after a review.
 func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Outcome, error) {
-	given, err := renderJudge(r.loop.plan, r.loop.spec.Arbiter, s)
+	given, err := renderReviewer(r.loop.plan, r.loop.spec.Arbiter, s)
 	if err != nil {
 		return Outcome{}, err
 	}
 	return unreserved{r.part("arbiter", Call{Arbiter: &ArbiterInput{
 		Arbiter: given, Model: r.loop.plan.Model,
 		Question: arbiter.Question{
-			Output: s.said, Opinions: findings.Opinions(review.Opinions), History: r.history,
+			Output: s.lastMessage, Opinions: findings.Opinions(review.Opinions), History: r.history,
 			Round: len(r.history) + 1, MaxRounds: r.loop.spec.MaxIterations, Options: given.Options,
 		},
 	}})}.Run(ctx, s)
 }
 
-// fix has an agent fix what the review found.
+// fix runs an agent to fix the findings of the review.
 func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
 		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
@@ -140,15 +140,15 @@ func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, er
 	return r.part("fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}}).Run(ctx, s)
 }
 
-// part is one leaf of a round.
+// part returns the step of one leaf of a round.
 func (r *rounds) part(name string, c Call) Step {
 	c.Step = r.loop.name + "/" + name
-	return timeout{called{name, c}, name, roundTime}
+	return timeout{callStep{name, c}, name, roundTime}
 }
 
-// patience reports whether the loop's patience is exhausted: that many rounds in a row
-// found no less than the best round before them.
-func (r *rounds) patience() bool {
+// stalled reports whether the loop's patience is exhausted: whether that many rounds in
+// a row found as much as the best round before them, or more.
+func (r *rounds) stalled() bool {
 	limit := r.loop.spec.Patience
 	if limit == 0 || len(r.history) <= limit {
 		return false
@@ -164,7 +164,7 @@ func (r *rounds) patience() bool {
 	return since >= limit
 }
 
-// weight is what a round found: errors first, then warnings.
+// weight counts the findings of a round. Errors weigh more than any number of warnings.
 type weight struct{ errors, warnings int }
 
 func (w weight) less(than weight) bool {
@@ -175,7 +175,7 @@ func weightOf(r arbiter.Round) weight {
 	var w weight
 	for _, o := range r.Opinions {
 		if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
-			w.errors++ // without naming one
+			w.errors++ // an error without a finding
 		}
 		for _, f := range o.Findings {
 			switch f.Severity {

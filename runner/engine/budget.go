@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 )
 
-// StepBudget is what the leaves inside a step may use in total.
+// StepBudget is the budget of all leaves inside a step together.
 type StepBudget struct {
 	Scope   string // path of the step, known when it runs; empty: the whole run
 	Name    string // of the step; empty: the whole run
@@ -15,7 +15,7 @@ type StepBudget struct {
 	Reserve float64 // the share that this leaf may not use
 }
 
-// unreserved lets a step use the reserve for reviews and landing.
+// unreserved lets a step use the reserve: it reviews or lands.
 type unreserved struct{ step Step }
 
 // Run implements Step.
@@ -29,7 +29,7 @@ func (u unreserved) Run(ctx context.Context, s *State) (Outcome, error) {
 	return u.step.Run(ctx, s)
 }
 
-// budgeted applies a budget to a step, with all its attempts and the steps inside it.
+// budgeted applies a budget to a step, including its attempts and the steps inside it.
 type budgeted struct {
 	step Step
 	StepBudget

@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// Build makes the tree of a plan. It is the only place where data becomes
-// steps.
+// Build builds the tree of a plan. It is the only place where data becomes steps.
 func Build(plan *grimoires.Plan) Step {
 	g := plan.Grimoire
 	tree := buildAll(plan, g.Steps)
@@ -24,8 +23,8 @@ func Build(plan *grimoires.Plan) Step {
 	return tree
 }
 
-// reserve is the share of a budget that is kept for steps that review and land,
-// when there are any that use it.
+// reserve returns the share of the budget that is reserved for steps that review and
+// land; 0: the grimoire has no step that uses it.
 func reserve(g *grimoires.Grimoire) float64 {
 	for s := range g.All() {
 		merge, ok := s.Kind.(*grimoires.Merge)

@@ -18,9 +18,9 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 	if err != nil {
 		return Outcome{Path: c.Path}, err
 	}
-	s.done(r)
+	s.add(r)
 	if c.Review != nil {
-		s.judged(c.Step, r)
+		s.addReview(c.Step, r)
 	}
 	out := Outcome{Verdict: Passed, Result: r, Path: c.Path}
 	if !r.OK {

@@ -11,7 +11,7 @@ import (
 // maxFindings bounds the findings in a prompt, in bytes.
 const maxFindings = 64 << 10
 
-// findingsForPrompt is findings.Text, truncated for a prompt: errors come first.
+// findingsForPrompt returns findings.Text, truncated for a prompt: errors come first.
 func findingsForPrompt(opinions []arbiter.Opinion) string {
 	text := findings.Text(opinions)
 	if len(text) <= maxFindings {

@@ -73,7 +73,7 @@ func (h *History) counting(events []event.Event) []event.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return !h.counts(e) })
 }
 
-// All returns the events of the given types, those that were discarded included.
+// All returns the events of the given types, including discarded ones.
 func (h *History) All(types ...event.Type) []event.Event { return h.index.Of(types...) }
 
 // Has reports whether there is an event of one of the types.
@@ -82,12 +82,13 @@ func (h *History) Has(types ...event.Type) bool { return h.index.Has(types...) }
 // Last returns the last event of the given types, even if it was discarded.
 func (h *History) Last(types ...event.Type) (event.Event, bool) { return h.index.Last(types...) }
 
-// At returns the events of the given types with a path that count.
+// At returns the events of the given types with a path, without discarded ones.
 func (h *History) At(path string, types ...event.Type) []event.Event {
 	return h.counting(h.index.At(path, types...))
 }
 
-// Starts returns the starts of all attempts of the leaf at path that count.
+// Starts returns the starts of all attempts of the leaf at path, without discarded
+// ones.
 func (h *History) Starts(path string) []event.Event {
 	return h.counting(h.starts[withoutAttempt(path)])
 }
@@ -95,8 +96,8 @@ func (h *History) Starts(path string) []event.Event {
 // withoutAttempt returns the path of a leaf without the number of the attempt.
 func withoutAttempt(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
-// results returns the recorded results that count, by path, and the number of the last
-// retry: the clocks start again there.
+// results returns the recorded results by path, without discarded ones, and the number
+// of the last retry, at which the clocks of steps restart.
 func (h *History) results() (results map[string]event.Event, retried int64) {
 	results = map[string]event.Event{}
 	for _, e := range h.index.Of(event.StepCompleted, event.SessionResumed) {

@@ -20,12 +20,12 @@ type loop struct {
 // lastCheck evaluates the exit condition of a loop again after the last iteration, so
 // that the last fix is checked, too.
 type lastCheck struct {
-	step  Step     // nil: nothing comes after the exit condition, or the plan is of a version without this
+	step  Step     // nil: nothing comes after the exit condition, or the plan is older than this check
 	fixes []string // names of the steps after the exit condition
 }
 
-// checkOf returns the check of a loop: the steps that can exit it, and the scripts
-// before the last of them, which prepare it.
+// checkOf returns the last check of a loop: the steps that can exit it, and the scripts
+// before the last of them, which may prepare it.
 func checkOf(plan *grimoires.Plan, body []grimoires.Step) lastCheck {
 	end := 0
 	for i, step := range body {
@@ -50,7 +50,7 @@ func checkOf(plan *grimoires.Plan, body []grimoires.Step) lastCheck {
 	return check
 }
 
-// due reports whether a fix ran in the iteration that just ended.
+// due reports whether a fix ran in the last iteration.
 func (c lastCheck) due(s *State) bool {
 	return c.step != nil && slices.ContainsFunc(c.fixes, s.ran)
 }
@@ -76,26 +76,26 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		last = out
 	}
-	s.exited(l.name, ExitExhausted)
+	s.exit(l.name, ExitExhausted)
 	last.Path = path // resuming repeats the whole iteration
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
 
-// once runs the steps of one iteration; over means that the loop ends with them.
+// once runs the steps of one iteration. over means that the loop ends.
 func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over bool, err error) {
 	out, err = steps.Run(ctx, s)
 	if err == nil && out.Verdict == ExitLoop {
-		s.exited(l.name, ExitByStep)
+		s.exit(l.name, ExitByStep)
 		out.Verdict = Passed
 		return out, true, nil
 	}
 	return out, out.Verdict == Stopped, err
 }
 
-// limitOfIterations is the reason for which a loop without an exit ends.
-const limitOfIterations = "reached its limit of iterations"
+// limitOfIterations describes why a loop ended that no step exited.
+const limitOfIterations = "reached its iteration limit"
 
-// exhausted returns the outcome of a loop without an exit.
+// exhausted returns the outcome of a loop that no step exited.
 func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {
 	switch onMax {
 	case grimoires.Continue:

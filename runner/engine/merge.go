@@ -18,12 +18,12 @@ type MergeInput struct {
 	Checks        []string        `json:"checks,omitempty"`
 	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
 	RequireReview bool            `json:"require_review"`
-	// Reviewed are the trees that each step with reviewers that ran saw last; an
-	// empty one: its reviewers did not come to an end.
+	// Reviewed lists, for each step with reviewers that ran, the tree that they saw
+	// last. It is empty if the review was incomplete.
 	Reviewed []string `json:"reviewed,omitempty"`
 }
 
-// maxResolves bounds how often an agent may resolve conflicts of one landing.
+// maxResolves bounds how often an agent resolves conflicts of one landing.
 const maxResolves = 2
 
 // resolveTime limits the agent that resolves a conflict.
@@ -36,7 +36,7 @@ type mergeStep struct {
 	plan *grimoires.Plan
 }
 
-// Run lands the change. With resolve, an agent resolves a conflict, and its result is
+// Run lands the change. With resolve, an agent resolves conflicts, and the result is
 // checked and landed like any other change.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
@@ -65,7 +65,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 // conflicts.
 const ResolveStep = "resolve"
 
-// resolve has an agent merge the target into the branch.
+// resolve runs an agent to merge the target into the branch.
 func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
 	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
 		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
@@ -73,22 +73,22 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
-	work := called{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
+	work := callStep{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
 	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
 }
 
-// called is a step that makes one call.
-type called struct {
+// callStep is a step that makes one call.
+type callStep struct {
 	name string
 	call Call
 }
 
 // Run implements Step.
-func (c called) Run(ctx context.Context, s *State) (Outcome, error) {
+func (c callStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return s.call(ctx, c.name, c.call)
 }
 
-// land asks for the landing once.
+// land calls the leaf once.
 func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	message := ""
 	if m.spec.Message != "" {
@@ -100,6 +100,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: m.plan.ChecksOf(m.spec), Receipts: s.proofs(), RequireReview: m.spec.RequireReview, Reviewed: s.seen(),
+		Checks: m.plan.ChecksOf(m.spec), Receipts: s.currentReceipts(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewedTrees(),
 	}})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// onFailure decides what a step's success or failure means for the run.
+// onFailure applies on_fail and on_success to the outcome of a step.
 type onFailure struct {
 	step     Step
 	onFail   grimoires.OnFail

@@ -2,21 +2,21 @@ package engine
 
 import "github.com/coven-run/coven/internal/event"
 
-// Unchanged returns the result of an agent that should have changed something and
-// reports success without a change.
+// Unchanged returns the result of an agent that reports success but did not change
+// anything, although it should have.
 func Unchanged(r event.Result) event.Result {
-	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent says it is done and changed nothing", event.ErrorNoChanges
+	r.OK, r.Error, r.ErrorType = false, "no_changes: the agent reported success but changed nothing", event.ErrorNoChanges
 	return r
 }
 
-// Verdict is what the end of a step means for the steps around it.
+// Verdict tells the steps around a step how it ended.
 type Verdict int
 
 // The verdicts.
 const (
 	Passed   Verdict = iota
-	Failed           // and on_fail let the run go on
-	Skipped          // its condition was false
+	Failed           // and on_fail lets the run continue
+	Skipped          // the condition was false
 	ExitLoop         // passed, and the loop around it ends
 	Stopped          // the run ends here: see Outcome.Status
 )

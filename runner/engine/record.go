@@ -2,7 +2,7 @@ package engine
 
 import "context"
 
-// record stores a step's result in the state, under its name.
+// record stores the result of a step in the state, under the name of the step.
 type record struct {
 	step         Step
 	name, output string
@@ -12,12 +12,12 @@ type record struct {
 func (r record) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := r.step.Run(ctx, s)
 	if err == nil {
-		s.named(r.name, r.output, out.Result)
+		s.setResult(r.name, r.output, out.Result)
 		reason := ExitPassed
 		if out.Verdict == Failed || out.Verdict == Stopped {
 			reason = ExitFailed
 		}
-		s.exited(r.name, reason)
+		s.exit(r.name, reason)
 	}
 	return out, err
 }

@@ -17,7 +17,7 @@ type render struct {
 func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := r.step.Run(ctx, s)
 	if bad := (*templateError)(nil); errors.As(err, &bad) {
-		return s.unrendered(r.name, bad), nil
+		return s.templateFailure(r.name, bad), nil
 	}
 	return out, err
 }
@@ -26,7 +26,7 @@ func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
 // step.
 type templateError struct{ error }
 
-// unrendered returns the outcome of a step with a template that cannot be rendered.
-func (s *State) unrendered(name string, err error) Outcome {
+// templateFailure returns the outcome of a step with a template that cannot be rendered.
+func (s *State) templateFailure(name string, err error) Outcome {
 	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: event.Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
 }

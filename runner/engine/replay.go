@@ -9,21 +9,21 @@ import (
 )
 
 // Replay implements Leaves with the results of earlier runs: a leaf with a recorded
-// result returns it and never runs again.
+// result returns that and does not run again.
 type Replay struct {
 	leaves  Leaves
 	clock   Clock
 	record  RecordFunc
 	results map[string]event.Event // by path
-	retried int64                  // number of the last retry: the clocks of steps started again there
+	retried int64                  // number of the last retry, at which the clocks of steps restarted
 }
 
 // RecordFunc makes the result of a leaf durable. It returns the result as a later
 // replay will read it.
 type RecordFunc func(path string, result event.Result) (event.Result, error)
 
-// NewReplay returns leaves that answer from the history of a session if it has their
-// result. Other calls go to leaves, and their results to record.
+// NewReplay returns leaves that answer from the history of a session. Calls without a
+// recorded result go to leaves, and their results to record.
 func NewReplay(h *History, leaves Leaves, clock Clock, record RecordFunc) *Replay {
 	results, retried := h.results()
 	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried}
@@ -71,14 +71,14 @@ func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	return result, nil
 }
 
-// replay returns a recorded result, unless it was recorded for another input.
+// replay returns a recorded result. It fails if the leaf had a different input.
 func replay(e event.Event, hash string) (event.Result, error) {
 	var result event.Result
 	if err := e.Decode(&result); err != nil {
 		return event.Result{}, err
 	}
 	if result.Input != hash {
-		return event.Result{}, fmt.Errorf("step %s was recorded with another input (%.12s, now %.12s): the plan or a recorded value was changed; start the task again with: coven reject and coven run", e.Path, result.Input, hash)
+		return event.Result{}, fmt.Errorf("step %s was recorded with different input (%.12s, now %.12s): the plan or a recorded value changed; start the task again: coven reject, then coven run", e.Path, result.Input, hash)
 	}
 	return result, nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// retry runs a failed step again, after a pause that doubles each time.
+// retry repeats a failed step, after a pause that doubles each time.
 type retry struct {
 	step    Step
 	name    string

@@ -8,43 +8,43 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// Judge is a reviewer or arbiter plugin, with its options.
-type Judge struct {
-	Name    string            `json:"name"` // what the record calls it
+// Reviewer is a reviewer or arbiter plugin, with its options.
+type Reviewer struct {
+	Name    string            `json:"name"` // in the record
 	Plugin  string            `json:"plugin"`
 	Options map[string]string `json:"options,omitempty"`
 }
 
 // ReviewInput is the input of a review leaf.
 type ReviewInput struct {
-	Reviewers []Judge           `json:"reviewers"`
-	Model     string            `json:"model"` // of agents that they ask
+	Reviewers []Reviewer        `json:"reviewers"`
+	Model     string            `json:"model"` // of agents that they ask for
 	Round     int               `json:"round"`
 	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
 }
 
-// reviewStep is a step that has the change reviewed.
+// reviewStep is a step that reviews the change.
 type reviewStep struct {
 	name string
 	spec *grimoires.Review
 	plan *grimoires.Plan
 }
 
-// Run calls the reviewers. A review with findings that must not land has failed.
+// Run calls the reviewers. The step fails if a reviewer does not pass the change.
 func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
-	reviewers, err := renderJudges(r.plan, r.spec.Reviewers, s)
+	reviewers, err := renderReviewers(r.plan, r.spec.Reviewers, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	review := called{r.name, Call{Review: &ReviewInput{Reviewers: reviewers, Model: r.plan.Model, Round: 1}}}
+	review := callStep{r.name, Call{Review: &ReviewInput{Reviewers: reviewers, Model: r.plan.Model, Round: 1}}}
 	return unreserved{review}.Run(ctx, s)
 }
 
-// renderJudges returns the plugins of a step with their prompts rendered.
-func renderJudges(plan *grimoires.Plan, judges []grimoires.Reviewer, s *State) ([]Judge, error) {
-	var all []Judge
+// renderReviewers returns the plugins of a step with their prompts rendered.
+func renderReviewers(plan *grimoires.Plan, judges []grimoires.Reviewer, s *State) ([]Reviewer, error) {
+	var all []Reviewer
 	for _, j := range judges {
-		given, err := renderJudge(plan, j, s)
+		given, err := renderReviewer(plan, j, s)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +53,8 @@ func renderJudges(plan *grimoires.Plan, judges []grimoires.Reviewer, s *State) (
 	return all, nil
 }
 
-func renderJudge(plan *grimoires.Plan, j grimoires.Reviewer, s *State) (Judge, error) {
-	given := Judge{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
+func renderReviewer(plan *grimoires.Plan, j grimoires.Reviewer, s *State) (Reviewer, error) {
+	given := Reviewer{Name: j.Name, Plugin: j.Plugin, Options: maps.Clone(j.With)}
 	if j.Prompt == "" {
 		return given, nil
 	}

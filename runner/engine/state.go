@@ -11,36 +11,37 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// State is what the steps of a run can read: the task and the results of earlier
-// steps. It is made of recorded results only.
+// State is everything that the steps of a run can read: the task and the results of
+// earlier steps. It contains recorded results only.
 type State struct {
 	options Options
 	leaves  Leaves
 	v       int // of the plan
 	task    map[string]any
-	prior   string // summary of the session before
+	prior   string // summary of the previous session
 	secrets map[string]any
 
 	at       place
-	attempt  int          // of the step at work: 1, 2, ...
-	tolerant bool         // a failure of the current leaf stops nothing
-	budgets  []StepBudget // that hold for the step at work, the outermost first
+	attempt  int          // of the current step: 1, 2, ...
+	tolerant bool         // the run continues if the current leaf fails
+	budgets  []StepBudget // of the current step, the outermost first
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any
 	previous map[string]any
 	entry    any
 
-	files    []string
-	commits  []string
-	receipts []event.Receipt   // of scripts and checks
-	tree     string            // the worktree after the last leaf
-	summary  string            // of the first agent: what the change is about
-	said     string            // by the last agent that worked
-	reviewed map[string]string // by step: the tree that its reviewers saw last; empty: they came to no end
+	files       []string
+	commits     []string
+	receipts    []event.Receipt   // of scripts and checks
+	tree        string            // the worktree after the last leaf
+	summary     string            // of the first agent: it describes the change
+	lastMessage string            // of the last agent
+	reviewed    map[string]string // by step: the tree that its reviewers saw last; empty: the review was incomplete
 }
 
-// enter begins a loop: next is called before each iteration, leave after the last.
+// enter starts a loop. The caller calls next before each iteration, and leave after the
+// last.
 func (s *State) enter(name string, most int) (next func(n int), leave func()) {
 	outer, entry, attempt, path := s.at, s.entry, s.attempt, s.name(name)
 	s.entry, s.attempt = s.snapshot(), 1
@@ -54,7 +55,7 @@ func (s *State) enter(name string, most int) (next func(n int), leave func()) {
 	}
 }
 
-// round is the path of the iteration that the innermost loop is in.
+// round returns the path of the current iteration of the innermost loop.
 func (s *State) round() string { return strings.Join(s.at, "/") + "/" }
 
 type loopState struct {
@@ -66,19 +67,19 @@ type loopState struct {
 // and exits are not reported.
 type Options struct {
 	Clock Clock
-	// Exited is called when the tree leaves a step, unless it is nil.
+	// Exited, if not nil, is called when the tree leaves a step.
 	Exited func(step string, reason ExitReason, path string)
 }
 
-// NewState returns the state at the start of a run of plan. Steps that have
-// not run have defined values, those of a step that was skipped.
+// NewState returns the state at the start of a run of plan. Steps that did not run yet
+// have the values of a skipped step.
 func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	s := &State{
 		options: options, leaves: leaves, v: plan.V, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
-	s.previous = s.nothing()
+	s.previous = s.emptyView()
 	s.entry = s.previous
 	for _, name := range plan.Grimoire.Secrets() {
 		s.secrets[name] = tmpl.Secret{Name: name}
@@ -89,11 +90,11 @@ func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	return s
 }
 
-// Summary returns the summary of the first agent: what the change is about.
+// Summary returns the summary of the first agent, which describes the change.
 func (s *State) Summary() string { return s.summary }
 
-// name is what paths call a step with steps inside: the first attempt has no
-// number.
+// name returns the name of a step with inner steps in their paths: only later attempts
+// have a number.
 func (s *State) name(step string) string {
 	if s.attempt == 1 {
 		return step
@@ -101,12 +102,12 @@ func (s *State) name(step string) string {
 	return fmt.Sprintf("%s#%d", step, s.attempt)
 }
 
-// Data is what templates see; input is that of the step.
+// Data returns the data for templates. input is the input of the step.
 func (s *State) Data(input map[string]any) map[string]any {
 	data := maps.Clone(s.steps)
-	maps.Copy(data, s.outputs) // one that is called as its step is a text too
+	maps.Copy(data, s.outputs) // an output with the name of its step also prints as text
 	loop := map[string]any{"iteration": 0, "max_iterations": 0}
-	for _, l := range s.loops { // each by its name too; the innermost is the last
+	for _, l := range s.loops { // also by name; the innermost is the last
 		loop = map[string]any{"iteration": l.iteration, "max_iterations": l.max}
 		data[l.name] = loop
 	}
@@ -124,8 +125,8 @@ func (s *State) Data(input map[string]any) map[string]any {
 	return data
 }
 
-// named lets later steps know the result of a step by its name.
-func (s *State) named(name, output string, r event.Result) {
+// setResult stores the result of a step under its name, for later steps.
+func (s *State) setResult(name, output string, r event.Result) {
 	value := s.view(r, false)
 	s.steps[name] = value
 	s.previous = value
@@ -134,8 +135,8 @@ func (s *State) named(name, output string, r event.Result) {
 	}
 }
 
-// done takes what a leaf made into the state.
-func (s *State) done(r event.Result) {
+// add adds the result of a leaf.
+func (s *State) add(r event.Result) {
 	for _, f := range r.Files {
 		if !slices.Contains(s.files, f) {
 			s.files = append(s.files, f)
@@ -152,20 +153,20 @@ func (s *State) done(r event.Result) {
 		s.summary = r.Summary
 	}
 	if r.Agent != "" {
-		s.said = r.Output
+		s.lastMessage = r.Output
 	}
 }
 
-// judged takes in what the reviewers of a step have seen.
-func (s *State) judged(step string, r event.Result) {
+// addReview records which tree the reviewers of a step saw.
+func (s *State) addReview(step string, r event.Result) {
 	s.reviewed[step] = ""
 	if r.ErrorType == "" || r.ErrorType == event.ErrorFindings {
 		s.reviewed[step] = r.Tree
 	}
 }
 
-// seen are the trees that reviewers have seen, one for each step that has some.
-func (s *State) seen() []string {
+// reviewedTrees returns the tree that reviewers saw last, for each step with reviewers.
+func (s *State) reviewedTrees() []string {
 	var trees []string
 	for _, step := range slices.Sorted(maps.Keys(s.reviewed)) {
 		trees = append(trees, s.reviewed[step])
@@ -173,8 +174,8 @@ func (s *State) seen() []string {
 	return trees
 }
 
-// proofs are the receipts of what ran on the tree as it is now.
-func (s *State) proofs() []event.Receipt {
+// currentReceipts returns the receipts that are bound to the current tree.
+func (s *State) currentReceipts() []event.Receipt {
 	var now []event.Receipt
 	for _, r := range s.receipts {
 		if r.Tree == s.tree {
@@ -184,8 +185,8 @@ func (s *State) proofs() []event.Receipt {
 	return now
 }
 
-// skipped gives a step that did not run its defined values. previous stays:
-// it is the step that ran just before.
+// skipped stores the values of a skipped step. It does not change previous, which is
+// the last step that ran.
 func (s *State) skipped(name, output string) {
 	value := s.view(event.Result{}, true)
 	s.steps[name] = value
@@ -194,13 +195,13 @@ func (s *State) skipped(name, output string) {
 	}
 }
 
-// ran reports whether a step ran when its turn came last.
+// ran reports whether a step ran, and was not skipped, when it was reached last.
 func (s *State) ran(name string) bool {
 	value, _ := s.steps[name].(map[string]any)
 	return value["skipped"] == false
 }
 
-// view is a result as templates see it.
+// view returns a result for templates.
 func (s *State) view(r event.Result, skipped bool) map[string]any {
 	outputs := r.Outputs
 	if outputs == nil {
@@ -217,7 +218,7 @@ func (s *State) view(r event.Result, skipped bool) map[string]any {
 	return value
 }
 
-// statusOf is the status of a step as templates see it.
+// statusOf returns the status of a step for templates.
 func statusOf(r event.Result, skipped bool) string {
 	switch {
 	case skipped:
@@ -228,8 +229,8 @@ func statusOf(r event.Result, skipped bool) string {
 	return "failed"
 }
 
-// nothing is what previous is before the first step.
-func (s *State) nothing() map[string]any {
+// emptyView returns the value of previous before the first step.
+func (s *State) emptyView() map[string]any {
 	v := s.view(event.Result{}, true)
 	v["skipped"] = false
 	if s.v >= grimoires.PlanNamesOfOriginal {
@@ -238,8 +239,8 @@ func (s *State) nothing() map[string]any {
 	return v
 }
 
-// snapshot is what loop_entry is in a loop that begins now: the result of the step
-// before it, which also has the steps so far by their names.
+// snapshot returns the value of loop_entry in a loop that starts now: the result of the
+// step before it, which also has the results of earlier steps by name.
 func (s *State) snapshot() any {
 	if s.v < grimoires.PlanNamesOfOriginal {
 		return s.previous
@@ -254,21 +255,21 @@ func str(v any) string {
 	return s
 }
 
-// ExitReason is why the tree left a step.
+// ExitReason is the reason why the tree left a step.
 type ExitReason string
 
 // The exit reasons.
 const (
 	ExitPassed        ExitReason = "passed"
 	ExitFailed        ExitReason = "failed"
-	ExitSkipped       ExitReason = "skipped"        // when was false
-	ExitByStep        ExitReason = "exited"         // a loop, by a step in it
-	ExitExhausted     ExitReason = "max_iterations" // a loop or an agent-loop
-	ExitContent       ExitReason = "content"        // an agent-loop, by its reviewers
-	ExitNotActionable ExitReason = "not_actionable" // an agent-loop, by its arbiter
+	ExitSkipped       ExitReason = "skipped"        // its condition was false
+	ExitByStep        ExitReason = "exited"         // a step exited the loop
+	ExitExhausted     ExitReason = "max_iterations" // a loop or an agent-loop reached its limit
+	ExitContent       ExitReason = "content"        // the reviewers passed the change
+	ExitNotActionable ExitReason = "not_actionable" // the arbiter ended the agent-loop
 )
 
-func (s *State) exited(step string, reason ExitReason) {
+func (s *State) exit(step string, reason ExitReason) {
 	if s.options.Exited != nil {
 		s.options.Exited(step, reason, s.at.leaf(step, s.attempt))
 	}

@@ -3,13 +3,13 @@
 //
 // Rules. Build is the only place where data becomes steps. Control flow (when, retry,
 // timeout, budget, on_fail) is decorators, which are steps that wrap a step. The
-// tree is pure: its only input is the plan and the results of leaves, so the same
-// results always take it along the same path. It reads no clock, no file, no
-// process and no git; leaves do that, behind Leaves, and time at work is measured
-// by the Clock that it is given. Each result is recorded before a later step reads
-// it. Resuming is therefore running the tree again: Replay returns recorded
-// results, and the first leaf without one continues. A failed step is an Outcome;
-// an error means that the machine broke or that the run has to wait.
+// tree is pure: its only inputs are the plan and the results of leaves, so the same
+// results always lead to the same path. It does not access clocks, files, processes or
+// git: leaves do that behind Leaves, and a Clock measures working time. Each result is
+// recorded before a later step reads it. To resume a run is therefore to run the tree
+// again: Replay returns recorded results, and the first leaf without a result
+// continues. A failed step is an Outcome; an error means that the machine broke or that
+// the run has to wait.
 package engine
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Step is a node of the tree. It reads nothing but its state.
+// Step is a node of the tree. It reads only its state.
 type Step interface {
 	Run(ctx context.Context, s *State) (Outcome, error)
 }
@@ -36,7 +36,7 @@ type Leaves interface {
 // Review, Arbiter, Merge and Pause is set.
 type Call struct {
 	Path    string        `json:"path"` // step path with attempt: tests[2]/fix#1
-	Step    string        `json:"step"` // the step's name; of a leaf of an agent-loop quality/review
+	Step    string        `json:"step"` // name of the step; for a leaf of an agent-loop: quality/review
 	Agent   *AgentInput   `json:"agent,omitempty"`
 	Script  *ScriptInput  `json:"script,omitempty"`
 	Review  *ReviewInput  `json:"review,omitempty"`
@@ -55,7 +55,7 @@ type PauseInput struct {
 	For time.Duration `json:"for_ns"`
 }
 
-// Kind returns the kind of the leaf; of steps it is their type in a grimoire.
+// Kind returns the kind of the leaf. For a step it is the type in the grimoire.
 func (c Call) Kind() string {
 	switch {
 	case c.Agent != nil:
@@ -73,7 +73,7 @@ func (c Call) Kind() string {
 	}
 }
 
-// place is the path of the loops around a step.
+// place is the path of the loops around a step, one element for each.
 type place []string
 
 // iteration returns the place of the steps inside a loop.
@@ -89,15 +89,15 @@ func (p place) leaf(name string, attempt int) string {
 	return p.of(fmt.Sprintf("%s#%d", name, attempt))
 }
 
-// Clock measures the time at work of steps and leaves, which is not what the
-// engine may read. A function that is nil does nothing: no time passes.
+// Clock measures the working time of steps and leaves, because the engine must not read
+// a clock. If a function is nil, no time passes.
 type Clock struct {
-	// Limit returns a context that ends with cause after limit at work.
+	// Limit returns a context that ends with cause after the working time limit.
 	Limit func(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc)
-	// Measure returns a context whose time at work is measured; worked ends the
-	// measurement.
+	// Measure returns a context whose working time is measured. worked ends the
+	// measurement and returns the time.
 	Measure func(ctx context.Context) (_ context.Context, worked func() time.Duration)
-	// Charge takes time that an earlier process spent at work from the limits of a
+	// Charge subtracts the working time of an earlier process from the limits of a
 	// context.
 	Charge func(ctx context.Context, worked time.Duration)
 }

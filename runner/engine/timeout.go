@@ -14,7 +14,7 @@ import (
 type OverTimeError struct {
 	Step  string // empty: the whole run
 	Limit time.Duration
-	key   string // path of the step whose time it was
+	key   string // path of the limited step
 }
 
 func (e *OverTimeError) Error() string {
@@ -24,12 +24,12 @@ func (e *OverTimeError) Error() string {
 	return fmt.Sprintf("step %s took longer than %s", e.Step, e.Limit)
 }
 
-// wholeRun is the key of the run's time.
+// wholeRun is the key of the limit of the whole run.
 const wholeRun = "."
 
-// timeout limits the time of a step. The leaf that is interrupted, or that would have
-// come next, fails, and its result names the step whose time was up. The steps
-// around it end, up to that one, now and in every replay.
+// timeout limits the time of a step. When the time is up, the current or next leaf
+// fails, and its result names the limited step. The steps around the leaf end, up to
+// that step, now and in every replay.
 type timeout struct {
 	step  Step
 	name  string // empty: the whole run
@@ -48,7 +48,7 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
 		out.Verdict, out.Result.OK = Failed, false
 		if out.Result.ErrorType = event.ErrorTimeout; !strings.HasPrefix(out.Result.Error, over.Error()) {
-			out.Result.Error = over.Error() // the leaf may name what was late
+			out.Result.Error = over.Error() // the leaf may have described what was late
 		}
 		return out, nil
 	}

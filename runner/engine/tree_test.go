@@ -248,7 +248,7 @@ func TestReplay(t *testing.T) {
 	defer journal.Close() //nolint:errcheck // the test is over
 	other := plan(t, "steps:\n- {name: a, type: script, command: something else}")
 	_, err = runner.RunSteps(t.Context(), other, runner.NewJournal(withoutLogs{journal}), &leaves{answer: ok}, nil)
-	if err == nil || !strings.Contains(err.Error(), "another input") {
+	if err == nil || !strings.Contains(err.Error(), "different input") {
 		t.Errorf("another plan: %v", err)
 	}
 }

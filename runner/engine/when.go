@@ -18,19 +18,19 @@ type when struct {
 func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
-		out := s.unrendered(w.name, err)
-		out.Verdict, out.Status = Stopped, event.StatusBlocked // whether to run it is unknown
+		out := s.templateFailure(w.name, err)
+		out.Verdict, out.Status = Stopped, event.StatusBlocked // it is unknown whether to run the step
 		return out, nil
 	}
 	if !ok {
-		s.exited(w.name, ExitSkipped)
+		s.exit(w.name, ExitSkipped)
 		s.skipped(w.name, w.output)
 		return Outcome{Verdict: Skipped}, nil
 	}
 	return w.step.Run(ctx, s)
 }
 
-// omitted is a step that has nothing to do in this plan.
+// omitted is a step without work in this plan: checks without any check.
 type omitted struct{ name, output string }
 
 // Run implements Step.

@@ -28,8 +28,8 @@ type Missing struct {
 	What string `json:"what"` // never runs, never skipped, never fails, ...
 }
 
-// Missing returns the exits that no test takes, in the order of the steps; reached of
-// all exits are taken.
+// Missing returns the exits that no test takes, in the order of the steps. reached is the
+// number of exits that tests take, of all exits.
 func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, all int) {
 	for s := range g.All() {
 		var untaken []Missing
@@ -60,13 +60,13 @@ func exitsOf(s grimoires.Step) []untested {
 	if s.When != "" {
 		all = append(all, untested{engine.ExitSkipped, "is never skipped"})
 	}
-	exhausted := untested{engine.ExitExhausted, "never comes to max_iterations"}
+	exhausted := untested{engine.ExitExhausted, "never reaches max_iterations"}
 	switch k := s.Kind.(type) {
 	case *grimoires.AgentLoop:
 		return append(all, untested{engine.ExitContent, "never passes its review"}, untested{engine.ExitNotActionable, "is never ended by its arbiter"}, exhausted)
 	case *grimoires.Loop:
 		if hasExit(k) {
-			all = append(all, untested{engine.ExitByStep, "is never left by a step"})
+			all = append(all, untested{engine.ExitByStep, "is never exited by a step"})
 		}
 		return append(all, exhausted)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type Outcome struct {
 	Faults []string `json:"faults"` // the differences from what the test expects
 }
 
-// Run runs the test and adds the paths it takes to the coverage.
+// Run runs the test and records the exits it takes in the coverage.
 func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
 	p := *plan
 	p.Task, p.Checks = t.Task, t.Checks
@@ -59,23 +60,22 @@ func (t Test) compare(o Outcome, out engine.Outcome, s *stubs) []string {
 		if out.Result.Error != "" {
 			why = ": " + out.Result.Error
 		}
-		faults = append(faults, fmt.Sprintf("it ends %s, not %s%s", o.Status, t.Expect.Status, why))
+		faults = append(faults, fmt.Sprintf("the run ended %s, want %s%s", o.Status, t.Expect.Status, why))
 	}
 	if t.Expect.Steps != nil && !slices.Equal(t.Expect.Steps, o.Steps) {
-		faults = append(faults, fmt.Sprintf("it runs\n      %s\n    and not\n      %s", strings.Join(o.Steps, " "), strings.Join(t.Expect.Steps, " ")))
+		faults = append(faults, fmt.Sprintf("the run took\n      %s\n    want\n      %s", strings.Join(o.Steps, " "), strings.Join(t.Expect.Steps, " ")))
 	}
-	for step, texts := range t.Expect.Given {
+	for _, step := range slices.Sorted(maps.Keys(t.Expect.Given)) {
 		all := strings.Join(s.given[step], "\x00")
-		for _, want := range texts {
+		for _, want := range t.Expect.Given[step] {
 			switch {
 			case s.runs[step] == 0:
-				faults = append(faults, fmt.Sprintf("the step %s does not run", step))
+				faults = append(faults, fmt.Sprintf("step %s did not run", step))
 			case !strings.Contains(all, want):
-				faults = append(faults, fmt.Sprintf("the step %s is not given %q", step, want))
+				faults = append(faults, fmt.Sprintf("step %s was not given %q", step, want))
 			}
 		}
 	}
-	slices.Sort(faults)
 	return faults
 }
 
@@ -120,7 +120,7 @@ func (s *stubs) answer(call engine.Call) (event.Result, error) {
 		a = list[min(s.runs[call.Step], len(list))-1]
 	}
 	if a.Wait != "" {
-		return event.Result{}, &runner.Wait{Reason: event.WaitReason(a.Wait), Detail: "as the test says"}
+		return event.Result{}, &runner.Wait{Reason: event.WaitReason(a.Wait), Detail: "the test waits here"}
 	}
 	r := event.Result{
 		OK: a.OK, Output: a.Output, Outputs: a.Outputs, Summary: a.Summary, Error: a.Error, ExitCode: a.ExitCode,
@@ -145,7 +145,7 @@ func (s *stubs) answer(call engine.Call) (event.Result, error) {
 	return r, nil
 }
 
-// reviewed returns the result of a review: the first reviewer reports the findings.
+// reviewed returns the result of a review. The first reviewer reports all findings.
 func reviewed(call engine.Call, a Answer, r event.Result) event.Result {
 	r.Commit = ""
 	if a.Error != "" {
@@ -164,7 +164,7 @@ func reviewed(call engine.Call, a Answer, r event.Result) event.Result {
 	}
 	r.Output = findings.Text(findings.Opinions(r.Opinions))
 	if !r.OK {
-		r.Error, r.ErrorType = "the review found what must not land", event.ErrorFindings
+		r.Error, r.ErrorType = "the review found errors", event.ErrorFindings
 	}
 	return r
 }

@@ -1,9 +1,9 @@
-// Package workflowtest tests grimoires without agents, processes and worktrees: a
-// file holds an answer for each step. A test checks which path a run takes
-// through the grimoire, and the coverage lists the paths that no test takes.
+// Package workflowtest tests grimoires without agents, processes and worktrees: a file
+// holds the answers of the steps. A test checks which path a run takes through the
+// grimoire, and the coverage lists the exits that no test takes.
 //
-// Rules. The step tree is the one that runs tasks. Prompts, commands and
-// conditions are rendered as in a run. A step without an answer succeeds.
+// Rules. Tests run the same step tree as tasks. Prompts, commands and conditions are
+// rendered as in a run. A step without an answer succeeds.
 package workflowtest
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Suite is the tests of one grimoire.
+// Suite holds the tests of one grimoire.
 type Suite struct {
 	File  string
 	Tests []Test
 }
 
-// Test is one path through a grimoire.
+// Test tests one path through a grimoire.
 type Test struct {
 	Name    string
 	Task    grimoires.Task
 	Checks  []string
-	Answers map[string][]Answer // by step; the last of a list stays
+	Answers map[string][]Answer // by step; the last answer of a list repeats
 	Expect  Expect
 }
 
-// Answer is what a step gives.
+// Answer is the answer of a step.
 type Answer struct {
 	OK       bool
 	Output   string
@@ -41,32 +41,32 @@ type Answer struct {
 	Summary  string
 	Error    string
 	ExitCode int
-	Files    []string // that it changed
-	Conflict []string // of a merge: files in conflict with the target
-	Wait     string   // the reason for which the run waits here
+	Files    []string // files that it changed
+	Conflict []string // for a merge: files in conflict with the target
+	Wait     string   // reason to wait here
 	Findings []string // errors that a review found: it fails
-	Continue bool     // of an arbiter: another round
+	Continue bool     // for an arbiter: run another round
 }
 
-// Expect is what a test demands.
+// Expect is the expected outcome of a test.
 type Expect struct {
 	Status string              // completed, blocked, failed or waiting
 	Steps  []string            // paths of all steps that ran, in order, #1 left out; nil: any
-	Given  map[string][]string // by step: texts that one of its prompts or commands holds
+	Given  map[string][]string // by step: texts that its prompts or commands contain
 }
 
 type text = yamldoc.At[string]
 
 type suiteKeys struct {
-	Tests []testKeys `yaml:"tests" need:"true" about:"ways through the grimoire"`
+	Tests []testKeys `yaml:"tests" need:"true" about:"tests of the grimoire"`
 }
 
 type testKeys struct {
-	Name   text                 `yaml:"name" need:"true" about:"what the way shows"`
-	Task   taskKeys             `yaml:"task" about:"that is worked on"`
-	Checks []string             `yaml:"checks" about:"of the configuration; one, unless given"`
-	Steps  yamldoc.At[answers]  `yaml:"steps" about:"answers by step: one, or a list of which the last stays; without any a step succeeds"`
-	Expect yamldoc.At[expected] `yaml:"expect" about:"what must come of it"`
+	Name   text                 `yaml:"name" need:"true" about:"what the test shows"`
+	Task   taskKeys             `yaml:"task" about:"task of the run; t-1"`
+	Checks []string             `yaml:"checks" about:"checks of the configuration; make test"`
+	Steps  yamldoc.At[answers]  `yaml:"steps" about:"answers by step: one answer, or a list whose last answer repeats; a step without an answer succeeds"`
+	Expect yamldoc.At[expected] `yaml:"expect" about:"how the run must go"`
 }
 
 type answers map[string]yamldoc.Node
@@ -82,22 +82,22 @@ type taskKeys struct {
 }
 
 type answerKeys struct {
-	Output   yamldoc.At[string]   `yaml:"output" about:"of a script, or the last words of an agent"`
-	Outputs  yamldoc.Node         `yaml:"outputs" about:"named values of an agent"`
+	Output   yamldoc.At[string]   `yaml:"output" about:"output of a script, or final message of an agent"`
+	Outputs  yamldoc.Node         `yaml:"outputs" about:"named values from an agent"`
 	Summary  string               `yaml:"summary" about:"what was done"`
 	Error    string               `yaml:"error" about:"why the step fails"`
-	ExitCode int                  `yaml:"exit_code" about:"other than 0: the step fails"`
-	Files    yamldoc.At[[]string] `yaml:"files" about:"that the step changed"`
-	Conflict []string             `yaml:"conflict" about:"of a merge: files in conflict with the target"`
-	Findings yamldoc.At[[]string] `yaml:"findings" about:"of a review: errors that it found; it fails"`
-	Continue yamldoc.At[bool]     `yaml:"continue" about:"of an arbiter: another round; false"`
+	ExitCode int                  `yaml:"exit_code" about:"exit code of a script; not 0: the step fails"`
+	Files    yamldoc.At[[]string] `yaml:"files" about:"files that the step changed"`
+	Conflict []string             `yaml:"conflict" about:"for a merge: files in conflict with the target"`
+	Findings yamldoc.At[[]string] `yaml:"findings" about:"for a review: errors that it found; it fails"`
+	Continue yamldoc.At[bool]     `yaml:"continue" about:"for an arbiter: whether to run another round; false"`
 	Wait     text                 `yaml:"wait" oneof:"review|limit|budget|checkout" about:"the run waits here"`
 }
 
 type expected struct {
 	Status text                    `yaml:"status" oneof:"completed|blocked|failed|waiting" about:"how the run ends; completed"`
 	Steps  []string                `yaml:"steps" about:"paths of all steps that run, in order, #1 left out"`
-	Given  map[string]yamldoc.Node `yaml:"given" about:"by step: texts that its prompts or commands hold"`
+	Given  map[string]yamldoc.Node `yaml:"given" about:"by step: texts that its prompts or commands contain"`
 }
 
 // Read reads the tests of a grimoire. The error is a yamldoc.Errors.
@@ -175,7 +175,7 @@ func (r *reader) known(name string, at yamldoc.Place) bool {
 	if slices.Contains(r.steps, name) {
 		return true
 	}
-	r.doc.Fail(at, fmt.Sprintf("the grimoire has no step %q that could answer", name), "known: "+strings.Join(r.steps, ", "))
+	r.doc.Fail(at, fmt.Sprintf("the grimoire has no step %q to answer for", name), "known: "+strings.Join(r.steps, ", "))
 	return false
 }
 
@@ -186,7 +186,7 @@ func (r *reader) answers(n yamldoc.Node) []Answer {
 		var k answerKeys
 		r.doc.DecodeNode(item, &k)
 		if k.Wait.Set() && k.Error != "" {
-			r.doc.Fail(k.Wait, "a step waits or fails, not both", "")
+			r.doc.Fail(k.Wait, "a step cannot both wait and fail", "")
 		}
 		var outputs map[string]any
 		r.doc.Any(k.Outputs, &outputs)

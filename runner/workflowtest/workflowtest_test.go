@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/runner/workflowtest"
 )
 
-// Every grimoire that coven ships has tests, which pass and take all its ways.
+// Every grimoire that coven ships has tests, which pass and take all its branches.
 func TestShipped(t *testing.T) {
 	l := grimoires.NewLibrary("", "")
 	names, err := l.Names()
@@ -39,12 +39,12 @@ func TestShipped(t *testing.T) {
 			}
 		}
 		if missing, reached, all := covered.Missing(g); len(missing) > 0 || reached != all {
-			t.Errorf("%s: %d of %d ways, not %v", name, reached, all, missing)
+			t.Errorf("%s: %d of %d branches, not %v", name, reached, all, missing)
 		}
 	}
 }
 
-// What a test says of a way, and what it finds.
+// A test reports how a run differs from what it expects.
 func TestRun(t *testing.T) {
 	const text = `name: g
 steps:
@@ -62,12 +62,12 @@ steps:
 	}
 	for tests, want := range map[string]string{
 		"steps: {a: {outputs: {n: 7}}}, expect: {given: {b: \"echo '7'\"}, steps: [a, b, land]}":                                       "",
-		"steps: {a: {outputs: {n: 7}}}, expect: {given: {b: 'echo 8'}}":                                                                `the step b is not given "echo 8"`,
+		"steps: {a: {outputs: {n: 7}}}, expect: {given: {b: 'echo 8'}}":                                                                `step b was not given "echo 8"`,
 		"steps: {a: {files: []}}, expect: {status: blocked}":                                                                           "",
 		"steps: {a: {outputs: {n: 1}}, b: [{exit_code: 1}, {}]}, expect: {steps: [a, b, 'b#2', land]}":                                 "",
 		"steps: {a: {outputs: {n: 1}}, land: [{conflict: [x]}, {}]}, expect: {steps: [a, b, land, 'land[1]/resolve', 'land[2]/land']}": "",
 		"steps: {a: {summary: s, outputs: {n: 1}}, land: {wait: review}}, expect: {status: waiting, given: {land: s}}":                 "",
-		"expect: {status: completed}": `it ends blocked, not completed: b:1:24: .steps.a.outputs has no "n"`,
+		"expect: {status: completed}": `the run ended blocked, want completed: b:1:24: .steps.a.outputs has no "n"`,
 	} {
 		suite, err := workflowtest.Read("g.test.yaml", []byte("tests: [{name: x, "+tests+"}]"), g)
 		if err != nil {

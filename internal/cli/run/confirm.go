@@ -45,7 +45,7 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 func costText(e control.Estimate) string {
 	switch {
 	case e.Limited:
-		return "That costs at most " + e.Max.String() + "."
+		return "This costs at most " + e.Max.String() + "."
 	case e.Past.Sessions == 0:
 		return "Nothing limits the cost."
 	}

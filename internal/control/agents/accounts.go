@@ -216,8 +216,8 @@ func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	}
 	known, err := p.Accounts.of(ctx, name, driver)
 	if err == nil {
-		p.Secrets.Handed(p.Environ(), func(name string) bool { return agent.Names(known.pass, name) })
-		p.Secrets.Handed(known.env, secret.IsTelling)
+		p.Secrets.HideEnv(p.Environ(), func(name string) bool { return agent.Names(known.pass, name) })
+		p.Secrets.HideEnv(known.env, secret.IsCredentialName)
 	}
 	return known, err
 }

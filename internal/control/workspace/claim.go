@@ -51,7 +51,7 @@ func (s *Workspace) leased(held worktree.Held) bool {
 		return false
 	}
 	if held.Session != s.Session.ID {
-		return session.NeverBegan(s.Repo.Root, held.Session)
+		return session.NeverStarted(s.Repo.Root, held.Session)
 	}
 	v, err := s.Session.View()
 	return err != nil || v.Status == session.Running
@@ -59,7 +59,7 @@ func (s *Workspace) leased(held worktree.Held) bool {
 
 // free reports whether the session of a claim will not use it.
 func (s *Workspace) free(id string) bool {
-	return session.NeverBegan(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
+	return session.NeverStarted(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
 }
 
 func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, error) {

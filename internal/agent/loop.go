@@ -11,23 +11,23 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// longestRound is how many calls a circle may have.
-const longestRound = 4
+// maxRound is the maximum number of calls in a loop that loopDetector detects.
+const maxRound = 4
 
-// evidenceBytes is how much of a result is kept as evidence.
+// evidenceBytes is the number of bytes of a result that are kept as evidence.
 const evidenceBytes = 2 << 10
 
-// circle watches for an agent that makes the same calls with the same results
-// over and over. Calls count in the order in which they were asked for, not in
-// that of their results: of several at once, any may end first.
-type circle struct {
-	most    int // rounds; 0: any number
-	open    []*made
-	history []made // the last ones
+// loopDetector detects an agent that repeats the same calls with the same results. Calls are
+// ordered by their requests, not by their results, because concurrent calls may end in
+// any order.
+type loopDetector struct {
+	maxRounds int // maximum number of rounds; 0: any number
+	open      []*pastCall
+	history   []pastCall // the last ones
 }
 
-// made is a call and what came of it.
-type made struct {
+// pastCall is a call and its result.
+type pastCall struct {
 	id     string
 	call   string // the tool and its input
 	tool   string
@@ -37,19 +37,18 @@ type made struct {
 	done   bool
 }
 
-func (m made) same(other made) bool {
+func (m pastCall) same(other pastCall) bool {
 	return m.call == other.call && m.result == other.result && m.failed == other.failed
 }
 
-// call notes a call that the agent asked for.
-func (c *circle) call(e provider.ToolCall) {
-	if c.most > 0 {
-		c.open = append(c.open, &made{id: e.ID, call: e.Name + " " + canonical(e.Input), tool: e.Name, input: e.Input})
+// call records a call that the agent requested.
+func (c *loopDetector) call(e provider.ToolCall) {
+	if c.maxRounds > 0 {
+		c.open = append(c.open, &pastCall{id: e.ID, call: e.Name + " " + canonical(e.Input), tool: e.Name, input: e.Input})
 	}
 }
 
-// canonical is JSON in which the order of keys and the spaces between them make
-// no difference.
+// canonical returns JSON with sorted keys and without spaces.
 func canonical(input json.RawMessage) string {
 	var value any
 	if json.Unmarshal(input, &value) != nil {
@@ -62,9 +61,8 @@ func canonical(input json.RawMessage) string {
 	return string(text)
 }
 
-// result notes what came of a call, and returns the loop that this closes, or
-// nil.
-func (c *circle) result(e provider.ToolResult) *event.Loop {
+// result records the result of a call, and returns the loop that it completes, or nil.
+func (c *loopDetector) result(e provider.ToolResult) *event.Loop {
 	for _, m := range c.open {
 		if m.id == e.ID {
 			m.result, m.failed, m.done = e.Text, e.IsError, true
@@ -80,24 +78,25 @@ func (c *circle) result(e provider.ToolResult) *event.Loop {
 	return nil
 }
 
-// forget begins anew.
-func (c *circle) forget() { c.open, c.history = nil, nil }
+// forget discards the history.
+func (c *loopDetector) forget() { c.open, c.history = nil, nil }
 
-// closed is the loop that the last calls make, or nil.
-func (c *circle) closed() *event.Loop {
-	c.history = c.history[max(0, len(c.history)-longestRound*c.most):]
-	for round := 1; round <= longestRound; round++ {
+// closed returns the loop formed by the last calls, or nil.
+func (c *loopDetector) closed() *event.Loop {
+	c.history = c.history[max(0, len(c.history)-maxRound*c.maxRounds):]
+	for round := 1; round <= maxRound; round++ {
 		if calls := c.last(round); calls != nil {
 			c.forget()
-			return &event.Loop{Calls: calls, Count: c.most}
+			return &event.Loop{Calls: calls, Count: c.maxRounds}
 		}
 	}
 	return nil
 }
 
-// last is the round of so many calls with which the history ends often enough.
-func (c *circle) last(round int) []event.LoopCall {
-	begin := len(c.history) - round*c.most
+// last returns the last round, of the given number of calls, if the history ends with
+// enough repetitions of it.
+func (c *loopDetector) last(round int) []event.LoopCall {
+	begin := len(c.history) - round*c.maxRounds
 	if begin < 0 {
 		return nil
 	}
@@ -113,17 +112,16 @@ func (c *circle) last(round int) []event.LoopCall {
 	return calls
 }
 
-// evidence is the call for the record. An input that is too long becomes the text
-// of its beginning.
-func (m made) evidence() event.LoopCall {
+// evidence returns the call for the record. A long input is truncated.
+func (m pastCall) evidence() event.LoopCall {
 	input := m.input
 	if len(input) > evidenceBytes {
-		input, _ = json.Marshal(beginning(string(input))) // of a string it cannot fail
+		input, _ = json.Marshal(beginning(string(input))) // cannot fail for a string
 	}
 	return event.LoopCall{Tool: m.tool, Input: input, Result: beginning(m.result), Error: m.failed}
 }
 
-// beginning is a text that is not too long, or what of it is not: "begins so…".
+// beginning truncates a long text: "begins so…".
 func beginning(text string) string {
 	if len(text) <= evidenceBytes {
 		return strings.ToValidUTF8(text, "")
@@ -131,7 +129,7 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:evidenceBytes-len("…")], "") + "…"
 }
 
-// loopText says in one line what an agent that works in dir did over and over.
+// loopText describes in one line the calls that an agent in dir repeated.
 func loopText(l event.Loop, dir string) string {
 	var names []string
 	for _, c := range l.Calls {

@@ -13,17 +13,17 @@ import (
 // credentialName matches the names of variables that hold credentials.
 var credentialName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|HEADERS)`)
 
-// IsTelling reports whether a variable of this name holds a credential.
-func IsTelling(name string) bool { return credentialName.MatchString(name) }
+// IsCredentialName reports whether a variable of this name holds a credential.
+func IsCredentialName(name string) bool { return credentialName.MatchString(name) }
 
 // plainValue matches values that reveal nothing: words, numbers, versions.
 var plainValue = regexp.MustCompile(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
 
-// Handed hides the values of environment variables that a process gets: those whose
+// HideEnv hides the values of environment variables that a process gets: those whose
 // names suggest a credential, and those that are not a plain word, number, file or
 // URL. In any variable, it hides the password of a URL. It returns the names of
 // variables that hold a credential too short to hide.
-func (s *Store) Handed(env []string, isNamed func(name string) bool) (short []string) {
+func (s *Store) HideEnv(env []string, isNamed func(name string) bool) (short []string) {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		if password := passwordIn(value); len(password) >= MinLength {

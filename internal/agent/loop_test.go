@@ -12,7 +12,7 @@ import (
 )
 
 // play makes calls, each a letter and a result, "a1": the call a came to 1.
-func play(c *circle, calls string) *event.Loop {
+func play(c *loopDetector, calls string) *event.Loop {
 	for i, call := range strings.Fields(calls) {
 		id := fmt.Sprint(i)
 		c.call(provider.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + call[:1] + `"}`)})
@@ -43,14 +43,14 @@ func TestCircle(t *testing.T) {
 		{"work and then a circle", "a1 b2 c3 a2 b1 " + times("a1 ", 5), 1},
 	}
 	for _, tt := range tests {
-		loop := play(&circle{most: 5}, tt.calls)
+		loop := play(&loopDetector{maxRounds: 5}, tt.calls)
 		switch {
 		case loop == nil && tt.round == 0:
 		case loop == nil || len(loop.Calls) != tt.round || loop.Count != 5:
 			t.Errorf("%s: %+v", tt.name, loop)
 		}
 	}
-	if loop := play(&circle{}, times("a1 ", 99)); loop != nil {
+	if loop := play(&loopDetector{}, times("a1 ", 99)); loop != nil {
 		t.Errorf("switched off: %+v", loop)
 	}
 }
@@ -58,7 +58,7 @@ func TestCircle(t *testing.T) {
 // Calls that run beside each other count in the order in which they were asked
 // for, whichever ends first; keys have no order.
 func TestCircleOfCallsAtOnce(t *testing.T) {
-	c := &circle{most: 3}
+	c := &loopDetector{maxRounds: 3}
 	for i := range 3 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
 		c.call(provider.ToolCall{ID: a, Name: "Read", Input: json.RawMessage(`{"x":1,"y":2}`)})
@@ -77,7 +77,7 @@ func TestCircleOfCallsAtOnce(t *testing.T) {
 
 // The evidence is bounded, and a person's word begins anew.
 func TestCircleEvidence(t *testing.T) {
-	c := &circle{most: 2}
+	c := &loopDetector{maxRounds: 2}
 	long := strings.Repeat("é", 4000)
 	input, err := json.Marshal(map[string]string{"content": long})
 	if err != nil {
