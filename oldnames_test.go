@@ -4,7 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,21 +19,25 @@ var oldNames = map[string][]string{
 	"runner": {
 		"workshop", "stage", "ground", "lander", "ending", "way", "purse", "newPurse", "book", "spending", "tally", "purseSpent",
 		"claimContract", "parseClaim", "withoutClaim", "desk", "openDesk", "judging", "panel", "sit", "hear", "settle", "skip",
-		"rehearsal", "cast", "play", "word", "begunAnew", "litter", "mostResolves", "mostLogged", "mostFindings",
+		"rehearsal", "cast", "play", "word", "begunAnew", "litter",
 	},
-	"internal/usage":     {"ledger"},
-	"internal/budget":    {"purse"},
+	"runner/engine":      {"keep"},
+	"internal/event":     {"review"},
+	"internal/usage":     {"ledger", "book", "spending", "tally"},
+	"internal/budget":    {"purse", "ledger", "book", "spending", "tally"},
+	"internal/agent":     {"heard", "unheard", "begun", "hangUp", "frugal"},
+	"internal/secret":    {"handed", "isTelling"},
 	"internal/cli":       appNames,
 	"internal/control":   appNames,
 	"internal/project":   appNames,
 	"internal/scheduler": appNames,
 	"internal/doctor":    append([]string{"mend", "mended"}, appNames...),
 	"plugins":            {"hire", "pulse", "feel", "doom", "obituary", "farewell", "member", "greeting", "desk"},
-	"grimoires":          {"shelf", "written", "foreign", "mostX"},
+	"grimoires":          {"shelf", "written", "foreign"},
 	"internal/session":   {"litter", "mailbox", "findLitter"},
 	"internal/limits":    {"book"},
 	"internal/trust":     {"territory"},
-	"internal/terminal":  {"decoded"},
+	"internal/terminal":  {"decoded", "spending"},
 }
 
 // appNames were names in package main of cmd/coven.
@@ -70,4 +77,65 @@ func TestOldNames(t *testing.T) {
 func isName(x ast.Expr) bool {
 	_, ok := x.(*ast.Ident)
 	return ok
+}
+
+// oldPlaces are packages and files that were renamed or removed.
+var oldPlaces = []string{
+	"cmd/coven/speak.go", "cmd/coven/words.go",
+	"internal/crash", "internal/plain", "internal/scratch", "internal/screen", "internal/suggest",
+}
+
+func TestOldPlaces(t *testing.T) {
+	for _, place := range oldPlaces {
+		if _, err := os.Stat(place); err == nil {
+			t.Errorf("%s has another name now", place)
+		}
+	}
+}
+
+// formerMost matches names of maximums, which begin with max. Deprecated aliases of the
+// plugin SDK keep the old prefix for one release.
+var formerMost = regexp.MustCompile(`\b[mM]ost[A-Z]\w*`)
+
+func TestMaxNames(t *testing.T) {
+	deprecated := []string{"plugins/reviewer/check.go", "plugins/services/services.go", "examples/plugins/testdata/reviewer-formernames/main.go"}
+	for _, file := range goFiles(t) {
+		if slices.Contains(deprecated, file) {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && formerMost.MatchString(id.Name) {
+				t.Errorf("%s: %s: the name of a maximum begins with max", file, id.Name)
+			}
+			return true
+		})
+	}
+}
+
+// oldPhrases are replaced in comments, messages and documents: Go's idiom is "reports
+// whether".
+var oldPhrases = regexp.MustCompile(`\bsays? whether\b|\bfenced yet\b`)
+
+func TestOldPhrases(t *testing.T) {
+	files := goFiles(t)
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if phrase := oldPhrases.Find(text); phrase != nil && file != "oldnames_test.go" {
+			t.Errorf("%s: %q", file, phrase)
+		}
+	}
 }

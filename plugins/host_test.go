@@ -32,7 +32,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatal("never: " + what)
 }
 
-// lives says whether a process of the cage has that word in its command line.
+// lives reports whether a process of the cage has that word in its command line.
 func (c *cage) lives(word string) bool {
 	for _, line := range c.living() {
 		if strings.Contains(line, word) {

@@ -9,7 +9,7 @@ import (
 const fence = "```"
 
 // K-15
-func TestParseClaim(t *testing.T) {
+func TestParseAgentResult(t *testing.T) {
 	tests := []struct {
 		name, text    string
 		found, broken bool
@@ -42,15 +42,15 @@ func TestParseClaim(t *testing.T) {
 	}
 }
 
-func FuzzParseClaim(f *testing.F) {
+func FuzzParseAgentResult(f *testing.F) {
 	f.Add(fence + "json\n{\"success\": true}\n" + fence)
 	f.Add(fence + fence)
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, found, err := runner.ParseAgentResult(text); found && err != nil {
-			t.Fatal("both found and broken")
+			t.Fatal("found, with an error")
 		}
 		if len(runner.WithoutAgentResult(text)) > len(text) {
-			t.Fatal("longer without its claim")
+			t.Fatal("longer without the result block")
 		}
 	})
 }

@@ -20,13 +20,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steps is how many leaves a run of the tree has here, and with that how many
-// lines its journal.
+// steps is the number of leaves in a run of the tree, and of lines in its journal.
 const steps = 200
 
-// What the engine takes for a step, without the step: the tree, and its record
-// on disk. x/floor is beside the floor: a line as long, written and synced to
-// disk in the same directory, by turns with the steps.
+// BenchmarkStep measures the engine's time for a step without the work of the step: the
+// tree, and the record on disk. The floor is the time to write and sync a line of the
+// same length in the same directory, alternating with the steps.
 func BenchmarkStep(b *testing.B) {
 	p := benchPlan(b)
 	dir := b.TempDir()
@@ -53,7 +52,7 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportMetric(all.Seconds()/floor.Seconds(), "x/floor")
 }
 
-// fileJournal is a journal without logs: nothing here has output.
+// fileJournal is a journal without logs: no step has output.
 type fileJournal struct{ *event.Journal }
 
 func (fileJournal) OpenLog(string) (io.WriteCloser, int64, error) {
@@ -64,7 +63,7 @@ func (fileJournal) ReadLog(string, int64) (io.ReadCloser, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// lines does nothing for a step but to measure the floor.
+// lines implements leaves without work, which measure the floor.
 type lines struct {
 	journal *event.Journal
 	file    *os.File

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A clock counts only the time in which it was not paused, and so do the clocks
-// around it.
+// Time in which a clock is paused does not count, also for the clocks around it.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, step := errors.New("run"), errors.New("step")

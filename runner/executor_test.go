@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// uses is an agent that has used so much after each answer.
+// uses returns an agent that reports these totals after its answers.
 func uses(answers ...event.Usage) func(AgentRun) (agent.Report, error) {
 	return func(run AgentRun) (agent.Report, error) {
 		for _, u := range answers {
@@ -31,7 +31,7 @@ func agentCall(path string, budgets ...engine.StepBudget) engine.Call {
 	return engine.Call{Path: path, Step: path, Agent: &engine.AgentInput{Prompt: "work"}, Budgets: budgets}
 }
 
-// A review passes when every reviewer does, in whatever order they are named.
+// A review passes if every reviewer passes, in any order.
 func TestEveryReviewerCounts(t *testing.T) {
 	wrong := []reviewer.Finding{{Severity: reviewer.Error, Message: "wrong"}}
 	verdicts := map[string]reviewer.Review{
@@ -59,8 +59,8 @@ func TestEveryReviewerCounts(t *testing.T) {
 	}
 }
 
-// What earlier steps used counts while an agent is at work, not only before it begins.
-func TestBudgetInTheMiddle(t *testing.T) {
+// The usage of earlier steps counts while an agent runs, not only before it starts.
+func TestBudgetDuringARun(t *testing.T) {
 	s := newWorld()
 	w := s.executor()
 	whole := engine.StepBudget{Max: budget.Amount{Turns: 5}}
@@ -70,20 +70,20 @@ func TestBudgetInTheMiddle(t *testing.T) {
 	}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}))
 	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("b#1", whole, engine.StepBudget{Scope: "b", Name: "b", Max: budget.Amount{Turns: 9}})); err != nil {
-		t.Fatalf("5 of 5 turns are no more than that: %v", err)
+		t.Fatalf("5 of 5 turns do not exceed the budget: %v", err)
 	}
 	wait := (*Wait)(nil)
 	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("c#1", whole)); !errors.As(err, &wait) || !strings.Contains(wait.Detail, "5 of 5 turns") {
-		t.Errorf("none begins when nothing is left: %v", err)
+		t.Errorf("no agent may start with a spent budget: %v", err)
 	}
 	more := engine.StepBudget{Max: budget.Amount{Turns: 7}}
 	s.agents.next = append(s.agents.next, uses(event.Usage{Turns: 1}, event.Usage{Turns: 2}, event.Usage{Turns: 3}))
 	if _, err := Recorded(NewJournal(s), w).Do(t.Context(), agentCall("c#1", more)); !errors.As(err, &wait) || wait.Detail != "the budget of the run is spent: 8 of 7 turns" || wait.More != "turns=+8" {
-		t.Errorf("stopped in the middle: %v", err)
+		t.Errorf("during the run: %v", err)
 	}
 }
 
-// All that tasks use counts in the budget that they share, not only the last of it.
+// The usage of all tasks counts toward a shared budget.
 func TestSharedBudget(t *testing.T) {
 	shared := budget.New(budget.Amount{Turns: 5})
 	work := func(turns ...int) error {
@@ -106,14 +106,14 @@ func TestSharedBudget(t *testing.T) {
 	}
 	wait := (*Wait)(nil)
 	if err := work(1); !errors.As(err, &wait) || wait.Detail != "the budget of this coven run is spent: 5 of 5 turns" {
-		t.Errorf("none begins when nothing is left: %v", err)
+		t.Errorf("no agent may start with a spent budget: %v", err)
 	}
 	shared = budget.New(budget.Amount{Turns: 5})
 	if err := work(4); err != nil {
 		t.Fatal(err)
 	}
 	if err := work(1, 2, 3); !errors.As(err, &wait) || wait.Detail != "the budget of this coven run is spent: 6 of 5 turns" {
-		t.Errorf("stopped in the middle: %v", err)
+		t.Errorf("during the run: %v", err)
 	}
 }
 
@@ -156,31 +156,31 @@ func TestMergeDecision(t *testing.T) {
 		tell    []func(*world)
 		merge   engine.MergeInput
 		approve string
-		want    string // why it waits; empty: it lands
+		want    string // detail of the wait; empty: it lands
 		asked   int
 	}{
-		"asked":                                    {merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"not required":                             {},
-		"approved unasked":                         {merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve"},
-		"approved by a person":                     {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}},
-		"refused by a person":                      {tell: []func(*world){answer("land#1", "p1", "", false)}, merge: engine.MergeInput{RequireReview: true}, want: ready},
-		"another patch was approved":               {tell: []func(*world){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"another landing was approved":             {tell: []func(*world){answer("first#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"seen by reviewers":                        {merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
-		"not seen by reviewers":                    {merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
-		"not seen by one step":                     {merge: engine.MergeInput{Reviewed: []string{"t0", "t1"}}, want: changed, asked: 1},
-		"not seen by the last step":                {merge: engine.MergeInput{Reviewed: []string{"t1", "t0"}}, want: changed, asked: 1},
-		"a review came to no end":                  {merge: engine.MergeInput{Reviewed: []string{""}}, want: changed, asked: 1},
-		"not seen, and approved":                   {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}},
-		"seen before the target came in":           {tell: []func(*world){integrated}, merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
-		"approved before the target came in":       {tell: []func(*world){integrated, answer("land#1", "p1", "t1", true)}, merge: engine.MergeInput{RequireReview: true}},
-		"open":                                     {tell: []func(*world){found}, want: held, asked: 1},
-		"open, approved unasked":                   {tell: []func(*world){found}, merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve", want: held, asked: 1},
-		"open, approved without the finding":       {tell: []func(*world){found, answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: held},
-		"open, accepted":                           {tell: []func(*world){found, answer("land#1", "p1", "", true, leak)}, merge: engine.MergeInput{RequireReview: true}},
-		"open, accepted with another patch":        {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
-		"open and not seen":                        {tell: []func(*world){found}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, want: changed + "; " + held, asked: 1},
-		"accepted, not seen, nobody approves that": {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
+		"asked":                              {merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"not required":                       {},
+		"approved unasked":                   {merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve"},
+		"approved by a person":               {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}},
+		"refused by a person":                {tell: []func(*world){answer("land#1", "p1", "", false)}, merge: engine.MergeInput{RequireReview: true}, want: ready},
+		"another patch was approved":         {tell: []func(*world){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"another landing was approved":       {tell: []func(*world){answer("first#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"seen by reviewers":                  {merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
+		"not seen by reviewers":              {merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
+		"not seen by one step":               {merge: engine.MergeInput{Reviewed: []string{"t0", "t1"}}, want: changed, asked: 1},
+		"not seen by the last step":          {merge: engine.MergeInput{Reviewed: []string{"t1", "t0"}}, want: changed, asked: 1},
+		"an incomplete review":               {merge: engine.MergeInput{Reviewed: []string{""}}, want: changed, asked: 1},
+		"not seen, and approved":             {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}},
+		"seen before the target came in":     {tell: []func(*world){integrated}, merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
+		"approved before the target came in": {tell: []func(*world){integrated, answer("land#1", "p1", "t1", true)}, merge: engine.MergeInput{RequireReview: true}},
+		"open":                               {tell: []func(*world){found}, want: held, asked: 1},
+		"open, approved unasked":             {tell: []func(*world){found}, merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve", want: held, asked: 1},
+		"open, approved without the finding": {tell: []func(*world){found, answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: held},
+		"open, accepted":                     {tell: []func(*world){found, answer("land#1", "p1", "", true, leak)}, merge: engine.MergeInput{RequireReview: true}},
+		"open, accepted with another patch":  {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"open and not seen":                  {tell: []func(*world){found}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, want: changed + "; " + held, asked: 1},
+		"accepted, not seen, not approved":   {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newWorld()
@@ -194,12 +194,12 @@ func TestMergeDecision(t *testing.T) {
 			wait := (*Wait)(nil)
 			switch {
 			case test.want == "" && (err != nil || !r.OK || len(s.landing.landed) != 1):
-				t.Errorf("it does not land: %+v, %v", r, err)
+				t.Errorf("not landed: %+v, %v", r, err)
 			case test.want != "" && (!errors.As(err, &wait) || wait.Reason != "review" || wait.Detail != test.want || len(s.landing.landed) != 0):
-				t.Errorf("it does not wait: %+v, %v", r, err)
+				t.Errorf("not waiting: %+v, %v", r, err)
 			}
 			if asked := s.count(event.ReviewAsked) - before; asked != test.asked {
-				t.Errorf("a person is asked %d times", asked)
+				t.Errorf("a person was asked %d times", asked)
 			}
 			if wait != nil && (wait.Next == "review") != strings.Contains(test.want, held) {
 				t.Errorf("next is %s", wait.Next)
@@ -208,13 +208,13 @@ func TestMergeDecision(t *testing.T) {
 				return
 			}
 			if _, err := w.Do(t.Context(), mergeCall(test.merge)); !errors.As(err, &wait) || s.count(event.ReviewAsked)-before != test.asked {
-				t.Errorf("a person is asked again: %v", err)
+				t.Errorf("a person was asked again: %v", err)
 			}
 		})
 	}
 }
 
-// A check runs before a landing unless it passed on the very tree that lands.
+// A check runs before a landing, unless it already passed on the tree that lands.
 func TestMergeProof(t *testing.T) {
 	receipt := func(command, tree string, code int, settings string) event.Receipt {
 		return event.Receipt{Command: command, Tree: tree, ExitCode: code, Settings: settings}
@@ -246,15 +246,14 @@ func TestMergeProof(t *testing.T) {
 	}
 }
 
-// A landing that is on record does not land again, and a check that passed in this very
-// landing before it was cut off does not run again; receipts of other steps come with
-// the call.
-func TestMergeGoesOn(t *testing.T) {
+// An interrupted merge does not repeat a recorded landing, nor a check that passed in
+// this merge. Receipts of other steps count only if they are in the call.
+func TestMergeContinues(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: "land#1"}, event.StepStart{Kind: "merge"})
 	_ = s.Append(event.Event{Type: event.LandDone, Path: "land#1"}, event.Landing{Target: "refs/heads/main", New: "landed", Tree: "t1"})
 	if r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"test"}})); err != nil || r.Commit != "landed" || len(s.landing.landed) != 0 || len(s.commands.ran) != 0 {
-		t.Errorf("on record: %+v, %v, %d landings, ran %q", r, err, len(s.landing.landed), s.commands.ran)
+		t.Errorf("recorded: %+v, %v, %d landings, ran %q", r, err, len(s.landing.landed), s.commands.ran)
 	}
 	for path, runs := range map[string]int{"land#1": 0, "tests#1": 1} {
 		s := newWorld()
@@ -265,21 +264,21 @@ func TestMergeGoesOn(t *testing.T) {
 	}
 }
 
-// What a reviewer said before its leaf was cut off counts for the same worktree only.
-func TestReviewGoesOn(t *testing.T) {
+// An opinion from before an interruption counts only for the same worktree.
+func TestReviewContinues(t *testing.T) {
 	for tree, asked := range map[string]int{"t1": 0, "t0": 1} {
 		s := newWorld()
 		s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
-		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Tip: "tip"})
+		_ = s.Append(event.Event{Type: event.StepStarted, Path: "r#1"}, event.StepStart{Kind: "review", Snapshot: snapshotOf + "t1", Tip: "tip"})
 		_ = s.Append(event.Event{Type: event.ReviewGiven, Path: "r#1"}, event.Opinion{Opinion: arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Pass}, Tree: tree})
 		r, err := s.executor().Do(t.Context(), engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Reviewers: []engine.Reviewer{{Name: "lint", Plugin: "lint"}}}})
 		if err != nil || r.OK != (asked == 0) || s.count(event.ReviewGiven) != 1+asked {
-			t.Errorf("said of %s: %+v, %v", tree, r, err)
+			t.Errorf("an opinion on %s: %+v, %v", tree, r, err)
 		}
 	}
 }
 
-// A review in which the branch moved does not count, and the branch is put back.
+// A review fails if a reviewer moves the branch, and the branch is restored.
 func TestReviewThatMovesTheBranch(t *testing.T) {
 	s := newWorld()
 	s.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
@@ -290,7 +289,7 @@ func TestReviewThatMovesTheBranch(t *testing.T) {
 	}
 }
 
-// A result that does not say what its leaf was given is not taken for one that does.
+// A recorded result without an input hash does not match any input.
 func TestReplayWithoutInput(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{OK: true})
@@ -330,7 +329,7 @@ func TestRetryDiscards(t *testing.T) {
 	}
 }
 
-// A share of a budget is kept for review and landing: the rest is what may be used.
+// The reserve of a budget, for review and landing, is not available to other steps.
 func TestReserve(t *testing.T) {
 	s := newWorld()
 	w := s.executor()
@@ -345,8 +344,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What a person adds to a budget counts for the budgets that hold where the session
-// waited: those of the step and of what is around it.
+// An addition to a budget raises the budgets of the step at which the session waited,
+// and of the steps around it.
 func TestRaised(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{At: "l[2]/fix#1", Budget: budget.Amount{Turns: 5}})
@@ -358,8 +357,8 @@ func TestRaised(t *testing.T) {
 	}
 }
 
-// The agents of one leaf are added up; what one cost that came to its end is what its
-// CLI says, and what one cost that was stopped is at least what the prices say.
+// The usage of a leaf is the sum of its agents. The CLI reports the cost of a complete
+// run; that of a stopped run is computed from the prices if that is more.
 func TestUsageOfALeaf(t *testing.T) {
 	s := newWorld()
 	w := s.executor()

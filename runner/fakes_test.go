@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -92,26 +93,26 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// fakeTracker records what the task is told.
+// fakeTracker records the calls.
 type fakeTracker struct {
-	told []string
-	err  error
+	calls []string
+	err   error
 }
 
-func (f *fakeTracker) tell(text string) error {
-	f.told = append(f.told, text)
+func (f *fakeTracker) call(text string) error {
+	f.calls = append(f.calls, text)
 	return f.err
 }
 
 func (f *fakeTracker) Close(_ context.Context, summary, commit string) error {
-	return f.tell("close " + commit + ": " + summary)
+	return f.call("close " + commit + ": " + summary)
 }
 
-func (f *fakeTracker) Block(_ context.Context, why string) error { return f.tell("block: " + why) }
+func (f *fakeTracker) Block(_ context.Context, why string) error { return f.call("block: " + why) }
 
-func (f *fakeTracker) Release(_ context.Context, why string) error { return f.tell("release" + why) }
+func (f *fakeTracker) Release(_ context.Context, why string) error { return f.call("release" + why) }
 
-func (f *fakeTracker) Note(_ context.Context, text string) error { return f.tell("note: " + text) }
+func (f *fakeTracker) Note(_ context.Context, text string) error { return f.call("note: " + text) }
 
 // fakeClaims is a claim that is held or not.
 type fakeClaims struct {
@@ -129,7 +130,7 @@ func (f *fakeClaims) Release(context.Context) error {
 	return nil
 }
 
-// fakeWorkspace is a worktree that is a tree of a name.
+// fakeWorkspace is a worktree whose content is the name of a tree.
 type fakeWorkspace struct {
 	tree    string
 	tips    []string // of the branch: each is returned once, the last from then on
@@ -137,6 +138,13 @@ type fakeWorkspace struct {
 	left    []string // the tips that had landed
 	putTip  string
 	err     error // of Enter
+
+	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
+	notes    []string            // of snapshots
+	restored []string            // snapshots
+	messages []string            // of commits
+	merges   []string            // commits of the target that commits merged
+	refuses  *RefusedError       // of Commit
 }
 
 func (f *fakeWorkspace) Enter(context.Context) error {
@@ -149,16 +157,37 @@ func (f *fakeWorkspace) Leave(_ context.Context, landed string) (string, error) 
 	return "", nil
 }
 
-func (f *fakeWorkspace) Snapshot(context.Context, string) (event.Snapshot, error) {
-	return event.Snapshot{N: 1, Commit: "snapshot", Tree: f.tree}, nil
+func (f *fakeWorkspace) Snapshot(_ context.Context, note string) (event.Snapshot, error) {
+	f.notes = append(f.notes, note)
+	return event.Snapshot{N: 1, Commit: snapshotOf + f.tree, Tree: f.tree}, nil
 }
-func (f *fakeWorkspace) Restore(context.Context, string) error { return nil }
-func (f *fakeWorkspace) Changed(context.Context, string, string) ([]string, error) {
-	return nil, nil
+
+// snapshotOf and a tree are the name of a snapshot.
+const snapshotOf = "snapshot of "
+
+func (f *fakeWorkspace) Restore(_ context.Context, commit string) error {
+	f.restored = append(f.restored, commit)
+	f.tree = strings.TrimPrefix(commit, snapshotOf)
+	return nil
 }
+
+func (f *fakeWorkspace) Changed(_ context.Context, from, to string) ([]string, error) {
+	if files, ok := f.differ[from+" "+to]; ok || from == to {
+		return files, nil
+	}
+	return []string{"a.go"}, nil
+}
+
 func (f *fakeWorkspace) Tree(context.Context) (string, error) { return f.tree, nil }
 
-func (f *fakeWorkspace) Commit(context.Context, string, string) (Commit, error) {
+func (f *fakeWorkspace) Commit(_ context.Context, message, merges string) (Commit, error) {
+	if f.refuses != nil {
+		return Commit{}, f.refuses
+	}
+	f.messages = append(f.messages, message)
+	if merges != "" {
+		f.merges = append(f.merges, merges)
+	}
 	return Commit{Oid: "c", Tree: f.tree}, nil
 }
 
@@ -174,33 +203,67 @@ func (f *fakeWorkspace) PutTip(_ context.Context, tip, _ string) (string, error)
 	return "refs/coven/rescue/t/1", nil
 }
 
-// fakeLanding lands one candidate, as often as it is asked.
+// fakeLanding lands one candidate any number of times.
 type fakeLanding struct {
 	candidate event.Landing
 	landed    []event.Landing
 	messages  []string
-	err       error // of Integrate
-	recovers  bool  // an interrupted landing is found to be done
+	err       error   // of Integrate
+	errs      []error // of Land, one after another
+	recovers  bool    // an interrupted landing turns out to have landed
+	recovered int
+	turn      time.Duration // to wait for it
+	released  int
+	target    string   // merged by Conflict; empty: there is no conflict
+	files     []string // in conflict
+	refuses   *RefusedError
+	workspace *fakeWorkspace
 }
 
-func (f *fakeLanding) Turn(context.Context) (func(), error)               { return func() {}, nil }
-func (f *fakeLanding) Conflict(context.Context) (string, []string, error) { return "", nil, nil }
-func (f *fakeLanding) Integrate(context.Context) (event.Landing, error)   { return f.candidate, f.err }
+func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
+
+func (f *fakeLanding) Turn(context.Context) (func(), error) {
+	<-time.After(f.turn)
+	return func() { f.released++ }, nil
+}
+
+func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
+	if f.refuses != nil {
+		return "", nil, f.refuses
+	}
+	if f.target != "" {
+		f.workspace.tree = "conflicted"
+	}
+	return f.target, f.files, nil
+}
 
 func (f *fakeLanding) Land(_ context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
+		return event.Landing{}, err
+	}
 	l.New = "new"
 	f.landed, f.messages = append(f.landed, l), append(f.messages, message)
 	return l, intent(l)
 }
 
-func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) { return f.recovers, nil }
+func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {
+	f.recovered++
+	return f.recovers, nil
+}
 
-// fakeAgents runs one function after another.
+// fakeAgents runs the functions in order.
 type fakeAgents struct {
 	next  []func(run AgentRun) (agent.Report, error)
 	err   error // when there is no function left
 	runs  []AgentRun
 	limit error // of Await
+
+	recalled agent.Report // of an interrupted run
+	complete bool         // it had given its result
+
+	transcripts []string // read by Recall
 }
 
 func (f *fakeAgents) Await(context.Context, string, string) error { return f.limit }
@@ -215,18 +278,32 @@ func (f *fakeAgents) Run(_ context.Context, run AgentRun) (agent.Report, error) 
 	return next(run)
 }
 
-func (f *fakeAgents) Recall(context.Context, string, io.Reader) (agent.Report, bool, error) {
-	return agent.Report{}, false, nil
+func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (agent.Report, bool, error) {
+	text, err := io.ReadAll(transcript)
+	if err != nil {
+		return agent.Report{}, false, err
+	}
+	f.transcripts = append(f.transcripts, string(text))
+	return f.recalled, f.complete, nil
 }
 
 // fakeCommands runs commands that end with an exit code.
 type fakeCommands struct {
 	exits map[string]int
 	ran   []string
+	does  func(c Command) (Ran, error) // nil: nothing
+	hangs bool                         // until its context ends
 }
 
-func (f *fakeCommands) Run(_ context.Context, c Command) (Ran, error) {
+func (f *fakeCommands) Run(ctx context.Context, c Command) (Ran, error) {
 	f.ran = append(f.ran, c.Shell)
+	if f.hangs {
+		<-ctx.Done()
+		return Ran{}, ctx.Err()
+	}
+	if f.does != nil {
+		return f.does(c)
+	}
 	return Ran{ExitCode: f.exits[c.Shell], Output: fmt.Sprintf("output of %s", c.Shell)}, nil
 }
 
@@ -235,25 +312,56 @@ type fakeReviewers struct {
 	workspace *fakeWorkspace
 	reviews   map[string]reviewer.Review
 	decision  arbiter.Decision
+	changes   string // the tree to which a plugin changes the worktree
+	empty     bool   // there is no change
+	asks      *hostservice.Ask
+	ends      func() // called by a plugin that gives no answer
+
+	mu    sync.Mutex
+	given map[string]reviewer.Change // by plugin
 }
 
 func (f *fakeReviewers) Change(context.Context) (reviewer.Change, string, error) {
-	return reviewer.Change{Tree: f.workspace.tree, Files: []reviewer.File{{Path: "a.go"}}}, "p1", nil
+	change := reviewer.Change{Tree: f.workspace.tree, Files: []reviewer.File{{Path: "a.go"}}}
+	if f.empty {
+		change.Files = nil
+	}
+	return change, "p1", nil
 }
 
-func (f *fakeReviewers) Review(_ context.Context, plugin string, _ reviewer.Change, _ *HostServices) (reviewer.Review, error) {
+func (f *fakeReviewers) Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.given[plugin] = change
+	if f.asks != nil {
+		if _, err := services.Ask(ctx, *f.asks); err != nil {
+			return reviewer.Review{}, err
+		}
+	}
+	if f.changes != "" {
+		f.workspace.tree = f.changes
+	}
 	r, ok := f.reviews[plugin]
 	if !ok {
+		if f.ends != nil {
+			f.ends()
+		}
 		return r, errors.New("gone")
 	}
 	return r, nil
 }
 
-func (f *fakeReviewers) Decide(context.Context, string, arbiter.Question, *HostServices) (arbiter.Decision, error) {
+func (f *fakeReviewers) Decide(_ context.Context, plugin string, _ arbiter.Question, _ *HostServices) (arbiter.Decision, error) {
+	if f.changes != "" {
+		f.workspace.tree = f.changes
+	}
+	if plugin == "gone" {
+		return arbiter.Decision{}, errors.New("exit status 3\nlast output: panic")
+	}
 	return f.decision, nil
 }
 
-// world is everything around a runner, in memory.
+// world is everything outside a runner, in memory.
 type world struct {
 	*fakeJournal
 	tracker   fakeTracker
@@ -272,7 +380,8 @@ func newWorld() *world {
 		landing:     fakeLanding{candidate: event.Landing{Target: "refs/heads/main", Old: "old", Tip: "tip", Tree: "t1", Patch: "p1"}},
 		commands:    fakeCommands{exits: map[string]int{}},
 	}
-	w.reviewers = fakeReviewers{workspace: &w.workspace, reviews: map[string]reviewer.Review{}}
+	w.landing.workspace = &w.workspace
+	w.reviewers.workspace, w.reviewers.reviews, w.reviewers.given = &w.workspace, map[string]reviewer.Review{}, map[string]reviewer.Change{}
 	return w
 }
 

@@ -41,8 +41,8 @@ func (w *world) services(t *testing.T, budgets ...engine.StepBudget) *HostServic
 	return x.openServices(t.Context(), c, leafStart{usage: usage}, "judge", "sonnet")
 }
 
-// An agent that is asked again goes on with its conversation, by the name that its CLI
-// gave it, also when a limit came between.
+// A further question continues the conversation under the id of the CLI, also after a
+// rate limit.
 func TestHostServicesConversation(t *testing.T) {
 	const named = "0198c2a4-5b6c-7d8e-9f00-112233445566"
 	b := newWorld()
@@ -74,7 +74,7 @@ func TestHostServicesConversation(t *testing.T) {
 	}
 }
 
-// When nothing is left of a budget no agent is asked, and the run waits.
+// If a budget is spent, no agent starts and the run waits.
 func TestHostServicesBudget(t *testing.T) {
 	b := newWorld()
 	b.agents.next = reports([]agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}})
@@ -98,7 +98,7 @@ func TestHostServicesBudget(t *testing.T) {
 	}
 }
 
-// An agent without an answer is an error with the reason; nothing waits for it.
+// A failed agent is an error with the reason. The run does not wait.
 func TestHostServicesFailures(t *testing.T) {
 	b := newWorld()
 	b.agents.next, b.agents.err = reports([]agent.Report{{Kind: agent.Timeout, Error: "no output for 10m"}}), errors.New("no such program")
@@ -114,7 +114,7 @@ func TestHostServicesFailures(t *testing.T) {
 	}
 }
 
-// The log is bounded, and each text has the name of its plugin before it.
+// The log is bounded, and each text is prefixed with the name of the plugin.
 func TestHostServicesLog(t *testing.T) {
 	b := newWorld()
 	d := b.services(t)

@@ -13,14 +13,14 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// work, test and land are the steps of the plans here.
+// work, test and land are steps of plans.
 const (
 	work = "- {name: work, type: agent, prompt: \"Do\\nit.\"}\n"
 	test = "- {name: test, type: script, command: make test}\n"
 	land = "- {name: land, type: merge, require_review: true}\n"
 )
 
-// runner returns a runner in this world, of a plan with these steps.
+// runner returns a runner in this world for a plan with these steps.
 func (w *world) runner(t *testing.T, yaml string) *Runner {
 	t.Helper()
 	g, err := grimoires.Parse("test.yaml", []byte("name: test\ndescription: a test\nsteps:\n"+yaml))
@@ -36,7 +36,7 @@ func (w *world) runner(t *testing.T, yaml string) *Runner {
 	return &Runner{Task: "t-1", Plan: p, Journal: x.Journal, Tracker: &w.tracker, Claims: &w.claims, Workspace: &w.workspace, Executor: x}
 }
 
-// says is an agent that ends with a message.
+// says returns an agent that ends with a message.
 func says(text string) func(AgentRun) (agent.Report, error) {
 	return func(AgentRun) (agent.Report, error) { return agent.Report{Text: text}, nil }
 }
@@ -50,8 +50,8 @@ func TestRunCompleted(t *testing.T) {
 	if err != nil || got.Status != event.StatusCompleted || got.Commit != "new" || got.Summary != "Made it." || got.Next != "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if want := []string{"close new: Made it."}; !slices.Equal(w.tracker.told, want) {
-		t.Errorf("the tracker is told %q", w.tracker.told)
+	if want := []string{"close new: Made it."}; !slices.Equal(w.tracker.calls, want) {
+		t.Errorf("tracker calls %q", w.tracker.calls)
 	}
 	if w.claims.held || !slices.Equal(w.workspace.left, []string{"tip"}) || w.landing.messages[0] != "A title\n\nMade it." {
 		t.Errorf("claim held: %v; worktree left with %q; message %q", w.claims.held, w.workspace.left, w.landing.messages)
@@ -66,8 +66,8 @@ func TestRunWithoutChange(t *testing.T) {
 	w := newWorld()
 	w.agents.next, w.landing.candidate.Patch = append(w.agents.next, says("Nothing to do.")), ""
 	got, err := w.runner(t, work+land).Run(t.Context())
-	if err != nil || got.Status != event.StatusCompleted || got.Commit != "" || !slices.Equal(w.tracker.told, []string{"release"}) || w.count(event.TaskReleased) != 1 {
-		t.Errorf("%+v, %v, told %q", got, err, w.tracker.told)
+	if err != nil || got.Status != event.StatusCompleted || got.Commit != "" || !slices.Equal(w.tracker.calls, []string{"release"}) || w.count(event.TaskReleased) != 1 {
+		t.Errorf("%+v, %v, tracker calls %q", got, err, w.tracker.calls)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestRunBlockedAndFailed(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		told := []string{"block: coven: " + string(tt.status) + " at test#1: the command ended with exit code 2"}
-		if !slices.Equal(w.tracker.told, told) || !w.claims.held || len(w.workspace.left) != 0 || len(w.landing.landed) != 0 {
-			t.Errorf("told %q, claim held: %v, worktree left: %q", w.tracker.told, w.claims.held, w.workspace.left)
+		if !slices.Equal(w.tracker.calls, told) || !w.claims.held || len(w.workspace.left) != 0 || len(w.landing.landed) != 0 {
+			t.Errorf("tracker calls %q, claim held: %v, worktree left: %q", w.tracker.calls, w.claims.held, w.workspace.left)
 		}
 		if kind := w.last(t, &event.Ended{}); kind != tt.kind {
 			t.Errorf("recorded last: %s", kind)
@@ -98,8 +98,8 @@ func TestRunBlockedAndFailed(t *testing.T) {
 	}
 }
 
-// A session that waits keeps its claim and worktree, and lands when it resumes after
-// the answer.
+// A waiting session keeps its claim and worktree, and lands when it resumes with an
+// approval.
 func TestRunWaitingAndResumed(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, says("Made it."))
@@ -109,8 +109,8 @@ func TestRunWaitingAndResumed(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	var waiting event.Waiting
-	if kind := w.last(t, &waiting); kind != event.SessionWaiting || waiting.Reason != "review" || waiting.Step != "land#1" || len(w.tracker.told) != 0 || !w.claims.held {
-		t.Errorf("recorded last: %s %+v, told %q", kind, waiting, w.tracker.told)
+	if kind := w.last(t, &waiting); kind != event.SessionWaiting || waiting.Reason != "review" || waiting.Step != "land#1" || len(w.tracker.calls) != 0 || !w.claims.held {
+		t.Errorf("recorded last: %s %+v, tracker calls %q", kind, waiting, w.tracker.calls)
 	}
 	if err := w.Append(event.Event{Type: event.ReviewAnswered, Path: "land#1"}, event.MergeDecision{Patch: "p1", Approved: true, By: "dana"}); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestRunWaitingAndResumed(t *testing.T) {
 	}
 }
 
-// A wait for a budget is also noted on the task; a wait for a limit names the time.
+// A wait for a budget is also noted on the task. A wait for a limit has a time.
 func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, uses(event.Usage{Turns: 3}))
@@ -129,14 +129,14 @@ func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	if err != nil || got.Status != event.StatusWaiting || got.Reason != "budget" || got.Next != "coven resume t-1 --budget turns=+3" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if len(w.tracker.told) != 1 || !strings.HasPrefix(w.tracker.told[0], "note: coven: waiting (budget) at work#1: the budget of step work is spent") {
-		t.Errorf("told %q", w.tracker.told)
+	if len(w.tracker.calls) != 1 || !strings.HasPrefix(w.tracker.calls[0], "note: coven: waiting (budget) at work#1: the budget of step work is spent") {
+		t.Errorf("tracker calls %q", w.tracker.calls)
 	}
 	w, until := newWorld(), time.Unix(1e9, 0)
 	w.agents.limit = &Wait{Reason: "limit", Detail: "too many requests", Next: "resume", Until: until}
 	got, err = w.runner(t, work).Run(t.Context())
-	if err != nil || got.Reason != "limit" || !got.Until.Equal(until) || len(w.tracker.told) != 0 {
-		t.Errorf("%+v, %v, told %q", got, err, w.tracker.told)
+	if err != nil || got.Reason != "limit" || !got.Until.Equal(until) || len(w.tracker.calls) != 0 {
+		t.Errorf("%+v, %v, tracker calls %q", got, err, w.tracker.calls)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 		if err != nil || got.Status != want.Status || got.Next != want.Next || got.Step != "more#1" {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		if kind := w.last(t, &event.Ended{}); kind != event.SessionStopped || len(w.tracker.told) != 0 || !w.claims.held {
-			t.Errorf("recorded last: %s, told %q, claim held: %v", kind, w.tracker.told, w.claims.held)
+		if kind := w.last(t, &event.Ended{}); kind != event.SessionStopped || len(w.tracker.calls) != 0 || !w.claims.held {
+			t.Errorf("recorded last: %s, tracker calls %q, claim held: %v", kind, w.tracker.calls, w.claims.held)
 		}
 		if errors.Is(cause, ErrCancelled) {
 			continue // the command that cancels takes the session over
@@ -171,7 +171,7 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 	}
 }
 
-// When the machine breaks, the session stops and its record says why.
+// If the machine breaks, the session stops and records the reason.
 func TestRunBroken(t *testing.T) {
 	broken := errors.New("no space left on device")
 	for name, breaks := range map[string]func(w *world){
@@ -193,8 +193,8 @@ func TestRunBroken(t *testing.T) {
 	}
 }
 
-// A session that was cut off after it closed its task does the rest, without a
-// worktree and without closing the task on record again.
+// A session that was interrupted after it closed its task completes without a worktree,
+// and does not record the closing again.
 func TestRunResumedAfterClose(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, says("Made it."))
@@ -214,7 +214,7 @@ func TestRunResumedAfterClose(t *testing.T) {
 	}
 }
 
-// A step that a condition skips is recorded once, however often the session runs.
+// A skipped step is recorded once, even if the session runs several times.
 func TestRunRecordsSkippedStepOnce(t *testing.T) {
 	w := newWorld()
 	skipped := "- {name: test, type: script, command: make test, when: \"false\"}\n"

@@ -11,19 +11,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A RefAccount is what coven's refs of one kind cost.
+// A RefAccount is the number and size of coven's refs of one kind.
 type RefAccount struct {
 	Kind  string // claims, snapshots, rescue, in, keep, branches
 	Count int    // refs
-	// Bytes on disk of the objects that only refs of this kind lead to, packed
-	// as they are now.
+	// Bytes is the size on disk of the objects that only refs of this kind reach, as
+	// currently packed.
 	Bytes int64
 }
 
 const branchesKind = "branches"
 
-// Account lists coven's refs by kind, the six kinds always, in that order;
-// after them what else is below refs/coven/.
+// Account returns the accounts of coven's refs: first the six kinds in that order,
+// then other refs below refs/coven/.
 func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 	refs, err := r.git().Refs(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 	return all, nil
 }
 
-// kindOf is empty for a ref that is not coven's.
+// kindOf returns the kind of a ref, or "" if it is not coven's.
 func kindOf(ref string) string {
 	if rest, ours := strings.CutPrefix(ref, "refs/coven/"); ours {
 		kind, _, _ := strings.Cut(rest, "/")
@@ -63,7 +63,7 @@ func kindOf(ref string) string {
 	return ""
 }
 
-// onlyFrom adds up the objects that only refs of a kind lead to. A detached
+// onlyFrom returns the size of the objects that only the given refs reach. A detached
 // HEAD of the checkout counts as another ref.
 func (r *Repo) onlyFrom(ctx context.Context, kind string, refs []git.Ref) (int64, error) {
 	var lines []string
@@ -77,14 +77,14 @@ func (r *Repo) onlyFrom(ctx context.Context, kind string, refs []git.Ref) (int64
 	if head, err := r.head(ctx); err == nil {
 		lines = append(lines, "^"+head)
 	}
-	// Aggressive: the trees of all excluded tips are looked at, not only those
-	// of commits that the history of this kind touches. A snapshot has none.
+	// Aggressive, because the trees of all excluded tips must be examined, not only those
+	// of boundary commits.
 	stdin := []byte(strings.Join(lines, "\n") + "\n")
 	out, err := r.git().Feed(ctx, stdin, "rev-list", "--disk-usage", "--objects-edge-aggressive", "--stdin")
 	if err != nil {
 		return 0, err
 	}
-	words := strings.Fields(string(out)) // where histories part, "-oid", then the sum
+	words := strings.Fields(string(out)) // "-oid" for each boundary commit, then the sum
 	if len(words) == 0 {
 		return 0, errors.New("git rev-list printed no sum")
 	}

@@ -111,8 +111,8 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 	return r.worktree(taskID, rec), nil
 }
 
-// gitAdd runs `git worktree add` and returns the name of the git directory it
-// made, which is new among GitDir/worktrees.
+// gitAdd runs `git worktree add` and returns the name of the new git directory in
+// GitDir/worktrees.
 func (r *Repo) gitAdd(ctx context.Context, name string, args ...string) (string, error) {
 	before, err := r.admins()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// keepAdmin rescues what only the git directory of a deleted worktree has: a
-// commit that HEAD is on, what was staged, and the commits of submodules.
+// keepAdmin rescues content that only the git directory of a deleted worktree has: the
+// commit of HEAD, staged changes, and the commits of submodules.
 func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
 	parents, err := w.rescueParents(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
 		return err
 	}
 	g := w.git()
-	g.WorkTree = w.repo.Root // W is gone, and none of its files is needed
+	g.WorkTree = w.repo.Root // W does not exist, and none of its files is needed
 	ix, err := w.openIndex(g, "none")
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
 	return err
 }
 
-// stagedThere loads what the agent's git had staged. An index that cannot be
-// stored, as in the middle of a merge, counts as none.
+// stagedThere loads the changes that the agent had staged. An index that cannot be
+// stored, for example during a merge, is ignored.
 func (w *Worktree) stagedThere(ctx context.Context, ix *index) (string, bool) {
 	if err := copyPlain(ix.git.Index, filepath.Join(w.admin, "index")); err != nil {
 		return "", false
@@ -69,7 +69,7 @@ func (w *Worktree) stagedThere(ctx context.Context, ix *index) (string, bool) {
 	return tree, err == nil
 }
 
-// reachable reports whether some ref leads to each of these commits.
+// reachable reports whether refs reach all of these commits.
 func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
 	for _, commit := range commits {
 		out, err := r.git().Output(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit)
@@ -80,7 +80,7 @@ func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
 	return true, nil
 }
 
-// copyPlain copies a regular file, not through a link.
+// copyPlain copies a regular file without following links.
 func copyPlain(to, from string) (err error) {
 	in, err := regularfile.Open(from, syscall.O_NOFOLLOW)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A move is a change of the branch together with W, written down before it
-// begins.
+// A move is a change of the branch together with W, recorded before it starts.
 type move struct {
 	Old string `json:"old"` // the branch's tip before
 	New string `json:"new"` // and after
@@ -22,11 +21,10 @@ type move struct {
 
 func (w *Worktree) movePath() string { return w.ours("integrate.json") }
 
-// advance moves W, whose content is the staged tree, then the branch. In that
-// order: a branch ahead of W would look as if the agent had undone what the
-// target changed.
+// advance moves W, whose content is the staged tree, and then the branch. In the
+// reverse order, the agent would seem to have reverted the target's changes.
 func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string) error {
-	ctx = context.WithoutCancel(ctx) // from here on it is finished, or settled later
+	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
 	if err := w.keep(ctx, keepMove, m.New); err != nil {
 		return err
 	}
@@ -66,8 +64,7 @@ func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock) (*index, s
 	return ix, tree, err
 }
 
-// onlyMoved checks that W is at the old state, the new one, or on its way:
-// every file that is not as before is as after.
+// onlyMoved checks that each file of W has its old or its new content.
 func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
 	changed, err := w.repo.git().Changes(ctx, m.Old, staged)
 	if err != nil || len(changed) == 0 {
@@ -93,9 +90,8 @@ func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
 	return nil
 }
 
-// carry moves the files of W from the staged tree to a commit's. Reserved
-// files that are not as the branch has them stay as they are; ignored files in
-// the way are rescued.
+// carry moves the files of W from the staged tree to the tree of a commit. Modified
+// reserved files do not change; ignored files in the way are rescued.
 func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) error {
 	goal, err := w.sparing(ctx, ix, staged, to)
 	if err != nil {
@@ -116,8 +112,8 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 	return ix.reserve(ctx, to)
 }
 
-// sparing returns the tree W is to move to: that of a commit, but with the
-// reserved paths of the staged tree when W has changed some.
+// sparing returns the tree to which W moves: that of a commit, but with the reserved
+// paths of the staged tree if W has changed some of them.
 func (w *Worktree) sparing(ctx context.Context, ix *index, staged, to string) (string, error) {
 	l, err := ix.list(ctx)
 	if err != nil {
@@ -130,8 +126,8 @@ func (w *Worktree) sparing(ctx context.Context, ix *index, staged, to string) (s
 	return to, nil
 }
 
-// blocking lists the files in W that have no entry in the index and lie where
-// a move between two trees puts something. git would overwrite ignored ones.
+// blocking lists the files in W without an index entry at paths that a move between
+// two trees writes. git would overwrite ignored files.
 func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]string, error) {
 	changes, err := ix.git.Changes(ctx, from, to)
 	if err != nil {
@@ -140,9 +136,9 @@ func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]
 	return blockers(ctx, ix.git, changes)
 }
 
-// settle finishes an integration that was killed. When W was changed
-// meanwhile it is forgotten: what it left in W is then part of the task's
-// work, and the next integration does the rest.
+// settle finishes a killed integration. If W was changed meanwhile, it discards the
+// record: the changes in W are then part of the task's work, and the next integration
+// does the rest.
 func (w *Worktree) settle(ctx context.Context, l *lock) error {
 	var m move
 	err := readJSON(w.movePath(), &m)
@@ -172,7 +168,7 @@ func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
 	if err != nil {
 		return err
 	}
-	if tip == m.Old && !kept { // an older coven kept no ref, and git gc took it: integrate again
+	if tip == m.Old && !kept { // an older version kept no ref, and git gc removed the commit: integrate again
 		return os.Remove(w.movePath())
 	}
 	if tip != m.Old {

@@ -38,10 +38,10 @@ func bareError(at git.Location) error {
 	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
 }
 
-// bareRoot returns the checkout that stands for the main one in a bare repository:
-// coven's configuration, sessions and worktrees are there. It is the first checkout
-// that coven was run in, also after it was moved; when that one is gone, the present
-// one. Which it is, is in a file: its path, then its name in the git directory.
+// bareRoot returns the checkout that serves as the main checkout of a bare repository,
+// for coven's configuration, sessions and worktrees. It is the first checkout in which
+// coven was run, also after it was moved; if it no longer exists, the current one. A
+// file stores its path and its name in the git directory.
 func (r *Repo) bareRoot() (string, error) {
 	tops, err := r.Checkouts()
 	if err != nil {
@@ -66,7 +66,8 @@ func (r *Repo) bareRoot() (string, error) {
 	return root, renameio.WriteFile(path, rootRecord(root, name), 0o644)
 }
 
-// firstRoot makes the present checkout the root, unless another coven has just chosen.
+// firstRoot makes the current checkout the root, unless another coven process has just
+// chosen one.
 func (r *Repo) firstRoot(path string) (string, error) {
 	if err := os.MkdirAll(r.ours(), 0o755); err != nil {
 		return "", err
@@ -75,7 +76,7 @@ func (r *Repo) firstRoot(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(made.Name()) //nolint:errcheck // it is linked
+	defer os.Remove(made.Name()) //nolint:errcheck // it has another link
 	_, err = made.Write(rootRecord(r.Checkout, filepath.Base(r.checkoutDir)))
 	if err = errors.Join(err, made.Close()); err != nil {
 		return "", err
@@ -90,10 +91,10 @@ func (r *Repo) firstRoot(path string) (string, error) {
 
 func rootRecord(root, admin string) []byte { return []byte(root + "\n" + admin + "\n") }
 
-// maxRootFile is more bytes than any path takes.
+// maxRootFile is larger than any path, in bytes.
 const maxRootFile = 64 << 10
 
-// rootGit is the git directory and work tree of Root.
+// rootGit returns the git directory and work tree of Root.
 func (r *Repo) rootGit() git.Repo {
 	g := r.git()
 	if !r.bare {

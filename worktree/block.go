@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// blockers lists the files in a checkout that are in the way of changes and
-// that its index does not know, so that nothing else has their bytes. git
-// itself only minds those that are not ignored.
+// blockers lists the files in a checkout that changes would overwrite and that are not
+// in its index, so that their content exists nowhere else. git itself protects only
+// files that are not ignored.
 func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, error) {
 	var found []string
 	for _, change := range changes {
@@ -33,8 +33,8 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 	return without(found, tracked), err
 }
 
-// inTheWay lists the files at a path: itself, what is below it, or a file
-// where a directory of the path would be. Paths are relative to top.
+// inTheWay lists the files at or below a path, or a file in place of one of its
+// directories. Paths are relative to top.
 func inTheWay(top, name string) ([]string, error) {
 	elements := strings.Split(name, "/")
 	for i := range elements {
@@ -52,8 +52,8 @@ func inTheWay(top, name string) ([]string, error) {
 	return filesBelow(top, name)
 }
 
-// filesBelow lists files and symbolic links in a directory, at any depth, but
-// none of git's own.
+// filesBelow lists files and symbolic links in a directory, recursively, without those
+// of git.
 func filesBelow(top, dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(filepath.Join(top, dir), func(name string, entry fs.DirEntry, err error) error {
@@ -73,11 +73,11 @@ func filesBelow(top, dir string) ([]string, error) {
 	return files, err
 }
 
-// isThere reports whether something, of whatever kind, has this path.
+// isThere reports whether a file of any kind exists at this path.
 func isThere(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// isGitDir reports whether git refuses to store a path element of this name.
+// isGitDir reports whether git refuses to store a path element with this name.
 func isGitDir(element string) bool { return strings.EqualFold(element, ".git") }

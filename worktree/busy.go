@@ -18,8 +18,8 @@ import (
 // repository or was killed there. Nothing was changed. coven never removes such a file.
 type BusyError struct {
 	File   string
-	Age    time.Duration // since File was made
-	Others []string      // more lock files in the way that are as old: of the same transaction
+	Age    time.Duration // since File was created
+	Others []string      // further lock files of the same age, of the same transaction
 }
 
 // Files returns all lock files.
@@ -47,7 +47,7 @@ const (
 	transactTries = 3
 )
 
-// awaitGone waits for another git to remove its lock file.
+// awaitGone waits for another git process to remove its lock file.
 func awaitGone(ctx context.Context, file string) error {
 	deadline := time.NewTimer(lockWait)
 	defer deadline.Stop()
@@ -69,8 +69,8 @@ func awaitGone(ctx context.Context, file string) error {
 	}
 }
 
-// transact applies all edits of refs or none. If another git process holds a lock all
-// the time, the error is a *BusyError.
+// transact applies all ref edits or none. If another git process does not release a
+// lock, the error is a *BusyError.
 func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
 	var refs []string
 	deletes := false
@@ -95,8 +95,8 @@ func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits .
 	return err
 }
 
-// explained is for git commands that change refs on their own: it puts the lock
-// of another git in the place of what git printed.
+// explained is for git commands that change refs themselves: it replaces their error
+// by a *BusyError if another git process holds a lock.
 func (r *Repo) explained(ctx context.Context, err error, refs ...string) error {
 	for _, busy := range r.refLocks(ctx, refs, true) {
 		return busy
@@ -104,7 +104,7 @@ func (r *Repo) explained(ctx context.Context, err error, refs ...string) error {
 	return err
 }
 
-// refLocks lists the lock files that are now in the way of a transaction.
+// refLocks lists the lock files that block a transaction.
 func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*BusyError {
 	var names []string
 	for _, ref := range refs {
@@ -114,7 +114,7 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 		names = append(names, "packed-refs.lock")
 	}
 	if head, err := headOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
-		names = append(names, "HEAD.lock") // git writes HEAD's log, too
+		names = append(names, "HEAD.lock") // git also writes HEAD's log
 	}
 	var found []*BusyError
 	for _, name := range names {
@@ -126,7 +126,7 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 	return found
 }
 
-// heldSince returns the locks that are as old as that, as one error.
+// heldSince returns the locks that existed at start, as one error.
 func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
 	var held *BusyError
 	for _, lock := range locks {

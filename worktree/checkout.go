@@ -14,21 +14,21 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A userCheckout is a checkout that a person works in.
+// A userCheckout is a user's checkout.
 type userCheckout struct {
 	repo *Repo
 	path string
 	git  git.Repo // with the checkout's own git directory and index
-	ref  string   // the branch that is asked for: see checkoutsOf
-	task string   // that lands, if it is known
+	ref  string   // the requested branch: see checkoutsOf
+	task string   // the task that lands, if known
 
 	held *lock          // while it is moved
 	move *checkout.Move // after follow
 }
 
-// checkoutsOf lists the checkouts that have a branch checked out, or are in
-// the middle of something with it. Tasks' worktrees are never among them,
-// whatever their git directories say.
+// checkoutsOf lists the checkouts that have a branch checked out, or have an operation
+// on it in progress. It never includes tasks' worktrees, whatever their git
+// directories contain.
 func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]userCheckout, error) {
 	all, err := r.checkouts()
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]us
 		c.git.Hold, c.ref = hold, ref
 		head, err := headOf(ctx, c.git.Dir)
 		if err != nil && !isThere(filepath.Join(c.git.Dir, "HEAD")) {
-			continue // git makes it, or takes it away, at this moment
+			continue // git is just creating or removing it
 		}
 		if err != nil && !errors.Is(err, ErrDetached) {
 			return nil, fmt.Errorf("read HEAD of %s: %w", c.path, err)
@@ -70,7 +70,7 @@ func (r *Repo) checkouts() ([]userCheckout, error) {
 			continue
 		}
 		if _, err := os.Stat(path); path == "" || err != nil {
-			continue // its directory is gone, or on a disk that is
+			continue // its directory does not exist, or its disk is not mounted
 		}
 		all = append(all, r.checkout(filepath.Join(r.GitDir, "worktrees", admin), path))
 	}
@@ -81,7 +81,7 @@ func (r *Repo) checkout(dir, path string) userCheckout {
 	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path}}
 }
 
-// taskAdmins are the names of the git directories that agents can write.
+// taskAdmins returns the names of the git directories that agents can write.
 func (r *Repo) taskAdmins() (map[string]bool, error) {
 	names, err := r.taskNames()
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Repo) taskAdmins() (map[string]bool, error) {
 	return mine, nil
 }
 
-// taskNames lists the tasks that have a directory of ours.
+// taskNames lists the tasks that have one of coven's directories.
 func (r *Repo) taskNames() ([]string, error) {
 	entries, err := os.ReadDir(r.ours("tasks"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,8 +113,8 @@ func (r *Repo) taskNames() ([]string, error) {
 	return names, err
 }
 
-// borrows reports whether a rebase or bisection that began on the branch goes
-// on, with HEAD detached.
+// borrows reports whether a rebase or bisection of the branch is in progress, with
+// HEAD detached.
 func (c userCheckout) borrows(ref string) bool {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
 		raw, err := os.ReadFile(filepath.Join(c.git.Dir, name))
@@ -129,8 +129,9 @@ func (c userCheckout) borrows(ref string) bool {
 	return false
 }
 
-// An operation is something git does with pauses for a person. While it goes
-// on, file is in the git directory; next is a git command.
+// An operation is a git operation that may pause for the user. While it is in
+// progress, file exists in the git directory; next is the git command that continues
+// it.
 type operation struct{ file, name, next string }
 
 func operations() []operation {
@@ -145,7 +146,7 @@ func operations() []operation {
 	}
 }
 
-// ready checks that nothing is going on in the checkout.
+// ready checks that no operation is in progress in the checkout.
 func (c userCheckout) ready(ctx context.Context) error {
 	for _, op := range operations() {
 		if _, err := os.Lstat(filepath.Join(c.git.Dir, op.file)); err == nil {
@@ -161,7 +162,7 @@ func (c userCheckout) ready(ctx context.Context) error {
 	return c.awaitIndex(ctx)
 }
 
-// awaitIndex waits for another git to let go of the index.
+// awaitIndex waits for another git process to unlock the index.
 func (c userCheckout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
 
 func (c userCheckout) await(ctx context.Context, name string) error {

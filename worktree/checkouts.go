@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Checkouts are the tops of all checkouts of the repository: the main one, unless
-// it is bare, and those linked ones that agree that they belong to it.
+// Checkouts returns the top directories of all checkouts of the repository: the main
+// one, unless the repository is bare, and the linked ones that point back to it.
 func (r *Repo) Checkouts() ([]string, error) {
 	admins, err := r.admins()
 	if err != nil {

@@ -24,19 +24,19 @@ var (
 	ErrNoClaim = errors.New("task is not claimed")
 )
 
-// A Claim records who works on a task. It is a JSON blob that refs/coven/claims/<name>
-// points to; its oid is the fence of a landing.
+// A Claim records the session that works on a task. It is a JSON blob that
+// refs/coven/claims/<name> points to. A landing verifies its oid.
 type Claim struct {
 	Task    string    `json:"task"`
 	Holder  string    `json:"holder"`
 	Session string    `json:"session"`
 	Attempt int       `json:"attempt"`
 	Expires time.Time `json:"expires"`
-	// Nonce makes each claim an object of its own; Claim sets it.
+	// Nonce makes each claim a distinct object; it is set by Claim.
 	Nonce string `json:"nonce"`
 }
 
-// Held is a claim with the oid that fences it.
+// Held is a claim with its oid.
 type Held struct {
 	Claim
 	Oid string
@@ -60,7 +60,7 @@ func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, e
 	return r.claim(ctx, claim, replaces, "claim.take")
 }
 
-// claim moves the claim's ref. point is the name of the crash points around that.
+// claim moves the claim's ref. point names the crash points around it.
 func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (Held, error) {
 	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
 	claim.Nonce = rand.Text()
@@ -97,7 +97,7 @@ const claimTries = 10
 // errClaimGone means that a conflicting claim has disappeared.
 var errClaimGone = errors.New("conflicting claim has disappeared")
 
-// ClaimOf returns the present claim of a task, or ErrNoClaim.
+// ClaimOf returns the current claim of a task, or ErrNoClaim.
 func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
 	var held Held
 	oid, err := r.git().Ref(ctx, claimRef(taskID))
@@ -117,7 +117,7 @@ func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
 	return held, nil
 }
 
-// Claims lists all present claims, by task.
+// Claims lists all current claims, by task.
 func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
 	refs, err := r.git().Refs(ctx, claimsPrefix)
 	if err != nil {

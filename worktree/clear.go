@@ -52,7 +52,7 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
 	w := r.worktree(s.Task, record{})
 	switch s.Kind {
 	case StaleRegistration:
-		w.admin, w.name = s.Path, scratchName // no record comes of it
+		w.admin, w.name = s.Path, scratchName // not a task: no record is written
 		return r.storeAnd(ctx, w, func() error { return w.keepAdmin(ctx, clearNote) }, func() error { return removeAll(s.Path) })
 	case StaleDirectory:
 		w.Path, w.name = s.Path, scratchName
@@ -66,7 +66,7 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
 		return "", w.clearIntegration(ctx, l)
 	case StaleLanding:
 		return r.clearLanding(ctx, w, s.Path)
-	default: // nothing that is not elsewhere
+	default: // its content exists elsewhere
 		return "", removeAll(s.Path)
 	}
 }
@@ -130,7 +130,7 @@ func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string
 	return r.storeAnd(ctx, w, store, func() error { return r.deleteRef(ctx, ref, tip) })
 }
 
-// clearIntegration finishes or forgets the integration.
+// clearIntegration finishes or discards the integration.
 func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 type CommitRequest struct {
 	Message   string     // subject, and a body after an empty line
 	Trailers  []string   // "Coven-Task: x"
-	TargetTip string     // the target's commit: reserved paths are as there
+	TargetTip string     // the target's commit, which determines reserved paths
 	Hooks     HookRunner // nil: the repository's commit hooks are not run
 	Allow     []string   // paths approved by the user: never suspect
-	// Merge is the target's commit that W holds merged (Conflicted.TargetTip):
-	// it becomes the second parent. Then a commit is made even when it changes
-	// nothing, unless the branch has that commit already.
+	// Merge is the target's commit that is merged in W (Conflicted.TargetTip); it becomes
+	// the second parent. A commit is then created even if it changes nothing, unless the
+	// branch already contains Merge.
 	Merge string
 }
 
@@ -96,7 +96,7 @@ func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*comm
 	return c, err
 }
 
-// secondParent is the commit to merge, or empty when the branch has it.
+// secondParent returns the commit to merge, or "" if the branch already contains it.
 func (w *Worktree) secondParent(ctx context.Context, tip, merge string) (string, error) {
 	commit, err := w.repo.git().Commit(ctx, merge)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *committing) stage(ctx context.Context) (string, error) {
 	return c.ix.stageFor(ctx, c.tip.Oid, c.req.TargetTip)
 }
 
-// record makes the commit and moves the branch.
+// record creates the commit and moves the branch.
 func (c *committing) record(ctx context.Context, tree, message string) (Commit, error) {
 	changes, err := c.ix.git.Changes(ctx, c.tip.Tree, tree)
 	if err != nil {
@@ -188,7 +188,8 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	return done, nil
 }
 
-// makeCommit stores a commit. author overrides who wrote it, as environment.
+// makeCommit stores a commit. author contains environment variables that override the
+// author.
 func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
 	return r.commitTree(ctx, tree, message, author, parentArgs(parents))
 }
@@ -209,7 +210,7 @@ func (r *Repo) commitTree(ctx context.Context, tree, message string, author, opt
 	return strings.TrimSpace(string(out)), err
 }
 
-// cleanMessage makes text a message that git takes.
+// cleanMessage converts text to a message that git accepts.
 func cleanMessage(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	return strings.TrimRight(text, "\n") + "\n"

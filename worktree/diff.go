@@ -27,14 +27,14 @@ type Diff struct {
 	From, To string // trees or commits compared
 	Patch    string // as `git diff`; of binary files only that they differ
 	Files    []FileChange
-	// PatchID stays the same when the same files get the same content and mode in
-	// place of the same ones, whatever else the commits hold. (That of `git
-	// patch-id` leaves out names beside binary files, bytes after a NUL, and places.)
+	// PatchID identifies the old and new content and mode of the changed files,
+	// independent of other files. (`git patch-id` ignores the names of binary files, bytes
+	// after a NUL, and positions.)
 	PatchID string // empty for an empty diff
 }
 
-// Diff compares the merge base of the task's branch and another commit with
-// W as it is now: committed, staged, unstaged and untracked alike.
+// Diff compares the merge base of the task's branch and another commit with the
+// current content of W: committed, staged, unstaged and untracked.
 func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 	fork, err := w.MergeBase(ctx, against)
 	if err != nil {
@@ -51,13 +51,13 @@ func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 	return diff, nil
 }
 
-// Parts are the pieces of the patch, one for each of Files, in their order.
+// Parts returns the parts of the patch, one for each of Files, in order.
 func (d Diff) Parts() []string {
 	parts := make([]string, 0, len(d.Files))
 	rest := d.Patch
 	for _, f := range d.Files {
 		end := sectionEnd(rest)
-		if f.Status == "T" { // git shows what became a link as a deletion and an addition
+		if f.Status == "T" { // git shows a type change as a deletion and an addition
 			end += sectionEnd(rest[end:])
 		}
 		parts = append(parts, rest[:end])
@@ -66,7 +66,7 @@ func (d Diff) Parts() []string {
 	return parts
 }
 
-// sectionEnd is where the first section of a patch ends.
+// sectionEnd returns the end of the first section of a patch.
 func sectionEnd(patch string) int {
 	// Lines of content begin with a space, + or -, and line ends in names are quoted.
 	if end := strings.Index(patch, "\ndiff --git "); end >= 0 {
@@ -75,7 +75,7 @@ func sectionEnd(patch string) int {
 	return len(patch)
 }
 
-// Of is the patch of some files: by their paths, or by those that they had.
+// Of returns the patch of the given files, by their current or former paths.
 func (d Diff) Of(paths ...string) string {
 	var b strings.Builder
 	for i, part := range d.Parts() {
@@ -107,7 +107,7 @@ func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 	return d, nil
 }
 
-// patchID is the fingerprint of which content and mode each path had and has.
+// patchID returns the fingerprint of the old and new content and mode of each path.
 func (r *Repo) patchID(ctx context.Context, from, to string) (string, error) {
 	entries, err := r.git().Fields(ctx, "diff-tree", "-r", "--no-renames", "--raw", "--full-index", "-z", from, to)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *Repo) Show(ctx context.Context, commitish string) (CommitInfo, error) {
 	return infoOf(c), nil
 }
 
-// CommitInfo is the little of a commit that is shown.
+// CommitInfo is the information about a commit that is shown.
 type CommitInfo struct {
 	Oid, Tree, Subject string
 	Parents            []string

@@ -17,7 +17,7 @@ import (
 
 const worktreesDir = ".coven/worktrees"
 
-// covenIgnore is what git leaves out of .coven.
+// covenIgnore is the content of .coven/.gitignore.
 const covenIgnore = `worktrees/
 run/
 ` + keepSessions + `
@@ -33,7 +33,7 @@ const (
 	ignoreSessions = "sessions/"
 )
 
-// oldIgnores are what earlier covens wrote.
+// oldIgnores returns the contents that earlier versions wrote.
 func oldIgnores() []string {
 	return []string{
 		"worktrees/\nrun/\nsessions/*/logs/\nsessions/*/results/\nsecrets.yaml\n",
@@ -43,16 +43,16 @@ func oldIgnores() []string {
 
 // The states of .coven/.gitignore.
 const (
-	IgnoreGood    = "good"    // it is there as coven writes it, ignores sessions, or keeps them on purpose
-	IgnoreOld     = "old"     // exactly as an earlier coven wrote it
-	IgnoreChanged = "changed" // changed by somebody, and it does not ignore sessions
+	IgnoreGood    = "good"    // as coven writes it, or ignores sessions, or deliberately does not
+	IgnoreOld     = "old"     // exactly as an earlier version wrote it
+	IgnoreChanged = "changed" // changed by a user, and does not ignore sessions
 )
 
-// maxIgnore is how many bytes of a .gitignore are read.
+// maxIgnore limits the size of a .gitignore, in bytes.
 const maxIgnore = 1 << 20
 
-// CovenIgnore says how ROOT/.coven/.gitignore is. One that is not there is good: it is
-// made when it is needed.
+// CovenIgnore returns the state of ROOT/.coven/.gitignore. A missing file is good: it
+// is created when needed.
 func CovenIgnore(root string) (string, error) {
 	data, err := regularfile.ReadIn(root, ".coven/.gitignore", maxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +74,8 @@ func CovenIgnore(root string) (string, error) {
 	return IgnoreChanged, nil
 }
 
-// UpdateCovenIgnore replaces a .coven/.gitignore that an earlier coven wrote. One that
-// somebody changed stays.
+// UpdateCovenIgnore replaces a .coven/.gitignore that an earlier version wrote. It
+// does not change a file that a user edited.
 func UpdateCovenIgnore(root string) error {
 	state, err := CovenIgnore(root)
 	if err != nil || state != IgnoreOld {
@@ -87,8 +87,8 @@ func UpdateCovenIgnore(root string) error {
 	return nil
 }
 
-// EnsureCovenDir makes ROOT/.coven and, unless there is one, the .gitignore in
-// it that keeps worktrees, locks and logs out of the repository.
+// EnsureCovenDir creates ROOT/.coven and, if missing, the .gitignore in it that keeps
+// worktrees, locks and logs out of the repository.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
 	if err := regularfile.Directory(root, worktreesDir); err != nil {
@@ -108,8 +108,8 @@ func EnsureCovenDir(root string) error {
 	return nil
 }
 
-// Ignores reports whether git leaves a path of the main checkout out of commits:
-// it is ignored and not tracked. path is relative to the root.
+// Ignores reports whether a path of the main checkout is ignored and not tracked by
+// git. path is relative to the root.
 func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
 	seen, err := r.rootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
 	if err != nil {

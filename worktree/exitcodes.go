@@ -5,7 +5,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// What errors of this package mean for the command that they end: see internal/exit.
+// Exit codes and next commands of this package's errors: see internal/exit.
 
 // CommandExit returns exit.Person.
 func (e *BusyError) CommandExit() int { return exit.Person }
@@ -22,11 +22,11 @@ func (e *BusyError) NextCommand() string {
 // CommandExit returns exit.Person.
 func (e *ClaimedError) CommandExit() int { return exit.Person }
 
-// NextCommand returns the command that shows who has which task.
+// NextCommand returns the command that lists sessions.
 func (e *ClaimedError) NextCommand() string { return "coven status" }
 
 // CommandExit returns exit.Usage.
 func (e *BareError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns a command that makes a checkout.
+// NextCommand returns a command that creates a checkout.
 func (e *BareError) NextCommand() string { return "git clone . ../checkout" }

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// filterSettings makes the repository's clean and smudge filters run in the
-// main checkout. git would start them in the worktree, where a relative
-// program, or a `python -m`, is the agent's to replace.
+// filterSettings makes the repository's clean and smudge filters run in the main
+// checkout. git would start them in the worktree, where the agent can replace relative
+// programs and modules of `python -m`.
 func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	found, err := r.git().Configured(ctx, `^filter\..*\.(clean|smudge|process)$`, false)
 	if err != nil {
@@ -20,7 +20,7 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	return within(r.filterCommands, "cd "+shellword.Quote(r.Root)+" && "), nil
 }
 
-// filtersFor makes the filters run in a checkout, whose new files git writes
+// filtersFor makes the filters run in a checkout although git writes its new files
 // elsewhere.
 func (r *Repo) filtersFor(top string) []git.Setting {
 	return within(r.filterCommands,

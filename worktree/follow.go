@@ -19,11 +19,11 @@ type CheckoutError = checkout.Error
 // ErrDiskFull means that a file system has no space for the operation.
 var ErrDiskFull = checkout.ErrFull
 
-// LeftByLanding reports whether a lock file of git's is coven's own, of a landing
-// that is at work or was killed.
+// LeftByLanding reports whether a git lock file belongs to a landing of coven that is
+// running or was killed.
 func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
 
-// fullDisk says of an error that the disk is full, when it is.
+// fullDisk adds to an error that the disk is full, if it is.
 func (r *Repo) fullDisk(err error) error {
 	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, ErrNoWorktree} {
 		if errors.Is(err, known) {
@@ -36,7 +36,7 @@ func (r *Repo) fullDisk(err error) error {
 	return checkout.Explain(err, r.Root, r.GitDir)
 }
 
-// mover moves index and files of the checkout: see package checkout.
+// mover returns the checkout for package checkout, which moves its index and files.
 func (c userCheckout) mover() *checkout.Checkout {
 	return &checkout.Checkout{
 		Git: c.git, Ref: c.ref, Task: c.task, State: c.repo.ours("moves", c.key()),
@@ -44,7 +44,7 @@ func (c userCheckout) mover() *checkout.Checkout {
 	}
 }
 
-// key names the checkout by its git directory.
+// key identifies the checkout by its git directory.
 func (c userCheckout) key() string {
 	sum := sha256.Sum256([]byte(c.git.Dir))
 	return hex.EncodeToString(sum[:8])
@@ -52,7 +52,7 @@ func (c userCheckout) key() string {
 
 func (c userCheckout) lockName() string { return "checkout-" + c.key() }
 
-// hold keeps every other coven from moving the checkout.
+// hold prevents other coven processes from moving the checkout.
 func (c *userCheckout) hold(ctx context.Context) error {
 	l, err := c.repo.lock(ctx, c.lockName(), "move "+c.path)
 	c.held = l
@@ -105,7 +105,7 @@ func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) 
 	return c.move.Undo(ctx)
 }
 
-// clearLeft finishes or undoes what a killed coven left in the checkout.
+// clearLeft finishes or undoes a move that a killed process left in the checkout.
 func (c *userCheckout) clearLeft(ctx context.Context) error {
 	if err := c.hold(ctx); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (c *userCheckout) clearLeft(ctx context.Context) error {
 	return c.finishLeft(ctx)
 }
 
-// finishLeft is clearLeft for the holder of the checkout. The move may be of
-// another task, and of another branch.
+// finishLeft is clearLeft for the holder of the checkout. The move may belong to
+// another task and another branch.
 func (c *userCheckout) finishLeft(ctx context.Context) error {
 	for {
 		m, left, err := c.mover().Left()
@@ -151,14 +151,14 @@ func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
 	return c.mover().Repair(ctx, left.From, left.To)
 }
 
-// keeps reports whether a checkout that has moved is right as it is.
+// keeps reports whether a moved checkout must not be moved back.
 func (r *Repo) keeps(ctx context.Context, intent Landing) (bool, error) {
 	if gone := r.git().Run(ctx, "cat-file", "-e", intent.New+"^{commit}"); git.ExitCode(gone) > 0 {
-		return false, nil // no branch has it
+		return false, nil // no branch has the commit
 	}
 	landed, err := r.reached(ctx, intent)
 	if errors.Is(err, git.ErrNoRef) {
-		return false, nil // the branch is gone: nothing landed on it
+		return false, nil // the branch does not exist: nothing landed
 	}
 	if err != nil || landed {
 		return landed, err
@@ -166,8 +166,8 @@ func (r *Repo) keeps(ctx context.Context, intent Landing) (bool, error) {
 	return swallows(ctx, r.git(), intent)
 }
 
-// swallows reports whether the target has moved to a commit with all that the
-// intent changes.
+// swallows reports whether the target has moved to a commit that contains all changes
+// of the intent.
 func swallows(ctx context.Context, g git.Repo, intent Landing) (bool, error) {
 	tip, err := g.Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.Old {
@@ -193,15 +193,15 @@ func swallows(ctx context.Context, g git.Repo, intent Landing) (bool, error) {
 	return true, nil
 }
 
-// rescue stores files of the checkout that a landing has displaced and that are
-// neither the old nor the new ones.
+// rescue stores files that a landing has displaced from the checkout and that have
+// neither the old nor the new content.
 func (c userCheckout) rescue(ctx context.Context, files map[string]string) error {
 	task := c.task
 	if task == "" {
 		task = "checkout"
 	}
 	w := c.repo.worktree(task, record{})
-	w.Path, w.name = c.path, scratchName // no record comes of it
+	w.Path, w.name = c.path, scratchName // not a task: no record is written
 	ix, err := w.openIndex(w.git(), "none")
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 	return err
 }
 
-// entries are those of the checkout's index.
+// entries returns the entries of the checkout's index.
 func (c userCheckout) entries(ctx context.Context) (map[string]git.Entry, error) {
 	fields, err := c.git.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
@@ -235,7 +235,7 @@ func (c userCheckout) entries(ctx context.Context) (map[string]git.Entry, error)
 	return list, nil
 }
 
-// wanted is the entry a change leads to, zero for a deleted path.
+// wanted returns the entry after a change, which is zero for a deleted path.
 func wanted(change git.Change) git.Entry {
 	if strings.Trim(change.Mode, "0") == "" {
 		return git.Entry{}

@@ -20,7 +20,7 @@ import (
 // It would be lost with the worktree, and the target would refer to a missing commit.
 type GitlinkError struct {
 	Path, Commit string
-	Next         string // the command that keeps the commit; empty: there is none
+	Next         string // the command that keeps the commit; may be empty
 }
 
 func (e *GitlinkError) Error() string {
@@ -31,9 +31,8 @@ func (e *GitlinkError) Error() string {
 	return text + ", or keep it here: " + e.Next
 }
 
-// gitlinksExist makes sure that each submodule commit that a candidate adds is in
-// the submodule's repository of the main checkout, or on a branch that the worktree's
-// submodule has from its remote.
+// gitlinksExist checks that each submodule commit that a candidate adds exists in the
+// main checkout's submodule, or on a remote branch of the worktree's submodule.
 func (w *Worktree) gitlinksExist(ctx context.Context, c Landing) error {
 	changes, err := w.repo.git().Changes(ctx, c.Old, c.Tree)
 	if err != nil {
@@ -65,8 +64,8 @@ func moved(changes []git.Change, link git.Change) bool {
 	})
 }
 
-// keepGitlink is the command that brings a submodule's commit into the main
-// checkout's submodule, on a branch there; empty when the main checkout has none.
+// keepGitlink returns the command that fetches a submodule's commit into a branch of
+// the main checkout's submodule, or "" if there is no such submodule.
 func (w *Worktree) keepGitlink(ctx context.Context, c Landing, change git.Change) (string, error) {
 	main := filepath.Join(w.repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
@@ -82,7 +81,7 @@ func (w *Worktree) keepGitlink(ctx context.Context, c Landing, change git.Change
 
 func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, error) {
 	if change.Path == worktreesDir || strings.HasPrefix(change.Path, worktreesDir+"/") {
-		return false, nil // agents make repositories there
+		return false, nil // agents create repositories there
 	}
 	if dir, ok := w.repo.ownSubmodule(change.Path); ok {
 		g := git.Repo{Dir: dir, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
@@ -99,9 +98,9 @@ func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, e
 }
 
 // ownSubmodule finds the git directory of a submodule of the main checkout. Its
-// settings name programs that git runs, and a path that an agent chose can lead back
-// into a task's worktree: such a directory, and any that is reached through a link, is
-// none.
+// settings name programs that git runs, and a path chosen by an agent can lead back
+// into a task's worktree. Such directories, and those reached through links, are
+// ignored.
 func (r *Repo) ownSubmodule(path string) (string, bool) {
 	top := filepath.Join(r.Root, path)
 	dir, ok := submoduleDir(top)
@@ -121,7 +120,7 @@ func (r *Repo) ownSubmodule(path string) (string, bool) {
 	}
 	agents := []string{filepath.Join(root, worktreesDir), filepath.Join(r.GitDir, "worktrees")}
 	if own := r.rootGit().Dir; r.bare && strings.HasPrefix(real, own+"/") {
-		agents = agents[:1] // Root's own submodules are in its registration
+		agents = agents[:1] // Root's registration contains its own submodules
 	}
 	if slices.ContainsFunc(agents, func(at string) bool { return strings.HasPrefix(real+"/", at+"/") }) {
 		return "", false
@@ -129,8 +128,8 @@ func (r *Repo) ownSubmodule(path string) (string, bool) {
 	return dir, true
 }
 
-// submoduleDir finds a submodule's git directory, without git: in a task's
-// worktree its settings are the agent's.
+// submoduleDir finds a submodule's git directory without running git, because in a
+// task's worktree the agent controls its settings.
 func submoduleDir(path string) (string, bool) {
 	dotGit := filepath.Join(path, ".git")
 	info, err := os.Lstat(dotGit)
@@ -151,15 +150,15 @@ func submoduleDir(path string) (string, bool) {
 	return dir, true
 }
 
-// Bounds of what is read of an agent's git directory.
+// Limits for reading an agent's git directory.
 const (
 	maxGitFile    = 4 << 10
 	maxPackedRefs = 16 << 20
 )
 
 // onRemote reports whether a commit of the submodule in dir is on a branch of a remote,
-// as last fetched or pushed. dir is an agent's: git reads its objects, with the settings
-// of the main repository.
+// as last fetched or pushed. The agent controls dir: git reads only its objects, with
+// the settings of the main repository.
 func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
 	tips, err := remoteTips(dir)
 	if err != nil || len(tips) == 0 || slices.Contains(tips, oid) {
@@ -170,14 +169,15 @@ func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
 	asked := oid + "\n^" + strings.Join(tips, "\n^") + "\n"
 	above, err := g.Feed(ctx, []byte(asked), "rev-list", "--max-count=1", "--stdin")
 	if git.ExitCode(err) > 0 {
-		return false, nil // not all of these commits are there
+		return false, nil // some of these commits do not exist
 	}
 	return len(above) == 0 && err == nil, err
 }
 
 var oidRE = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// remoteTips are the commits of a repository's remote branches. It reads files only.
+// remoteTips returns the commits of a repository's remote branches. It only reads
+// files.
 func remoteTips(dir string) ([]string, error) {
 	var tips []string
 	add := func(oid string) {

@@ -14,17 +14,17 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// rescuedGitDir stands for .git in a rescue.
+// rescuedGitDir replaces .git in a rescue.
 const rescuedGitDir = ".git.coven-rescue"
 
-// hiddenFiles are those that a snapshot leaves out.
+// hiddenFiles are the files that a snapshot omits.
 type hiddenFiles struct {
 	plain   []string          // paths in W
 	renamed map[string]string // path in the rescue -> absolute path of the file
 }
 
-// hidden finds the ignored files of W and the git directories inside it, and
-// applies the policy to them. The index must hold W.
+// hidden finds the ignored files of W and the git directories inside it, and applies
+// the policy to them. W must be staged in the index.
 func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles, error) {
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 	if err := found.addGitDirs(w.Path); err != nil {
 		return found, err
 	}
-	if w.admin != "" { // what submodules of W have
+	if w.admin != "" { // git directories of W's submodules
 		if err := found.addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules"); err != nil {
 			return found, err
 		}
@@ -58,8 +58,8 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 	return w.limit(ctx, ix, found, p)
 }
 
-// copied reports whether the main checkout has the same file: it was copied
-// from there, so the bytes exist elsewhere.
+// copied reports whether the main checkout has the same file, from which it was
+// copied.
 func (w *Worktree) copied(name string) bool {
 	here, err := readPlain(filepath.Join(w.Path, name), ignoredCap)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Worktree) copied(name string) bool {
 	return err == nil && bytes.Equal(here, there)
 }
 
-// addGitDirs adds all that is called .git in W, except the link at its top.
+// addGitDirs adds everything named .git in W, except the link at its top.
 func (h *hiddenFiles) addGitDirs(top string) error {
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !isGitDir(entry.Name()) {
@@ -92,11 +92,11 @@ func (h *hiddenFiles) addGitDirs(top string) error {
 	})
 }
 
-// addBelow adds the files in a directory; a link or a file is none.
+// addBelow adds the files in a directory. It ignores links and files in its place.
 func (h *hiddenFiles) addBelow(root, as string) error {
 	info, err := os.Lstat(root)
 	if err != nil || !info.IsDir() {
-		return nil //nolint:nilerr // nothing there, nothing to add
+		return nil //nolint:nilerr // nothing to add
 	}
 	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -111,7 +111,7 @@ func (h *hiddenFiles) addBelow(root, as string) error {
 	})
 }
 
-// storable replaces the elements of a path that git refuses.
+// storable replaces path elements that git refuses.
 func storable(p string) string {
 	elements := strings.Split(p, "/")
 	for i, element := range elements {
@@ -155,7 +155,7 @@ func size(name string) int64 {
 	return info.Size()
 }
 
-// takeAs adds files under other names than they have.
+// takeAs adds files under different names.
 func (ix *index) takeAs(ctx context.Context, files map[string]string) error {
 	var entries []git.Entry
 	for as, name := range files {
@@ -172,7 +172,7 @@ func (ix *index) takeAs(ctx context.Context, files map[string]string) error {
 	return ix.put(ctx, entries)
 }
 
-// blobOf stores a file or link as it is.
+// blobOf stores a file or link unchanged.
 func (ix *index) blobOf(ctx context.Context, name string) (git.Entry, error) {
 	info, err := os.Lstat(name)
 	if err != nil {

@@ -25,7 +25,7 @@ const maxHolder = 1 << 16
 func holderOf(path string) (Holder, bool) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Holder{}, false // nobody has ever taken it
+		return Holder{}, false // it was never locked
 	}
 	defer func() { _ = file.Close() }()
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
@@ -36,7 +36,7 @@ func holderOf(path string) (Holder, bool) {
 	var holder Holder
 	raw, err := io.ReadAll(io.LimitReader(file, maxHolder))
 	if err != nil || json.Unmarshal(raw, &holder) != nil {
-		return Holder{}, true // it is being written, or could not be
+		return Holder{}, true // the holder is being written, or could not be written
 	}
 	return holder, true
 }
@@ -44,7 +44,7 @@ func holderOf(path string) (Holder, bool) {
 // sign writes the holder to the lock file for information. A failure does not affect
 // the lock.
 func (l *lock) sign(what string) {
-	host, _ := os.Hostname() // an empty name will do
+	host, _ := os.Hostname() // an empty name is fine
 	raw, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what})
 	if err != nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The hooks of a commit, and what they get.
+// The hooks of a commit, and their files.
 const (
 	preCommit     = "pre-commit"
 	prepareMsg    = "prepare-commit-msg"
@@ -30,8 +30,8 @@ type Hook struct {
 	Path string   // the script
 	Args []string // without the script
 	Dir  string   // W, where it runs
-	Env  []string // KEY=VALUE, in addition to what the runner gives
-	// Input is what the hook reads on its standard input.
+	Env  []string // KEY=VALUE, in addition to the runner's environment
+	// Input is the hook's standard input.
 	Input []byte
 }
 
@@ -51,15 +51,15 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
-// hookSet is the hooks of one commit. They get files in W's own git
-// directory, which is what they can write inside the fence: a copy of the
-// index and the message. What they do to the index is not used.
+// hookSet is the set of hooks for one commit. Their files, a copy of the index and the
+// message, are in W's own git directory, which they can write inside the sandbox.
+// Changes of the index are ignored.
 type hookSet struct {
 	w      *Worktree
 	runner HookRunner
 	ix     *index
-	dir    string // where the scripts are
-	input  []byte // of the hooks that read one
+	dir    string // directory of the scripts
+	input  []byte // for hooks that read it
 }
 
 // A messageHook may change a commit's message; args follow the file's name.
@@ -68,8 +68,8 @@ type messageHook struct {
 	args []string
 }
 
-// hooks returns the repository's hooks. Where core.hooksPath is relative they are in
-// the first of the checkouts that has it.
+// hooks returns the repository's hooks. If core.hooksPath is relative, they are in the
+// first checkout that has the directory.
 func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index, checkouts ...string) (*hookSet, error) {
 	set := &hookSet{w: w, runner: runner, ix: ix}
 	if runner == nil {
@@ -96,8 +96,8 @@ func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index, chec
 	return set, nil
 }
 
-// has reports whether there is such a hook to run. The tracker's own hooks
-// (.beads/hooks) are not: they would export into the commit.
+// has reports whether there is a hook to run. The tracker's own hooks (.beads/hooks)
+// do not run, because they would export tasks into the commit.
 func (s *hookSet) has(name string) bool {
 	if s.runner == nil || strings.Contains(s.dir+"/", "/.beads/hooks/") {
 		return false
@@ -125,7 +125,7 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// message lets hooks change a message, in their order.
+// message lets hooks change a message, in the given order.
 func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook) (string, error) {
 	if !slices.ContainsFunc(hooks, func(h messageHook) bool { return s.has(h.name) }) {
 		return text, nil
@@ -150,13 +150,14 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 	return string(clean), err
 }
 
-// after runs the hook whose result does not matter.
+// after runs the post-commit hook and ignores its result.
 func (s *hookSet) after(ctx context.Context) { _ = s.run(ctx, postCommit) }
 
-// drop removes what the hooks got. It lies in a directory that goes with W.
+// drop removes the hooks' files. Leftovers are removed together with W.
 func (s *hookSet) drop() { _ = os.Remove(filepath.Join(s.w.admin, hookIndexFile)) }
 
-// replaceFile writes a new file where the agent may have put anything.
+// replaceFile creates a new file at a path where the agent may have created something
+// else.
 func replaceFile(path, text string) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -169,8 +170,8 @@ func replaceFile(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// readPlain reads a regular file of at most limit bytes: not through a link,
-// not from a pipe.
+// readPlain reads a regular file of at most limit bytes. It does not follow links or
+// read pipes.
 func readPlain(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

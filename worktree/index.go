@@ -16,8 +16,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// The kept indexes of a worktree: one as commits need it (clean filters
-// applied), one as snapshots need it (bytes as they are).
+// The kept indexes of a worktree: one for commits (with clean filters applied), and
+// one for snapshots (with unchanged bytes).
 const (
 	commitIndex   = "index"
 	snapshotIndex = "snapshot-index"
@@ -35,7 +35,7 @@ type index struct {
 // operationPrefix begins the names of the directories of indexes.
 const operationPrefix = "op-"
 
-// openIndex copies the kept index with this name, or begins an empty one.
+// openIndex copies the kept index with this name, or creates an empty one.
 func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 	if err := os.MkdirAll(w.ours(), 0o755); err != nil {
 		return nil, fmt.Errorf("open an index: %w", err)
@@ -45,14 +45,14 @@ func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
 	ix := &index{w: w, git: g, dir: dir, kept: w.ours(name)}
-	// The lock says that the directory is in use. Where there are no such locks
-	// its age must do.
+	// The lock shows that the directory is in use. On file systems without such locks, its
+	// age is used instead.
 	if ix.held, err = os.Open(dir); err == nil {
 		_ = syscall.Flock(int(ix.held.Fd()), syscall.LOCK_EX)
 	}
 	ix.git.Index = filepath.Join(dir, "index")
-	// A link will do: git never changes an index in place. It also keeps the
-	// time stamp, by which git knows which entries to look at again.
+	// A link is sufficient, because git never changes an index in place. It preserves the
+	// time stamp, which git needs to detect changed entries.
 	if err := os.Link(ix.kept, ix.git.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		ix.drop()
 		return nil, fmt.Errorf("open an index: %w", err)
@@ -68,15 +68,14 @@ func (ix *index) keep() error {
 	return nil
 }
 
-// drop forgets the copy. What cannot be deleted goes with the worktree.
+// drop removes the copy. Leftovers are removed with the worktree.
 func (ix *index) drop() {
 	_ = os.RemoveAll(ix.dir)
-	_ = ix.held.Close() // nil is an error, and none of ours
+	_ = ix.held.Close() // the error for nil does not matter
 }
 
-// publish also gives the index to W's own git, so that `git status` there is
-// clean, and keeps it. Nothing is published when the agent has made away
-// with its git directory.
+// publish keeps the index and copies it to W's own git directory, so that `git status`
+// in W is clean. If the agent has removed that directory, nothing is copied.
 func (ix *index) publish() error {
 	if err := ix.copyTo(filepath.Join(ix.w.admin, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the index of %s: %w", ix.w.Path, err)
@@ -84,8 +83,8 @@ func (ix *index) publish() error {
 	return ix.keep()
 }
 
-// copyTo replaces a file by a copy of the index that has its time stamp. A
-// link would let the agent write into ours.
+// copyTo replaces a file by a copy of the index with the same time stamp. With a link,
+// the agent could change coven's index.
 func (ix *index) copyTo(name string) error {
 	in, err := os.Open(ix.git.Index)
 	if err != nil {
@@ -110,9 +109,9 @@ func (ix *index) copyTo(name string) error {
 	return out.CloseAtomicallyReplace()
 }
 
-// switchTo moves the files from one tree, which the index holds, to another.
-// git refuses to overwrite a file whose time stamp is not the one it knows, so
-// it looks at those first: a file that was only touched is as it was.
+// switchTo moves the files from one tree, which is in the index, to another. git
+// refuses to overwrite a file with an unknown time stamp, so the index is refreshed
+// first: a file that was only touched has not changed.
 func (ix *index) switchTo(ctx context.Context, from, to string) error {
 	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
 		return err // 1: some files are changed
@@ -125,7 +124,7 @@ func (ix *index) tree(ctx context.Context) (string, error) {
 	return ix.git.Line(ctx, "write-tree")
 }
 
-// put replaces, adds or (with mode "0") removes entries, without files.
+// put replaces, adds or (with mode "0") removes entries without touching files.
 func (ix *index) put(ctx context.Context, entries []git.Entry) error {
 	return ix.w.repo.put(ctx, ix.git, entries)
 }
@@ -146,18 +145,18 @@ func (r *Repo) put(ctx context.Context, g git.Repo, entries []git.Entry) error {
 	return err
 }
 
-// take makes the entries of these paths what the files are; a path without a
-// file loses its entry.
+// take updates the entries of these paths from the files, and removes the entries of
+// missing files.
 func (ix *index) take(ctx context.Context, paths []string) error {
 	return ix.w.repo.take(ctx, ix.git, paths)
 }
 
-// take also does it for the index of a person's checkout.
+// take updates entries, also for the index of a user's checkout.
 func (r *Repo) take(ctx context.Context, g git.Repo, paths []string) error {
 	var there []string
 	var gone []git.Entry
 	for _, p := range paths {
-		if beyondLink(g.WorkTree, p) { // git refuses them, also to remove them
+		if beyondLink(g.WorkTree, p) { // git refuses to add or remove them
 			gone = append(gone, git.Entry{Mode: "0", Path: p})
 		} else {
 			there = append(there, p)
@@ -170,8 +169,8 @@ func (r *Repo) take(ctx context.Context, g git.Repo, paths []string) error {
 	return err
 }
 
-// beyondLink reports whether a directory of a path is a symbolic link, so that
-// what is found there is not in this checkout.
+// beyondLink reports whether a directory of a path is a symbolic link, so that the
+// path is not in this checkout.
 func beyondLink(top, p string) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(top, dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {

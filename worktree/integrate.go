@@ -10,20 +10,20 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A Landing is a change on its way to its target. Integrate makes one: checks run on
-// Tree, and exactly Tree lands. Land sets New and makes the landing durable through
-// the Journal before anything moves. RecoverLanding needs no more than that: Task,
-// Target.Ref, Old, New and Tree.
+// A Landing is a change that lands on its target. It is created by Integrate: checks
+// run on Tree, and exactly Tree lands. Land sets New and records the landing in the
+// Journal before anything moves. RecoverLanding needs only Task, Target.Ref, Old, New
+// and Tree.
 type Landing struct {
 	Task   string
 	Target Target
-	Old    string // the target's tip before; Tip holds it
+	Old    string // the target's tip before; Tip contains it
 	Tip    string // of the task's branch
 	New    string // the target's tip after; empty: not landed yet
 	Tree   string // of Tip and of New
 }
 
-// Already reports whether the target held the tree before, so that nothing moved.
+// Already reports whether the target already had the tree, so that nothing moved.
 func (l Landing) Already() bool { return l.New == l.Old }
 
 // A ConflictError names the files that the branch and its target changed
@@ -55,11 +55,11 @@ func (e *DirtyError) Error() string {
 	return fmt.Sprintf("worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
 }
 
-// Integrate brings the target's present tip into the task's branch and into W.
-// When the merge changes nothing in the branch's tree no commit is made. On a
-// *ConflictError nothing has changed. W must be committed (*DirtyError), have a
-// commit in common with the target (*UnrelatedError), and name submodule commits
-// that exist elsewhere (*GitlinkError).
+// Integrate merges the target's current tip into the task's branch and into W. If the
+// merge does not change the branch's tree, no commit is created. On a *ConflictError
+// nothing has changed. W must be committed (*DirtyError), have a common commit with
+// the target (*UnrelatedError), and refer only to submodule commits that exist
+// elsewhere (*GitlinkError).
 func (w *Worktree) Integrate(ctx context.Context, target Target) (Landing, error) {
 	l, err := w.lock(ctx, "integrate")
 	if err != nil {

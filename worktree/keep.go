@@ -8,20 +8,20 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A record on disk can name a commit that no branch holds yet. From before the
-// record is written a ref holds that commit, so that git gc keeps it:
-// refs/coven/keep/<task>/<purpose>. The next record of its kind moves the ref, and
-// it is dropped with the worktree.
+// A record on disk can name a commit that no branch contains yet. Before the record is
+// written, a ref is created that protects the commit from git gc:
+// refs/coven/keep/<task>/<purpose>. The next record of its kind moves the ref, and it
+// is removed with the worktree.
 const (
 	keepPrefix  = "refs/coven/keep/"
-	keepLanding = "landing"    // the commit that an Intent is about to land
+	keepLanding = "landing"    // the commit that a recorded intent is about to land
 	keepMove    = "integrate"  // the merge that integrate.json moves W to
 	keepTarget  = "conflicted" // the target's commit that conflicted.json names
 )
 
 func keepRef(taskID, purpose string) string { return keepPrefix + SafeName(taskID) + "/" + purpose }
 
-// keep makes a ref hold what a record is about to name.
+// keep creates a ref for a commit that a record is about to name.
 func (w *Worktree) keep(ctx context.Context, purpose, oid string) error {
 	return w.repo.keep(ctx, w.TaskID, purpose, oid)
 }
@@ -30,7 +30,7 @@ func (r *Repo) keep(ctx context.Context, taskID, purpose, oid string) error {
 	return r.transact(ctx, r.git(), "coven: keep", git.Set(keepRef(taskID, purpose), oid))
 }
 
-// unkeep are the edits that drop all such refs of a task.
+// unkeep returns the edits that remove all such refs of a task.
 func (w *Worktree) unkeep() []git.Edit {
 	var edits []git.Edit
 	for _, purpose := range []string{keepLanding, keepMove, keepTarget} {
@@ -51,8 +51,8 @@ func (r *Repo) hasCommit(ctx context.Context, oid string) (bool, error) {
 	return false, fmt.Errorf("look for commit %s: %w", oid, err)
 }
 
-// LandingKept reports whether a ref keeps the commit of a landing that is on record
-// and not settled. One that git gc has taken needs none any more.
+// LandingKept reports whether a ref keeps the commit of an unfinished landing. A
+// commit that git gc has removed needs no ref.
 func (r *Repo) LandingKept(ctx context.Context, taskID, commit string) (bool, error) {
 	held, err := r.git().Ref(ctx, keepRef(taskID, keepLanding))
 	if err == nil && held == commit {
@@ -65,7 +65,7 @@ func (r *Repo) LandingKept(ctx context.Context, taskID, commit string) (bool, er
 	return !there, err
 }
 
-// KeepLanding makes a ref keep such a commit.
+// KeepLanding creates a ref that keeps such a commit.
 func (r *Repo) KeepLanding(ctx context.Context, taskID, commit string) error {
 	return r.keep(ctx, taskID, keepLanding, commit)
 }

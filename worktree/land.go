@@ -15,8 +15,8 @@ var (
 	// ErrTargetMoved means that the target has changed since the candidate was
 	// integrated: integrate, check and land again.
 	ErrTargetMoved = errors.New("target has moved")
-	// ErrBranchMoved means that the task's branch has changed since the
-	// candidate was made.
+	// ErrBranchMoved means that the task's branch has changed since the candidate was
+	// created.
 	ErrBranchMoved = errors.New("branch of the task has moved")
 	// ErrClaimLost means that another run has claimed the task.
 	ErrClaimLost = errors.New("claim of the task was lost")
@@ -25,7 +25,7 @@ var (
 	ErrCannotRebase = errors.New("rebasing does not result in the checked tree: use strategy squash or merge")
 )
 
-// A Strategy is how a branch becomes part of its target.
+// A Strategy determines how a branch becomes part of its target.
 type Strategy string
 
 // The strategies.
@@ -35,8 +35,8 @@ const (
 	Rebase Strategy = "rebase" // the branch's commits, replayed
 )
 
-// A Journal makes a landing durable that is about to move its target: when Intent
-// returns, a kill -9 must not lose it.
+// A Journal records a landing that is about to move its target. When Intent returns,
+// the record must be durable.
 type Journal interface {
 	Intent(intent Landing) error
 }
@@ -54,10 +54,10 @@ type LandRequest struct {
 // Land makes the candidate the target's tip. It moves the target together with every
 // checkout of it, or changes nothing. There is one landing per target at a time.
 //
-// Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
-// ErrCannotRebase, ErrNoWorktree when W is gone, *HookError when a hook of the
-// repository refuses, *SignError when the commit cannot be signed, *CheckoutError when a person's
-// checkout cannot follow, and *BusyError when another git holds the target.
+// Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase,
+// ErrNoWorktree if W does not exist, *HookError if a hook of the repository refuses, *SignError
+// if the commit cannot be signed, *CheckoutError if a user's checkout cannot follow, and
+// *BusyError if another git process holds a lock.
 func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landing, error) {
 	if req.ClaimOid == "" || req.Journal == nil {
 		return Landing{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
@@ -124,7 +124,7 @@ func (l *landing) run(ctx context.Context) (Landing, error) {
 	return done, err
 }
 
-// moveRecorded moves the target when the intent is on disk.
+// moveRecorded moves the target after the intent is on disk.
 func (l *landing) moveRecorded(ctx context.Context, intent Landing) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
@@ -189,7 +189,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 	return awaitGone(ctx, filepath.Join(l.w.repo.GitDir, ref+".lock"))
 }
 
-// move takes the checkouts along, then moves the target if the claim holds.
+// move moves the checkouts, then the target if the claim is still valid.
 func (l *landing) move(ctx context.Context, intent Landing) error {
 	failpoint.Point("land.checkout.before")
 	moved, err := l.moveCheckouts(ctx, intent)

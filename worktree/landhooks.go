@@ -33,9 +33,9 @@ func (e *SignError) Error() string { return "cannot sign the commit to land: " +
 
 func (e *SignError) Unwrap() error { return e.Err }
 
-// hooks returns the repository's hooks for this landing, with an index that
-// holds what lands. Those of the main checkout come before those of W, which the agent
-// may have changed.
+// hooks returns the repository's hooks for this landing, with an index of the tree
+// that lands. Those of the main checkout come before those of W, which the agent may
+// have changed.
 func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
 	set, err := l.w.hooks(ctx, l.req.Hooks, nil, l.w.repo.Root)
 	if err != nil || !set.has(commitMsg) && !set.has(refTransaction) {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// An Info is what is known of one task's worktree, whole or left over.
+// An Info describes a task's worktree or its remains.
 type Info struct {
 	Name    string // SafeName of the task
-	TaskID  string // empty when no record says
+	TaskID  string // empty without a record
 	Path    string
 	Branch  string
 	Tip     string // empty: there is no such branch
@@ -22,7 +22,7 @@ type Info struct {
 	Ready   bool   // Add had finished
 }
 
-// Worktrees lists the tasks' worktrees and what is left of some, by name.
+// Worktrees lists the tasks' worktrees and remains of worktrees, by name.
 func (r *Repo) Worktrees(ctx context.Context) ([]Info, error) {
 	names, err := r.taskNames()
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Repo) info(name, tip string) Info {
 // A Ref is one of coven's refs.
 type Ref struct{ Name, Oid string }
 
-// Refs lists all refs that are coven's: refs/coven/ and refs/heads/coven/.
+// Refs lists all of coven's refs: refs/coven/ and refs/heads/coven/.
 func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
 	found, err := r.git().Refs(ctx, "refs/coven/", headsPrefix+branchPrefix)
 	if err != nil {
@@ -80,9 +80,8 @@ func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
 	return refs, nil
 }
 
-// Uncommitted lists the paths in Checkout that a task's worktree will not
-// have: changed and untracked ones, directories with a slash at the end.
-// .beads and .coven are left out.
+// Uncommitted lists the changed and untracked paths in Checkout, which a task's
+// worktree will not have. Directories end in a slash. .beads and .coven are omitted.
 func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
 	g := r.git()
 	g.Dir, g.WorkTree = r.checkoutDir, r.Checkout

@@ -39,7 +39,7 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 		l.sign(what)
 		return l, nil
 	case <-ctx.Done():
-		go func() { // it cannot be interrupted: let go of it when it comes
+		go func() { // Lock cannot be interrupted: unlock when it returns
 			if res := <-got; res.err == nil {
 				_ = res.file.Close()
 			}
@@ -48,16 +48,17 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	}
 }
 
-// held is the file that children inherit.
+// held returns the file that children inherit.
 func (l *lock) held() *os.File { return l.file.File }
 
-// release can only fail when the file was closed before, a programmer error.
+// release can fail only if the file was already closed, which is a programmer error.
 func (l *lock) release() {
 	_ = l.file.Truncate(0)
 	_ = l.file.Close()
 }
 
-// taskLock names one of 256 locks: few files, and tasks rarely share one.
+// taskLock returns the name of one of 256 locks, which keeps the number of files
+// small.
 func taskLock(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "task-" + hex.EncodeToString(sum[:1])

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Who commits when the repository has no user configured.
+// The committer if no user is configured.
 const (
 	fallbackName  = "coven"
 	fallbackEmail = "coven@localhost"
 )
 
-// identity returns the environment that fills in what the user's identity
-// lacks. git would guess it from the machine, or refuse.
+// identity returns environment variables that complete the user's identity. Otherwise
+// git would guess it from the machine, or refuse.
 func (r *Repo) identity(ctx context.Context) ([]string, error) {
 	settings, err := r.git().Configured(ctx, `^(user|author|committer)\.(name|email)$`, false)
 	if err != nil {
@@ -39,8 +39,8 @@ func (r *Repo) identity(ctx context.Context) ([]string, error) {
 	return env, nil
 }
 
-// withTrailers appends trailers to a message, in its last paragraph when that
-// is one of trailers already. A trailer that is there is not repeated.
+// withTrailers appends trailers to a message, to its last paragraph if that already
+// consists of trailers. Existing trailers are not repeated.
 func withTrailers(message string, trailers []string) string {
 	message = strings.TrimRight(message, "\n ")
 	paragraphs := strings.Split(message, "\n\n")
@@ -73,8 +73,8 @@ func allTrailers(lines []string) bool {
 	return true
 }
 
-// Unredacted returns the commits of the task's branch above a commit that have something
-// in their messages which Redact takes out: commits that coven did not make.
+// Unredacted returns the commits of the task's branch above a commit whose messages
+// contain text that Redact would remove. coven did not create these commits.
 func (w *Worktree) Unredacted(ctx context.Context, above string) ([]string, error) {
 	if w.repo.Redact == nil {
 		return nil, nil

@@ -12,11 +12,11 @@ const (
 	hashDigits   = 8
 )
 
-// SafeName makes a task or session id safe as a path element, as part of a
-// ref name and as an argument. An id that is already safe stays as it is;
-// another one is cleaned and gets 8 hexadecimal digits of its SHA-256. Ids
-// that differ in case only give names that differ in case only; Add records
-// the id with the name and refuses a name that another id has taken.
+// SafeName makes a task or session id safe as a path element, as part of a ref name
+// and as an argument. An id that is already safe stays as it is; another one is
+// cleaned and gets 8 hexadecimal digits of its SHA-256. Ids that differ only in case
+// result in names that differ only in case. Add records the id with the name, and
+// refuses a name that belongs to another id.
 func SafeName(id string) string {
 	if isSafe(id) {
 		return id
@@ -34,7 +34,7 @@ func SafeName(id string) string {
 	return clean + suffix
 }
 
-// Branch is the task's branch, without refs/heads/.
+// Branch returns the task's branch, without refs/heads/.
 func Branch(taskID string) string { return branchPrefix + SafeName(taskID) }
 
 func isSafe(id string) bool {

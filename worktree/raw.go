@@ -14,19 +14,18 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// unconverted turns off what would change bytes on their way into a snapshot
-// and back: line endings, $Id$, encodings. Filters stay: they are made to be
-// undone, and git-crypt's are there so that no plain text is stored.
+// unconverted disables conversions that could change bytes in a snapshot: line
+// endings, $Id$, encodings. Filters stay enabled: they are reversible, and those of
+// git-crypt prevent plain text from being stored.
 const unconverted = "* -text -ident -working-tree-encoding\n"
 
-// rawGit is W as snapshots see it: files as they are, byte for byte. That
-// takes a git directory with attributes of its own; objects go to the
-// repository's.
+// rawGit returns W for snapshots, with unconverted files. It uses a git directory with
+// its own attributes; objects are stored in the repository.
 func (w *Worktree) rawGit() (git.Repo, error) {
 	g := w.git()
 	g.Dir = w.repo.ours("raw")
 	g.ObjectDir = filepath.Join(w.repo.GitDir, "objects")
-	// A snapshot of a file with an odd name is better than none.
+	// A snapshot must not fail because of an unusual file name.
 	g.Settings = append(g.Settings,
 		git.Setting{Key: "core.protectNTFS", Value: "false"},
 		git.Setting{Key: "core.protectHFS", Value: "false"},
@@ -37,7 +36,7 @@ func (w *Worktree) rawGit() (git.Repo, error) {
 	return g, nil
 }
 
-// prepareRaw makes the git directory, or brings its copies up to date.
+// prepareRaw creates the git directory, or updates its copies.
 func (r *Repo) prepareRaw(dir string) error {
 	for _, sub := range []string{"refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -84,7 +83,7 @@ func readIfThere(path string) (string, error) {
 	return string(raw), err
 }
 
-// keepFile writes a file unless it has this content.
+// keepFile writes a file unless it already has this content.
 func keepFile(path, content string) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
 		return nil
@@ -92,9 +91,9 @@ func keepFile(path, content string) error {
 	return renameio.WriteFile(path, []byte(content), 0o644)
 }
 
-// stageRaw makes the snapshot index hold W byte for byte and returns the tree.
-// Repositories in W, submodules too, are plain files in it. extra are paths
-// taken although they are ignored.
+// stageRaw stages W unconverted in the snapshot index and returns the tree.
+// Repositories in W, including submodules, are stored as plain files. extra lists
+// ignored paths to include.
 func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (string, error) {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
@@ -115,8 +114,8 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 	return tree, errors.Join(err, w.here())
 }
 
-// trackedIgnored lists the files that the branch tracks and the index did not
-// hold: those that are new to it, and those that only look ignored.
+// trackedIgnored lists the files that the branch tracks but the index did not contain:
+// new files, and tracked files that ignore rules match.
 func (w *Worktree) trackedIgnored(ctx context.Context, tip string, l listing) ([]string, error) {
 	if tip == "" {
 		return nil, nil

@@ -12,7 +12,8 @@ import (
 
 // RecoverLanding finishes or undoes a landing that was killed after its intent was
 // recorded. It reports whether the landing took place; if not, every checkout is
-// restored and the task can land again. It may be called repeatedly and without need.
+// restored and the task can land again. It may be called repeatedly, also if nothing
+// is to be recovered.
 //
 // The killed coven's git may still be running. It holds the target's lock, so
 // this waits for it.
@@ -34,8 +35,8 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool,
 	}
 	for _, c := range checkouts {
 		c.task = intent.Task
-		// Checkouts move before the target, so a target that moved has all of
-		// its checkouts where they belong.
+		// Checkouts move before the target, so if the target has moved, so have all its
+		// checkouts.
 		err = errors.Join(err, c.recover(ctx, intent, landed))
 		failpoint.Point("recover.checkout.each")
 	}
@@ -52,7 +53,7 @@ func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
 		return err == nil, err
 	}
 	if kept, err := r.hasCommit(ctx, intent.New); err != nil || !kept {
-		return false, err // an older coven kept no ref, and git gc took it
+		return false, err // an older version kept no ref, and git gc removed the commit
 	}
 	err = r.git().Run(ctx, "merge-base", "--is-ancestor", intent.New, tip)
 	if git.ExitCode(err) == 1 {
@@ -61,18 +62,18 @@ func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
 	return err == nil, err
 }
 
-// recover takes a checkout back that has moved, wholly or in part, without
-// the target.
+// recover moves back a checkout that has moved, completely or partially, without the
+// target.
 func (c *userCheckout) recover(ctx context.Context, intent Landing, landed bool) error {
 	if err := c.clearLeft(ctx); err != nil || landed {
 		return err
 	}
-	// A version that let git write the files has left no trace after that.
+	// After this, a version that let git write the files has left no other trace.
 	if err := c.awaitIndex(ctx); err != nil {
 		return err
 	}
 	if kept, err := c.repo.hasCommit(ctx, intent.New); err != nil || !kept {
-		return err // git gc took it, so no index had any of it
+		return err // git gc removed the commit, so no index contained any of it
 	}
 	moved, err := c.holds(ctx, intent.Old, intent.New)
 	if err != nil || !moved {
@@ -88,7 +89,7 @@ func (c *userCheckout) recover(ctx context.Context, intent Landing, landed bool)
 	return c.settle(ctx)
 }
 
-// holds reports whether the index has all changes between two commits.
+// holds reports whether the index contains all changes between two commits.
 func (c userCheckout) holds(ctx context.Context, from, to string) (bool, error) {
 	changes, err := c.git.Changes(ctx, from, to)
 	if err != nil {

@@ -44,8 +44,8 @@ type recreation struct {
 	w    *Worktree
 	rec  record
 	tip  string   // of the branch, empty: there is none
-	from Snapshot // zero: W gets what start holds
-	// start is the branch's tip, or where the branch begins again.
+	from Snapshot // zero: W gets the content of start
+	// start is the branch's tip, or the commit at which the branch is created again.
 	start string
 }
 
@@ -130,7 +130,7 @@ func (re *recreation) run(ctx context.Context) error {
 	return re.w.repo.writeRecord(re.w.name, re.rec)
 }
 
-// register clears the old registration away and makes a new one.
+// register replaces the old registration by a new one.
 func (re *recreation) register(ctx context.Context) error {
 	w := re.w
 	l, err := w.repo.lock(ctx, worktreesLock, "recreate "+w.TaskID)
@@ -201,8 +201,8 @@ func (re *recreation) discard(ctx context.Context) error {
 	return w.repo.trash(w.Path, w.name)
 }
 
-// unlink removes the registrations of a W that is gone, and rescues what only
-// they keep.
+// unlink removes the registrations of a W that does not exist, and rescues content
+// that only they have.
 func (w *Worktree) unlink(ctx context.Context) error {
 	admins, err := w.registrations()
 	if err != nil {
@@ -221,8 +221,8 @@ func (w *Worktree) unlink(ctx context.Context) error {
 	return nil
 }
 
-// registrations are the names in GitDir/worktrees that stand for W: that of
-// the record, and those that say so and belong to no other task.
+// registrations returns the names in GitDir/worktrees that refer to W: the name in the
+// record, and others that point to W and belong to no other task.
 func (w *Worktree) registrations() ([]string, error) {
 	admins, err := w.repo.admins()
 	if err != nil {
@@ -243,8 +243,8 @@ func (w *Worktree) registrations() ([]string, error) {
 	return found, nil
 }
 
-// belongsToOther reports whether a registration is that of a checkout which is
-// not at path: after `git worktree prune` a person's may have got its name.
+// belongsToOther reports whether a registration belongs to a checkout that is not at
+// path: after `git worktree prune`, a user's checkout may have the same name.
 func (r *Repo) belongsToOther(admin, path string) bool {
 	says := r.adminPath(admin)
 	if says == "" || says == path {
@@ -261,7 +261,8 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
 }
 
-// fill writes the files. The kept indexes are those of files that are gone.
+// fill writes the files. It discards the kept indexes, which describe the deleted
+// files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
 	for _, kept := range []string{commitIndex, snapshotIndex} {

@@ -186,7 +186,7 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	rec, err := r.readRecord(SafeName(taskID))
 	if err != nil || rec.Task != taskID {
-		return nil //nolint:nilerr // leftover has the word about the rest
+		return nil //nolint:nilerr // leftover reports anything else
 	}
 	w := r.worktree(taskID, rec)
 	tip, err := w.tipIfAny(ctx)

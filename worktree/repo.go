@@ -63,8 +63,8 @@ type Repo struct {
 	Checkout string // top of the checkout that Open was called in
 	GitDir   string // the git directory that all checkouts share
 
-	// Redact, unless it is nil, takes what nobody may read out of the message of each
-	// commit that coven makes.
+	// Redact removes secrets from the message of each commit that coven creates; it may be
+	// nil.
 	Redact func(message string) string
 
 	checkoutDir string        // the git directory of Checkout
@@ -75,9 +75,9 @@ type Repo struct {
 	filterCommands []git.Setting // as they are configured
 }
 
-// Open finds the repository that dir is in: in the main checkout, any
-// subdirectory, or a linked worktree. In a task's own worktree it is as if
-// dir were the main checkout.
+// Open finds the repository that dir is in: in the main checkout, any subdirectory, or
+// a linked worktree. If dir is in a task's worktree, the main checkout is used
+// instead.
 func Open(ctx context.Context, dir string) (*Repo, error) {
 	start, err := personsDir(dir)
 	if err != nil {
@@ -126,8 +126,8 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 	return r, nil
 }
 
-// mainCheckout returns the top of the main checkout. A shared git directory
-// that is not called .git says in core.worktree where its checkout is.
+// mainCheckout returns the top of the main checkout. If the shared git directory is
+// not named .git, core.worktree has the path of the checkout.
 func mainCheckout(ctx context.Context, at git.Location) (string, error) {
 	if at.Dir == at.Shared {
 		return at.Top, nil
@@ -150,8 +150,8 @@ func mainCheckout(ctx context.Context, at git.Location) (string, error) {
 	return root, nil
 }
 
-// personsDir resolves dir, and leaves a task's worktree for the checkout
-// around it: what W/.git says is the agent's word.
+// personsDir resolves dir. If it is in a task's worktree, it returns the enclosing
+// checkout instead, because the agent controls W/.git.
 func personsDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -181,12 +181,12 @@ func insideAny(dir string) bool {
 	}
 }
 
-// git is the repository as refs, objects and merges see it.
+// git returns the repository for operations on refs, objects and merges.
 func (r *Repo) git() git.Repo {
 	return git.Repo{Dir: r.GitDir, WorkTree: r.Root}
 }
 
-// ours is a path in our own part of the git directory.
+// ours returns a path in coven's part of the git directory.
 func (r *Repo) ours(elem ...string) string {
 	return filepath.Join(append([]string{r.GitDir, "coven"}, elem...)...)
 }

@@ -90,7 +90,7 @@ func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInf
 	return w.saveRescue(ctx, note, tree)
 }
 
-// rescueBranch keeps the commits of a branch whose directory is gone.
+// rescueBranch keeps the commits of a branch whose directory does not exist.
 func (w *Worktree) rescueBranch(ctx context.Context, note string) (RescueInfo, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
@@ -170,13 +170,13 @@ func (w *Worktree) rescueParents(ctx context.Context) ([]string, error) {
 	}
 	head, headErr := w.repo.git().Line(ctx, "rev-parse", "--verify", "--quiet",
 		"worktrees/"+filepath.Base(w.admin)+"/HEAD^{commit}")
-	if headErr == nil && head != tip { // else it is unborn or broken: nothing to keep
+	if headErr == nil && head != tip { // otherwise HEAD is unborn or broken: nothing to keep
 		parents = append(parents, head)
 	}
 	return parents, nil
 }
 
-// Rescues lists what was stored of a task's worktrees, oldest first.
+// Rescues lists the stored states of a task's worktrees, oldest first.
 func (r *Repo) Rescues(ctx context.Context, taskID string) ([]RescueInfo, error) {
 	refs, err := r.git().Refs(ctx, rescuePrefix(taskID))
 	if err != nil {

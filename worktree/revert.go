@@ -157,7 +157,7 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 	if err != nil {
 		return before, err
 	}
-	// Reserved paths were staged as the branch has them: stage what is there.
+	// Reserved paths were staged as in the branch: stage their actual content.
 	if _, err := ix.stage(ctx); err != nil {
 		return before, err
 	}

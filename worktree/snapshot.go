@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// ErrNoSnapshot means that a session has no snapshot of that number.
+// ErrNoSnapshot means that a session has no snapshot with that number.
 var ErrNoSnapshot = errors.New("no such snapshot")
 
 const (
@@ -94,7 +94,7 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 			return next, refused
 		}
 	}
-	return Snapshot{}, refused // others were faster, or the ref cannot change
+	return Snapshot{}, refused // another process was faster, or the ref cannot be changed
 }
 
 func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) (Snapshot, error) {

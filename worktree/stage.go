@@ -24,7 +24,7 @@ func isReserved(p string) bool {
 	return false
 }
 
-// listing is what git says about W against an index.
+// listing is git's comparison of W with an index.
 type listing struct {
 	stale     []string // entries that differ from their file, or have none
 	untracked []string // files without an entry that are not ignored
@@ -73,10 +73,10 @@ func (l *listing) add(field string) error {
 	return nil
 }
 
-// stage makes the index hold what W holds: tracked files and untracked ones
-// that are not ignored. A repository inside W is taken as plain files, except
-// a submodule that .gitmodules knows; of that the index holds the commit.
-// A W that is gone before or after is ErrNoWorktree.
+// stage updates the index to the content of W: tracked files and untracked ones that
+// are not ignored. Repositories inside W are added as plain files, except submodules
+// in .gitmodules, of which the index has the commit. If W does not exist before or
+// after, the error is ErrNoWorktree.
 func (ix *index) stage(ctx context.Context) (listing, error) {
 	if err := ix.w.here(); err != nil {
 		return listing{}, err
@@ -110,8 +110,8 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	return l, nil
 }
 
-// unknownLinks returns the links whose directory has files and that are no
-// submodules: an agent's `git add` of a repository inside W makes them.
+// unknownLinks returns the links that are not submodules and whose directory has
+// files. `git add` of a repository inside W creates such links.
 func (ix *index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
 	known := map[string]bool{}
 	modules := filepath.Join(ix.w.Path, ".gitmodules")
@@ -135,8 +135,8 @@ func (ix *index) unknownLinks(ctx context.Context, links []string) ([]string, er
 	return unknown, nil
 }
 
-// filesInside lists the files in repositories inside W that are not ignored,
-// neither by rules in there nor by those around them.
+// filesInside lists the files in repositories inside W that neither the inner nor the
+// outer ignore rules match.
 func (ix *index) filesInside(ctx context.Context, repositories []string) ([]string, error) {
 	var all []string
 	for queue := repositories; len(queue) > 0; queue = queue[1:] {
@@ -163,12 +163,12 @@ func (ix *index) notIgnored(ctx context.Context, paths []string) ([]string, erro
 	return without(paths, ignored), err
 }
 
-// ignored returns those paths that the ignore rules in W match.
+// ignored returns the paths that the ignore rules in W match.
 func (ix *index) ignored(ctx context.Context, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	// check-ignore knows no literal pathspecs; with ./ none is magic.
+	// check-ignore does not support literal pathspecs; the prefix ./ avoids magic.
 	g := ix.git
 	g.Env = append([]string{"GIT_LITERAL_PATHSPECS=0"}, g.Env...)
 	var asked []string

@@ -79,9 +79,9 @@ func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
 	return all, nil
 }
 
-// A survey holds what exists of tasks, by name.
+// A survey lists everything that exists of tasks, by name.
 type survey struct {
-	tasks   map[string]string // name -> id, where it is known
+	tasks   map[string]string // name -> ID, if known
 	records []string          // names in coven/tasks
 	tips    map[string]string // task branches
 	admins  map[string]string // registration -> its checkout
@@ -248,7 +248,7 @@ func (r *Repo) staleLandings(context.Context, *survey) ([]Stale, error) {
 	var found []Stale
 	for _, c := range all {
 		if _, held := holderOf(r.ours("locks", c.lockName())); held {
-			continue // it is at work
+			continue // it is running
 		}
 		m := c.mover()
 		if _, left, err := m.Left(); err != nil {

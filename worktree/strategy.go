@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// commit makes the commit that becomes the target's tip.
+// commit creates the commit that becomes the target's tip.
 func (l *landing) commit(ctx context.Context) (string, error) {
 	c := l.req.Landing
 	switch l.req.Strategy {
@@ -30,8 +30,8 @@ func (l *landing) commit(ctx context.Context) (string, error) {
 	}
 }
 
-// replay makes the branch's own commits again above the target. Merges of the
-// target into the branch are left out.
+// replay creates the branch's own commits again above the target. It omits merges of
+// the target into the branch.
 func (l *landing) replay(ctx context.Context) (string, error) {
 	c := l.req.Landing
 	out, err := l.git.Output(ctx, "rev-list", "--reverse", "--topo-order", "--no-merges", c.Tip, "^"+c.Old)
@@ -55,8 +55,8 @@ func (l *landing) replay(ctx context.Context) (string, error) {
 	return tip.Oid, err
 }
 
-// pick makes the change of one commit above tip. A commit with the tree of
-// tip, made on the other's parent, gives the three-way merge its base.
+// pick applies the change of one commit to tip. A temporary commit with the tree of
+// tip, on the parent of commit, provides the base for the three-way merge.
 func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit, error) {
 	if len(commit.Parents) != 1 {
 		return tip, fmt.Errorf("%s has no parent: %w", commit.Oid, ErrCannotRebase)
@@ -77,7 +77,7 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 	return git.Commit{Oid: oid, Tree: tree}, err
 }
 
-// authorOf turns "Name <email> seconds zone" into environment.
+// authorOf converts "Name <email> seconds zone" to environment variables.
 func authorOf(ident string) []string {
 	name, rest, found := strings.Cut(ident, " <")
 	email, date, ended := strings.Cut(rest, "> ")

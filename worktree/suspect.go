@@ -49,8 +49,8 @@ func (c *committing) inspect(ctx context.Context, tree string) error {
 	return nil
 }
 
-// suspects compares with where the branch left the target, or with what is
-// merged: what the target brings in is not the task's.
+// suspects compares with the merge base or with the merged commit, because changes of
+// the target are not the task's.
 func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string) ([]Suspect, error) {
 	g := w.repo.git()
 	fork, err := merge, error(nil)
@@ -106,7 +106,7 @@ func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Susp
 	return found, err
 }
 
-// eachReason reports the blobs that are suspect for what they hold.
+// eachReason calls report for the blobs whose content is suspect.
 func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string)) error {
 	var oids, small []string
 	for oid := range blobs {
@@ -154,7 +154,7 @@ func suspectName(p string) string {
 	return ""
 }
 
-// A token is a kind of secret: hint is text that each one contains.
+// A token is a kind of secret; each secret of the kind contains hint.
 type token struct {
 	hint, reason string
 	pattern      *regexp.Regexp

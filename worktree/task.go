@@ -24,8 +24,8 @@ type Worktree struct {
 
 	repo  *Repo
 	name  string // SafeName(TaskID)
-	admin string // the worktree's own git directory; the agent's to write
-	// partial: this handle may also see what a killed Recreate left.
+	admin string // the worktree's own git directory, which the agent can write
+	// partial permits access to the remains of a killed Recreate.
 	partial bool
 }
 
@@ -99,7 +99,7 @@ func writeJSON(path string, value any) error {
 	return renameio.WriteFile(path, append(raw, '\n'), 0o644)
 }
 
-// Tip is the commit the task's branch points to.
+// Tip returns the commit of the task's branch.
 func (w *Worktree) Tip(ctx context.Context) (string, error) {
 	tip, err := w.repo.git().Ref(ctx, headsPrefix+w.Branch)
 	if err != nil {
@@ -108,8 +108,8 @@ func (w *Worktree) Tip(ctx context.Context) (string, error) {
 	return tip, nil
 }
 
-// PutTip makes the task's branch what it was. What it holds meanwhile is stored
-// first, under the ref that is returned; W's files stay.
+// PutTip moves the task's branch back to tip. First it stores the current commits of
+// the branch under the returned ref. W's files do not change.
 func (w *Worktree) PutTip(ctx context.Context, tip, note string) (rescue string, err error) {
 	now, err := w.Tip(ctx)
 	if err != nil || now == tip {
@@ -124,8 +124,7 @@ func (w *Worktree) PutTip(ctx context.Context, tip, note string) (rescue string,
 	return rescue, nil
 }
 
-// MergeBase is the newest commit that the task's branch and another commit
-// have in common.
+// MergeBase returns the newest common commit of the task's branch and another commit.
 func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -142,7 +141,7 @@ func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, err
 	return fork, nil
 }
 
-// git is W as git may be run on it, with an index still to be named.
+// git returns W for git commands, without an index.
 func (w *Worktree) git() git.Repo {
 	settings := []git.Setting{
 		{Key: "core.sparseCheckout", Value: "false"},
@@ -155,7 +154,7 @@ func (w *Worktree) git() git.Repo {
 	}
 }
 
-// ours is a path in coven's private directory of this task.
+// ours returns a path in coven's private directory of this task.
 func (w *Worktree) ours(elem ...string) string {
 	return w.repo.ours(append([]string{"tasks", w.name}, elem...)...)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Tree stores W's present content and returns its tree: tracked files and
-// untracked ones that are not ignored, as a commit would hold them. It equals
-// the tree of the branch's tip exactly when nothing is left to commit.
-// Reserved paths (.beads, .coven/sessions) are as in the branch's tip.
+// Tree stores W's current content and returns its tree: tracked files and untracked
+// ones that are not ignored, as in a commit. It equals the tree of the branch's tip if
+// and only if there is nothing to commit. Reserved paths (.beads, .coven/sessions) are
+// as in the branch's tip.
 func (w *Worktree) Tree(ctx context.Context) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *Worktree) Tree(ctx context.Context) (string, error) {
 // stageFor stages W on top of tip with the reserved paths of another commit,
 // and returns the tree.
 func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string, error) {
-	// What tip tracks must be known first: a tracked file can be ignored.
+	// The index must contain tip's files first, because a tracked file may be ignored.
 	if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
 		return "", err
 	}
@@ -44,10 +44,10 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 		return "", err
 	}
 	tree, err := ix.tree(ctx)
-	return tree, errors.Join(err, ix.w.here()) // else "deleted" would be a lie
+	return tree, errors.Join(err, ix.w.here()) // files of a missing W are not deleted files
 }
 
-// reserve makes the reserved entries those of a commit.
+// reserve replaces the reserved entries by those of a commit.
 func (ix *index) reserve(ctx context.Context, from string) error {
 	fields, err := ix.git.Fields(ctx, append([]string{"ls-files", "-z", "-s", "--"}, reserved()...)...)
 	if err != nil {
@@ -110,11 +110,11 @@ func replacing(present, want []git.Entry) []git.Entry {
 	return edits
 }
 
-// scratchName stands for a task where an index is needed and no task is.
+// scratchName is used in place of a task's name for indexes that belong to no task.
 const scratchName = ".scratch"
 
-// withReserved returns a tree that is like one commit or tree, with the
-// reserved paths of another.
+// withReserved returns the tree of treeish with the reserved paths of another commit
+// or tree.
 func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, error) {
 	have, err := r.git().Entries(ctx, treeish, reserved()...)
 	if err != nil {

@@ -24,8 +24,7 @@ func (e *UnresolvedError) Error() string {
 	return "unresolved conflicts in " + strings.Join(e.Files, ", ")
 }
 
-// unresolved looks at a tree to be committed. merge is the commit merged, or
-// empty.
+// unresolved checks a tree before it is committed. merge is the merged commit, or "".
 func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) error {
 	c, err := w.inConflict(ctx, tip, merge)
 	if err != nil || len(c.Files) == 0 {
@@ -61,8 +60,8 @@ func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) erro
 	return nil
 }
 
-// inConflict returns what was in conflict: as IntegrateConflicted wrote it
-// down, or when it is another merge as git finds it.
+// inConflict returns the conflict as recorded by IntegrateConflicted or, for another
+// merge, as found by git.
 func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicted, error) {
 	var c Conflicted
 	err := readJSON(w.conflictedPath(), &c)
@@ -79,8 +78,8 @@ func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicte
 	return Conflicted{}, err
 }
 
-// marked reports whether a file has conflict markers. A version of one side
-// that was taken whole is none of our business, whatever is in it.
+// marked reports whether a file has conflict markers. A version of one side that was
+// taken unchanged is not examined.
 func (w *Worktree) marked(ctx context.Context, e git.Entry, c Conflicted) (bool, error) {
 	found, err := w.hasMarkers(ctx, e.Oid)
 	if err != nil || !found {
@@ -111,7 +110,7 @@ func (w *Worktree) hasMarkers(ctx context.Context, oid string) (bool, error) {
 	return found, err
 }
 
-// hasMarkers reports whether lines of a whole conflict follow each other.
+// hasMarkers reports whether content has the markers of a complete conflict, in order.
 func hasMarkers(content []byte) bool {
 	want := 0
 	for line := range bytes.Lines(content) {
@@ -125,14 +124,15 @@ func hasMarkers(content []byte) bool {
 	return false
 }
 
-// isMarker reads a line of seven or more of one sign (see gitattributes,
-// conflict-marker-size), with a blank and a label when one is wanted.
+// isMarker reports whether a line consists of seven or more equal signs (see
+// gitattributes, conflict-marker-size), followed by a space and a label if labelled is
+// set.
 func isMarker(line []byte, sign byte, labelled bool) bool {
 	rest := bytes.TrimLeft(line, string(sign))
 	return len(line)-len(rest) >= 7 && (!labelled || bytes.HasPrefix(rest, []byte(" ")))
 }
 
-// resolved forgets what was in conflict.
+// resolved removes the record of the conflict.
 func (w *Worktree) resolved() error {
 	err := os.Remove(w.conflictedPath())
 	if errors.Is(err, fs.ErrNotExist) {

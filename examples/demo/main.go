@@ -45,7 +45,7 @@ type demo struct {
 	env       []string
 }
 
-// run is the demo, in the order in which it is seen.
+// run runs the demo.
 func (d *demo) run(ctx context.Context) error {
 	if err := d.prepare(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *demo) run(ctx context.Context) error {
 	return d.result(ctx)
 }
 
-// prepare makes the scratch directory and finds the programs.
+// prepare creates the scratch directory and finds the programs.
 func (d *demo) prepare() error {
 	coven, err := filepath.Abs(d.coven)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *demo) model() (*fakeapi.Server, error) {
 	return api, nil
 }
 
-// repository makes a small program with a test.
+// repository creates a small program with a test.
 func (d *demo) repository(ctx context.Context) error {
 	files := map[string]string{
 		"greet.sh": "#!/bin/sh\necho hello\n",
@@ -166,7 +166,7 @@ func (d *demo) tasks(ctx context.Context) error {
 	return d.show(ctx, "coven", "task", "ready")
 }
 
-// result shows what came of it.
+// result shows the result.
 func (d *demo) result(ctx context.Context) error {
 	for _, line := range [][]string{
 		{"git", "--no-pager", "log", "--oneline", "--stat", "--format=%h %s"},
@@ -190,7 +190,7 @@ func (d *demo) result(ctx context.Context) error {
 	return nil
 }
 
-// show runs a command before the reader's eyes.
+// show prints a command and runs it.
 func (d *demo) show(ctx context.Context, name string, args ...string) error {
 	fmt.Printf("\n$ %s\n", strings.Join(append([]string{name}, quoted(args)...), " "))
 	return d.quiet(ctx, name, args...)

@@ -35,7 +35,7 @@ func TestRecall(t *testing.T) {
 		done    = `{"type":"result","is_error":false,"result":"all done"}` + "\n"
 		limited = `{"type":"result","is_error":true,"api_error_status":529,"result":"overloaded"}` + "\n"
 		failed  = `{"type":"result","is_error":true,"result":"broken"}` + "\n"
-		heard   = `{"type":"user","isReplay":true,"uuid":"m1","message":{"content":[]}}` + "\n"
+		acked   = `{"type":"user","isReplay":true,"uuid":"m1","message":{"content":[]}}` + "\n"
 	)
 	tests := []struct {
 		name, transcript  string
@@ -44,7 +44,7 @@ func TestRecall(t *testing.T) {
 		text              string
 	}{
 		{"nothing", "", false, false, agent.None, ""},
-		{"begun", started, true, false, agent.None, ""},
+		{"started", started, true, false, agent.None, ""},
 		{"at work", started + said, true, false, agent.None, "hello"},
 		{"torn result", started + said + done[:20], true, false, agent.None, "hello"},
 		{"result without its newline", started + strings.TrimSuffix(done, "\n"), true, false, agent.None, ""},
@@ -53,8 +53,8 @@ func TestRecall(t *testing.T) {
 		{"failed", started + failed, true, true, agent.Failed, "broken"},
 		{"limit", started + limited, true, true, agent.Limit, "overloaded"},
 		{"done, then at work again", started + done + started + said, true, false, agent.None, "hello"},
-		{"done, then a message was heard", started + done + heard, true, false, agent.None, "all done"},
-		{"a message, then done", started + heard + done, true, true, agent.None, "all done"},
+		{"done, then a message was acknowledged", started + done + acked, true, false, agent.None, "all done"},
+		{"a message, then done", started + acked + done, true, true, agent.None, "all done"},
 		{"limit, then done", started + limited + started + done, true, true, agent.None, "all done"},
 	}
 	for _, tt := range tests {

@@ -225,8 +225,8 @@ func retryText(e provider.Retry) string {
 
 // count adds the usage of an answer of the model API.
 func (r *run) count(e provider.Spent) error {
-	begun, ended := r.meter.spent(e)
-	if begun {
+	started, ended := r.meter.spent(e)
+	if started {
 		r.overspent() // the answer seemed to be the last one
 	}
 	if !ended {

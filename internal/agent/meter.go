@@ -45,7 +45,7 @@ func (m *meter) begin(e provider.Spent) (now, before *answer) {
 
 // spent adds the usage of an answer. It reports whether e begins an answer, and
 // whether an answer has ended: this one or the previous one.
-func (m *meter) spent(e provider.Spent) (begun, ended bool) {
+func (m *meter) spent(e provider.Spent) (started, ended bool) {
 	turns := m.turns
 	now, before := m.begin(e)
 	if now == nil {

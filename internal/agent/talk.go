@@ -78,7 +78,7 @@ func (t *talk) done() bool {
 
 // open returns whether a result is missing, and the number of messages that were not
 // acknowledged.
-func (t *talk) open() (owed bool, unheard int) {
+func (t *talk) open() (owed bool, unread int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owed, len(t.unacknowledged)

@@ -130,17 +130,17 @@ func readProposals(value any) ([]Proposal, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&all); err != nil {
-		return nil, fmt.Errorf("outputs.tasks of the agent is not a list of tasks: %w", err)
+		return nil, fmt.Errorf("the agent's outputs.tasks is not a list of tasks: %w", err)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("outputs.tasks of the agent is empty")
+		return nil, fmt.Errorf("the agent's outputs.tasks is empty")
 	}
 	if len(all) > maxProposed {
-		return nil, fmt.Errorf("the agent proposed %d tasks in outputs.tasks, the maximum is %d", len(all), maxProposed)
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d tasks, at most %d are allowed: tell the agent to propose fewer", len(all), maxProposed)
 	}
 	numbers := map[string]int{} // by title
 	if len(text) > maxProposed*task.MaxText {
-		return nil, fmt.Errorf("the tasks that the agent proposed in outputs.tasks have %d bytes, the maximum is %d", len(text), maxProposed*task.MaxText)
+		return nil, fmt.Errorf("the agent's outputs.tasks has %d bytes, at most %d are allowed: tell the agent to propose less", len(text), maxProposed*task.MaxText)
 	}
 	for i := range all {
 		p := &all[i]
@@ -176,7 +176,7 @@ func (p Proposal) check(earlier int) string {
 	for _, label := range p.Labels {
 		switch {
 		case strings.TrimSpace(label) != label || label == "" || strings.Contains(label, ",") || terminal.Printable(label) != label:
-			return fmt.Sprintf("label %q is empty, has spaces around it, or contains a comma or control characters", label)
+			return fmt.Sprintf("label %q is empty, or has control characters, a comma, or spaces around it", label)
 		case reserved(label):
 			return fmt.Sprintf("label %q: only people may set labels that begin with %s or %s", label, project.GrimoireLabel, proposedBy)
 		}

@@ -14,11 +14,11 @@ func TestReadProposals(t *testing.T) {
 	}{
 		"all that a task may have":       {map[string]any{"priority": 0, "type": "bug", "labels": []string{"io", "gri:moire", "Über"}, "after": []int{1}}, ""},
 		"a label of coven":               {map[string]any{"labels": []string{"io", "grimoire:none"}}, `task 2 of outputs.tasks, "Two": label "grimoire:none": only people may set labels that begin with grimoire: or from:`},
-		"a label of another import":      {map[string]any{"labels": []string{"from:other"}}, `"Two": label "from:other": only people may set`},
-		"a label of coven, in capitals":  {map[string]any{"labels": []string{"Grimoire:none"}}, `label "Grimoire:none": only people may set`},
-		"a label of coven after a space": {map[string]any{"labels": []string{" grimoire:none"}}, `label " grimoire:none" is empty, has spaces`},
-		"a label of coven in a list":     {map[string]any{"labels": []string{"a,grimoire:none"}}, `label "a,grimoire:none" is empty, has spaces around it, or contains a comma or control characters`},
-		"a label with an escape":         {map[string]any{"labels": []string{"a\x1b[31m"}}, `label "a\x1b[31m" is empty, has spaces around it, or contains`},
+		"a label of another import":      {map[string]any{"labels": []string{"from:other"}}, `"Two": label "from:other": only people may set labels that begin`},
+		"a label of coven, in capitals":  {map[string]any{"labels": []string{"Grimoire:none"}}, `label "Grimoire:none": only people may set labels that begin`},
+		"a label of coven after a space": {map[string]any{"labels": []string{" grimoire:none"}}, `label " grimoire:none" is empty, or has`},
+		"a label of coven in a list":     {map[string]any{"labels": []string{"a,grimoire:none"}}, `label "a,grimoire:none" is empty, or has control characters, a comma`},
+		"a label with an escape":         {map[string]any{"labels": []string{"a\x1b[31m"}}, `label "a\x1b[31m" is empty, or has control characters`},
 		"an empty label":                 {map[string]any{"labels": []string{""}}, `label "" is empty`},
 		"a title with an escape":         {map[string]any{"title": "Two\x1b[31m"}, `task 2 of outputs.tasks, "Two\x1b[31m": the title has control characters`},
 		"a title of two lines":           {map[string]any{"title": "Two\nlabel: x"}, `task 2 of outputs.tasks, "Two\nlabel: x": the title has control characters`},
@@ -52,7 +52,7 @@ func TestReadProposalsMany(t *testing.T) {
 		}
 		list = append(list, map[string]any{"title": strings.Repeat("x", i+1)})
 	}
-	if _, err := readProposals(list); err == nil || err.Error() != "the agent proposed 101 tasks in outputs.tasks, the maximum is 100" {
+	if _, err := readProposals(list); err == nil || err.Error() != "the agent's outputs.tasks has 101 tasks, at most 100 are allowed: tell the agent to propose fewer" {
 		t.Error(err)
 	}
 }

@@ -134,9 +134,9 @@ func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t tas
 	case len(blockers) > 0:
 		return Reason{State: "waiting (dependency)", Reason: "depends on " + strings.Join(blockers, ", "), Next: "coven why " + shellword.Word(blockers[0])}, nil
 	case p.Abandoned(t.Assignee):
-		return Reason{State: "queued", Reason: "claimed by a run that was interrupted", Next: run}, nil
+		return Reason{State: "queued", Reason: "claimed by an interrupted run", Next: run}, nil
 	case t.Assignee != "":
-		return Reason{State: "assigned", Reason: "its assignee is " + t.Assignee, Next: show}, nil
+		return Reason{State: "assigned", Reason: "assigned to " + t.Assignee, Next: show}, nil
 	case t.DeferUntil.After(p.Env.Now()):
 		return Reason{State: "deferred", Reason: "not before " + t.DeferUntil.Local().Format("2006-01-02 15:04"), Next: run}, nil
 	case t.Status == task.StatusBlocked:

@@ -44,7 +44,7 @@ func (v *Examination) claims(ctx context.Context) []Finding {
 	}
 	found = append(found, v.assigned(ctx, named)...)
 	if len(found) == 0 {
-		return ok("%d, each by a session that can resume", len(all))
+		return ok("%d, all of sessions that can continue", len(all))
 	}
 	return found
 }
@@ -164,7 +164,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 	}
 	for _, v := range views {
 		if worktree.SafeName(v.Task) == worktree.SafeName(id) && v.Live() {
-			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can be resumed", v.Task, control.StateOf(v))
+			return "", exit.Personf(control.NextOf(v), "task %s is %s: its session can continue", v.Task, control.StateOf(v))
 		}
 	}
 	return do()

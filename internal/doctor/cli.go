@@ -33,7 +33,7 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 	case !known:
 		return warn(c.Program+" --version", "it does not print its version: %s", said)
 	case older:
-		return warn(c.Install(), "%s is older than %s, the version coven is tested with", said, c.Tested)
+		return warn(c.Install(), "%s is older than %s, the version that coven is tested with", said, c.Tested)
 	}
 	return ok("%s", said)
 }
@@ -54,7 +54,7 @@ func (v *Examination) key(name string) []Finding {
 	if v.env.Getenv(name) == "" {
 		return fail("export "+name+"=...", "no credential: %s is not set", name)
 	}
-	return ok("%s is set (not tested)", name)
+	return ok("%s is set (not tried)", name)
 }
 
 func (v *Examination) codexLogin() []Finding {
@@ -74,7 +74,7 @@ func (v *Examination) codexLogin() []Finding {
 func (v *Examination) claudeLogin() []Finding {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
 		if v.env.Getenv(name) != "" {
-			return ok("%s is set (not tested)", name)
+			return ok("%s is set (not tried)", name)
 		}
 	}
 	dir := v.env.Getenv("CLAUDE_CONFIG_DIR")
@@ -96,5 +96,5 @@ func loginFile(file, next, unset string) []Finding {
 	case !info.Mode().IsRegular() || info.Size() == 0:
 		return fail(next, "%s is empty", file)
 	}
-	return ok("the agent CLI has its own login in %s (not tested)", file)
+	return ok("the agent CLI has its own login in %s (not tried)", file)
 }

@@ -37,7 +37,7 @@ func (v *Examination) ignoring(ctx context.Context) []Finding {
 	case err != nil:
 		return fail("ls -l .coven", "%v", err)
 	case state == worktree.IgnoreOld:
-		f := warn("coven doctor --fix", ".coven/.gitignore is from an older coven: git does not ignore sessions, which contain the output of tools")[0]
+		f := warn("coven doctor --fix", ".coven/.gitignore was written by an earlier coven: git does not ignore sessions, which contain tool output")[0]
 		f.fix = func(context.Context) (string, error) {
 			return ".coven/.gitignore ignores sessions; to commit them, remove its line sessions/", worktree.UpdateCovenIgnore(root)
 		}
@@ -49,5 +49,5 @@ func (v *Examination) ignoring(ctx context.Context) []Finding {
 	if err != nil || ignored {
 		return nil // it is ignored elsewhere
 	}
-	return warn("echo sessions/ >> .coven/.gitignore", ".coven/.gitignore does not ignore sessions, which contain the output of tools")
+	return warn("echo sessions/ >> .coven/.gitignore", ".coven/.gitignore does not ignore sessions, which contain tool output")
 }

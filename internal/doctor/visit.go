@@ -239,7 +239,7 @@ func (v *Examination) sessions(context.Context) []Finding {
 	if len(found) > 0 {
 		return found
 	}
-	return ok("%d, of which %d can resume", len(views), onTheWay)
+	return ok("%d, of which %d can continue", len(views), onTheWay)
 }
 
 // damaged returns the finding for a damaged record. --fix moves it aside, unless another
@@ -255,7 +255,7 @@ func (v *Examination) damaged(d *session.DamagedError) Finding {
 	}
 	f.fix = func(context.Context) (string, error) {
 		to, err := session.SetAside(v.project.Repo.Root, d)
-		return "moved the record to " + to + "; its leftovers are removed below", err
+		return "moved the record to " + to + "; leftovers of its task are removed below", err
 	}
 	return f
 }
@@ -286,7 +286,7 @@ func (v *Examination) keepLanding(ctx context.Context, view session.View, commit
 	root := v.project.Repo.Root
 	s, err := session.Open(root, view.ID, v.env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return "a coven is resuming it", nil
+		return "another coven is resuming it", nil
 	}
 	if err != nil {
 		return "", err

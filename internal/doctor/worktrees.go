@@ -73,9 +73,9 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
 			continue // it has an owner, or Stale reports it
 		}
-		text := "task %s has a leftover worktree: %s"
+		text := "task %s has a worktree, but no session works on it: %s"
 		if !t.Present {
-			text = "task %s has a leftover branch; its worktree %s is gone"
+			text = "task %s has a branch, but no session works on it; its worktree %s is gone"
 		}
 		f := fail("coven doctor --fix", text, t.TaskID, t.Path)[0]
 		f.fix = func(ctx context.Context) (string, error) { return v.remove(ctx, t.TaskID) }
@@ -93,7 +93,7 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 	var found []Finding
 	for _, t := range trees {
 		if t.TaskID != "" && v.project.Retryable(ctx, t.TaskID) {
-			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree stays for a retry", t.TaskID)...)
+			found = append(found, warn("coven retry "+shellword.Word(t.TaskID), "task %s has failed; its worktree is kept for a retry", t.TaskID)...)
 		}
 	}
 	return found
@@ -122,7 +122,7 @@ func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, erro
 	clear := func() (string, error) {
 		ref, err := v.project.Repo.Clear(ctx, s)
 		if errors.Is(err, worktree.ErrNotStale) {
-			return "it is already gone", nil
+			return "already gone", nil
 		}
 		return removedAs(ref), project.DropIgnoredFirst(s.Task, err)
 	}
@@ -144,7 +144,7 @@ func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()
 	if dirs := tempdir.Abandoned(parent); len(dirs) > 0 {
-		f := warn("coven doctor --fix", "socket directories of killed covens in %s: %d", parent, len(dirs))[0]
+		f := warn("coven doctor --fix", "socket directories in %s of killed covens: %d", parent, len(dirs))[0]
 		f.fix = func(context.Context) (string, error) {
 			tempdir.Sweep(parent)
 			if left := tempdir.Abandoned(parent); len(left) > 0 {

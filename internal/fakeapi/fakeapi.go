@@ -1,19 +1,18 @@
-// Package fakeapi is a model API on loopback that says what a script tells it.
+// Package fakeapi is a model API on loopback that plays a script.
 //
-// It speaks as much of the Anthropic Messages API as the Claude Code CLI needs,
-// of the OpenAI Chat Completions API as qwen-code needs, and of the OpenAI
-// Responses API as codex needs, so that tests and the demo run the real agent, or
-// the fake one, without a network and without an account.
+// It implements the parts of the Anthropic Messages API that the Claude Code CLI uses,
+// of the OpenAI Chat Completions API that qwen-code uses, and of the OpenAI Responses
+// API that codex uses, so that tests and the demo run the real or the fake agent
+// without a network and an account.
 //
-// One script is for all of them. It names tools as Claude Code does; where the
-// request offers none of that name, the call is said in the words of one that is
-// offered and does the same.
+// The same script works for all of them. It names tools as Claude Code does; if the
+// request does not offer a tool, the call is translated to an equivalent tool that is
+// offered.
 //
-// Rules. Which turn is played depends on the request alone, never on what was
-// asked before, so killed and resumed conversations go on where they were; only
-// scripted failures are counted. Requests that the CLI makes for itself, such as
-// one for a title, are answered and consume no turn. Nothing is checked: every
-// key is welcome.
+// Rules. The turn depends only on the request, never on earlier requests, so killed
+// and resumed conversations continue where they were; only scripted failures are
+// counted. Requests that the CLI makes for itself, such as one for a title, are
+// answered and consume no turn. Keys are not checked.
 package fakeapi
 
 import (
@@ -66,8 +65,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// WaitHeld waits until an answer stands at the hold with this name, or has
-// passed it.
+// WaitHeld waits until an answer has reached the hold with this name.
 func (s *Server) WaitHeld(ctx context.Context, name string) error {
 	return s.holds.waitReached(ctx, name)
 }
@@ -75,8 +73,8 @@ func (s *Server) WaitHeld(ctx context.Context, name string) error {
 // Release lets every answer pass the hold with this name, now and later.
 func (s *Server) Release(name string) { s.holds.release(name) }
 
-// Requests returns what was asked so far, in order of arrival, without the
-// control requests.
+// Requests returns the requests so far, in order of arrival, without the control
+// requests.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +85,8 @@ func (s *Server) Requests() []Request {
 	return slices.Clip(requests)
 }
 
-// record keeps the request and returns how to note the status it was answered with.
+// record stores the request and returns a function that records the status of its
+// answer.
 func (s *Server) record(request Request) (answered func(status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// dialect is how one of the APIs says the same things.
+// dialect is the encoding of one of the APIs.
 type dialect struct {
 	decode func(*Request, []byte) error
 	whole  func(model string, turn Turn) object
@@ -105,9 +105,9 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, object{"input_tokens": 10})
 }
 
-// plain records any other request and answers it as told.
+// plain records any other request and answers with the given status.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request, status int, body any) {
-	request, _ := readRequest(r, (*Request).decode) // a body that is not JSON is of no interest here
+	request, _ := readRequest(r, (*Request).decode) // a body other than JSON is ignored here
 	s.record(request)(status)
 	reply(w, status, body)
 }
@@ -139,7 +139,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if body != nil {
-		_, _ = w.Write([]byte(encode(body))) // the client may be gone
+		_, _ = w.Write([]byte(encode(body))) // the client may have disconnected
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// choose finds the turn a request asks for. It keeps no state: the turn is the
-// number of answers already in the request, so a conversation that was killed
-// and resumed goes on where it was.
+// choose finds the turn a request asks for. It is stateless: the turn is the number of
+// answers already in the request, so a killed and resumed conversation continues where
+// it was.
 func (s Scenario) choose(request Request) (conversation, turn int) {
 	prompt := firstPrompt(request.Messages)
 	for i, candidate := range s.Conversations {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Kind says what the server took a request for.
+// Kind is the kind of a request.
 type Kind string
 
 // The kinds of request.
@@ -61,8 +61,8 @@ type Block struct {
 	Result    string          `json:"result,omitempty"`      // tool_result, its text blocks joined
 }
 
-// ownWords is how the texts begin that CLIs put beside the user's: reminders, and
-// what they say of the place they work in.
+// ownWords lists the prefixes of texts that CLIs add to the user's: reminders, and
+// descriptions of the environment.
 func ownWords() []string {
 	return []string{"<system-reminder>", "This is the Qwen Code. We are setting up the context", "<environment_context>", "# AGENTS.md instructions"}
 }

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Scenario is everything the fake model will ever say.
+// Scenario contains all answers of the fake model.
 type Scenario struct {
 	Conversations []Conversation `yaml:"conversations"`
 }
@@ -61,7 +61,7 @@ type Tool struct {
 	Input map[string]any `yaml:"input"`
 }
 
-// Usage is what the turn is said to have cost, in tokens.
+// Usage is the reported usage of the turn, in tokens.
 type Usage struct {
 	Input  int `yaml:"input"`
 	Output int `yaml:"output"`
@@ -108,7 +108,7 @@ func Parse(data []byte) (Scenario, error) {
 	return scenario, scenario.check()
 }
 
-// check refuses what could only be a slip of the pen.
+// check rejects obvious mistakes.
 func (s Scenario) check() error {
 	for i, conversation := range s.Conversations {
 		for j, turn := range conversation.Turns {

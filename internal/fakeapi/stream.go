@@ -19,8 +19,8 @@ type stream struct {
 	open    bool // a text block is open
 }
 
-// play sends the turn. The error is that of a client that went away or of a
-// server that was closed: there is nobody left to tell.
+// play sends the turn. The error means that the client disconnected or the server was
+// closed.
 func (s *stream) play(ctx context.Context, message object, turn Turn) error {
 	if err := s.send("message_start", object{"message": message}); err != nil {
 		return err

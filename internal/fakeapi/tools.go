@@ -11,9 +11,9 @@ import (
 // customInput is the key of a call's input when that is a text: see callItem.
 const customInput = "\x00text"
 
-// spoken returns the turn with its calls in the words of the tools on offer. A
-// script names tools as Claude Code does; a tool that is offered under its own
-// name, and one that nothing on offer can stand in for, stays as it is.
+// spoken returns the turn with its calls translated to the offered tools. A script
+// names tools as Claude Code does; calls of offered tools, and calls without an
+// equivalent, do not change.
 func (t Turn) spoken(offered []string) Turn {
 	tools := make([]Tool, len(t.Tools))
 	for i, tool := range t.Tools {

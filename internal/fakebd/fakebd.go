@@ -9,8 +9,8 @@
 // no other program: where bd asks git, it reads $GIT_AUTHOR_NAME and
 // $GIT_AUTHOR_EMAIL, and finds the main checkout through the .git file.
 //
-// The environment variable FAKEBD_FAULT makes it misbehave, see fault. How many
-// of its processes ran at once is on record, see MostAtOnce.
+// The environment variable FAKEBD_FAULT makes it misbehave, see fault. It records how
+// many of its processes ran at once, see MaxAtOnce.
 package fakebd
 
 import (
@@ -48,7 +48,7 @@ type run struct {
 	db    *database
 }
 
-// command is what bd has by a name.
+// command is a command of bd.
 type command struct {
 	values, bools []string // flags: "limit", or "limit n" with its letter
 	do            func(*run) int
@@ -134,7 +134,7 @@ func (r *run) noDatabase() int {
 	return 1
 }
 
-// actor is who changes something.
+// actor returns the author of changes.
 func (r *run) actor() string {
 	for _, name := range []string{r.flags.value("actor"), r.env("BEADS_ACTOR"), r.env("BD_ACTOR"), r.env("GIT_AUTHOR_NAME"), r.env("USER")} {
 		if name != "" {

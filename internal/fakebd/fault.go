@@ -42,7 +42,7 @@ func faultOf(text, command string) (fault, error) {
 	return fault{}, fmt.Errorf("FAKEBD_FAULT: unknown fault %q", kind)
 }
 
-// before is what goes wrong ahead of the work; over says that it is all.
+// before runs the fault before the work; over reports whether the run ends with it.
 func (f fault) before(r *run) (code int, over bool) {
 	switch f.kind {
 	case "hang":
@@ -101,7 +101,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// after is what goes wrong behind the work.
+// after runs the fault after the work.
 func (f fault) after(r *run, code int) int {
 	switch f.kind {
 	case "lost":
@@ -114,7 +114,7 @@ func (f fault) after(r *run, code int) int {
 	return code
 }
 
-// crowd is how many processes run at once.
+// crowd counts the processes that run at once.
 type crowd struct {
 	Running []int `json:"running"`
 	Most    int   `json:"most"`
@@ -138,7 +138,7 @@ func without(pids []int, pid int) []int {
 	return kept
 }
 
-// count changes the record of who runs. Those that were killed are left out.
+// count changes the record of running processes. It omits killed ones.
 func (r *run) count(change func(*crowd)) error {
 	dir := filepath.Join(r.beads, stateDir)
 	unlock, err := lock(filepath.Join(dir, "crowd.lock"))

@@ -31,8 +31,7 @@ func (r *run) encode(w io.Writer, answer any) {
 
 func (r *run) json() bool { return r.flags.has("json") || r.env("BD_JSON") == "1" }
 
-// say prints words on standard output, and warn on standard error. Nobody is
-// left to be told when that fails.
+// say prints words on standard output, and warn on standard error. Errors are ignored.
 func (r *run) say(format string, args ...any) int {
 	_, _ = fmt.Fprintf(r.out, format, args...)
 	return 0

@@ -15,7 +15,7 @@ type call struct {
 	input object // as the model wrote it, with defaults
 }
 
-// outcome is what came of a call.
+// outcome is the result of a call.
 type outcome struct {
 	call    call
 	content any   // a string or content blocks
@@ -156,7 +156,8 @@ func failed(c call, text string) outcome {
 	return outcome{call: c, content: text, isError: &yes}
 }
 
-// refused is a call that never ran: the mark tells it from one that failed.
+// refused returns the outcome of a call that never ran. The mark distinguishes it from
+// a failed call.
 func refused(c call, text string) outcome {
 	return failed(c, "<tool_use_error>"+text+"</tool_use_error>")
 }

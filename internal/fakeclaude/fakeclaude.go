@@ -7,16 +7,15 @@
 // NotebookEdit, Glob and Grep for real. What it claims about the real CLI is
 // compared with the real one by the contract test of this package.
 //
-// A message that comes while it works is taken after the next tool results, or
-// after the result in a turn of its own, as one with others that wait. The real one
-// also tells where a message is in its queue; coven does not read that, and this one
-// does not print it.
+// A message that arrives while it works is added after the next tool results, or after
+// the result in a separate turn, together with other waiting messages. The real CLI
+// also reports the position of a message in its queue; coven does not read that, and
+// the fake does not print it.
 //
-// Rules. A tool call runs only after the permission tool allowed it, where the
-// real CLI would have asked; only a fault makes it otherwise. The conversation is
-// on disk before a line about it is printed. It knows no slash commands, no
-// background commands, no subagents, hooks, skills or memory, and it refuses
-// flags it does not know.
+// Rules. If the real CLI would ask, a tool call runs only after the permission tool
+// allowed it, except with a fault. The conversation is on disk before a line about it
+// is printed. It knows no slash commands, no background commands, no subagents, hooks,
+// skills or memory, and it refuses flags it does not know.
 //
 // Faults and the record of a run live in $HOME/.fake-claude, see Fault and
 // Record, because coven passes no environment on. Without that directory there

@@ -1,6 +1,6 @@
 package fakeclaude
 
-// inbox is what is said to the CLI while it runs.
+// inbox holds the messages to the running CLI.
 type inbox struct {
 	from <-chan prompt
 	tell bool // --replay-user-messages
@@ -65,8 +65,8 @@ func (i *inbox) waiting() []prompt {
 	}
 }
 
-// isNew reports whether the message was not seen before. The real CLI tells of
-// one that it knows at once, and does nothing else about it.
+// isNew reports whether the message was not seen before. The real CLI acknowledges a
+// known message at once, and does nothing else.
 func (i *inbox) isNew(came prompt) bool {
 	if came.uuid == "" {
 		return true

@@ -42,8 +42,8 @@ func (l *limits) learn(out *output, info object) {
 	out.event("rate_limit_event", object{"rate_limit_info": maps.Clone(info)})
 }
 
-// refused is learn after a refusal: one that says nothing of the account is
-// remembered and not told of.
+// refused is learn after a refusal: a refusal without information about the account is
+// remembered but not reported.
 func (l *limits) refused(out *output, info object) {
 	if info["resetsAt"] == nil {
 		l.told = info
@@ -68,7 +68,7 @@ func limitsIn(header http.Header) object {
 	return info
 }
 
-// refusedSubscriber is what the real one says in the model's place.
+// refusedSubscriber returns the text that the real CLI prints instead of an answer.
 func refusedSubscriber(info object, said string) string {
 	names := map[any]string{"five_hour": "5-hour limit", "seven_day": "weekly limit", "seven_day_opus": "Opus limit"}
 	name, known := names[info["rateLimitType"]]

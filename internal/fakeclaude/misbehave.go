@@ -37,8 +37,8 @@ func (r *run) misbehave() (bool, error) {
 	return len(fault.Script) > 0, nil
 }
 
-// hangScript leaves a child behind that nobody waits for: it has a session of
-// its own, whose leader is gone, and the CLI's output open.
+// hangScript leaves an orphan behind: it has its own session, whose leader has exited,
+// and keeps the CLI's output open.
 const hangScript = `( trap "" HUP INT TERM
 while :; do echo $BASHPID >> "$HOME/.fake-claude/heartbeat"; sleep 0.05; done ) < /dev/null &`
 

@@ -19,7 +19,7 @@ type toolbox struct {
 	servers servers
 	gate    *gate
 	files   *files
-	ungated atomic.Bool // a fault: ask nobody, once
+	ungated atomic.Bool // a fault: do not ask, once
 }
 
 func (t *toolbox) names() []string {

@@ -30,7 +30,7 @@ type entry struct {
 	Message message `json:"message"`
 }
 
-// errNoConversation is what the real CLI says when there is nothing to resume.
+// errNoConversation is the real CLI's error if there is no conversation to resume.
 type errNoConversation struct{ id string }
 
 func (e errNoConversation) Error() string {
@@ -63,9 +63,9 @@ func newTranscript(path, id string) (*transcript, error) {
 	return &transcript{file: file}, nil
 }
 
-// resumeTranscript goes on with a conversation, which may have been cut off
-// anywhere: a tool call without a result gets one that says so, a question
-// without an answer is closed with the same message that the real CLI adds.
+// resumeTranscript resumes a conversation, which may have been interrupted anywhere: a
+// tool call without a result gets a result that states that, and a question without an
+// answer is closed with the same message as in the real CLI.
 func resumeTranscript(path, id string) (*transcript, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func resumeTranscript(path, id string) (*transcript, error) {
 	scanner.Buffer(nil, 1<<30)
 	for scanner.Scan() {
 		var line entry
-		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Message.Role != "" { // a torn last line is nothing
+		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Message.Role != "" { // ignore an incomplete last line
 			t.join(line.Message)
 		}
 	}

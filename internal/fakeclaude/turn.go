@@ -116,7 +116,7 @@ func (t *turn) open() {
 	}
 }
 
-// overhear puts messages that came meanwhile into the conversation.
+// overhear adds messages that arrived meanwhile to the conversation.
 func (t *turn) overhear() error {
 	for _, came := range t.inbox.waiting() {
 		if came.err != nil {
@@ -150,8 +150,8 @@ func (t *turn) turnsUsedUp() (int, error) {
 // maxCuts is how many answers in the work on one message may be cut off.
 const maxCuts = 3
 
-// askForTheRest goes on after an answer that was cut off when a part of it was
-// shown. What that read is counted once and paid for twice, as the real one does.
+// askForTheRest continues after an answer that was cut off after a part of it was
+// shown. Like the real CLI, it counts the input once and charges it twice.
 func (t *turn) askForTheRest(cut *apiError) error {
 	t.cuts++
 	t.tally.used.Input += cut.used.Input
@@ -160,7 +160,8 @@ func (t *turn) askForTheRest(cut *apiError) error {
 		"If none of it survived, answer the request from the start."))
 }
 
-// apiFailed says so in the model's place. The subtype is "success" all the same.
+// apiFailed prints the error instead of an answer. The subtype is "success"
+// nevertheless.
 func (t *turn) apiFailed(failed *apiError) (int, error) {
 	said := textBlock(failed.text)
 	if err := t.talk.add("assistant", said); err != nil {

@@ -35,7 +35,7 @@ type liveTask struct {
 	id, step, doing string
 	since           time.Time
 	spent           provider.Usage // by completed steps
-	spending        provider.Usage // by the running step, so far
+	current         provider.Usage // by the running step, so far
 }
 
 // NewLive returns live lines on out. size returns the size of the terminal.
@@ -132,7 +132,7 @@ func (l *Live) lines() []string {
 }
 
 func (t *liveTask) line(now time.Time) string {
-	used := t.spent.Add(t.spending)
+	used := t.spent.Add(t.current)
 	parts := []string{t.id, t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
 	if tokens := used.Tokens(); tokens > 0 {
 		parts = append(parts, Tokens(tokens))
@@ -182,10 +182,10 @@ func (t *liveTask) take(e event.Event) {
 	}
 	switch e.Type {
 	case event.StepStarted:
-		t.step, t.doing, t.since, t.spending = StepName(e.Path), "", e.Time, provider.Usage{}
+		t.step, t.doing, t.since, t.current = StepName(e.Path), "", e.Time, provider.Usage{}
 	case event.AgentUsage:
 		u := event.As[event.Usage](e)
-		t.spending = provider.Usage{
+		t.current = provider.Usage{
 			InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
 		}
 	case event.LimitMet:
@@ -198,6 +198,6 @@ func (t *liveTask) take(e event.Event) {
 		t.doing = event.As[event.Check](e).Text
 	case event.StepCompleted:
 		t.spent = t.spent.Add(event.As[event.Result](e).Usage)
-		t.step, t.doing, t.spending = "", "", provider.Usage{}
+		t.step, t.doing, t.current = "", "", provider.Usage{}
 	}
 }

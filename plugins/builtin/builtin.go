@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Builtins are the plugins that are built in.
+// Builtins returns the built-in plugins.
 func Builtins() map[plugins.Kind]map[string]plugins.Served {
 	providers := map[string]plugins.Served{}
 	for name, driver := range Drivers() {
@@ -29,13 +29,13 @@ func Builtins() map[plugins.Kind]map[string]plugins.Served {
 	}
 }
 
-// Shipped returns a plugin that is built in.
+// Shipped returns a built-in plugin.
 func Shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
 	served, ok := Builtins()[kind][name]
 	return served, ok
 }
 
-// Drivers are the providers that are built in.
+// Drivers returns the built-in providers.
 func Drivers() map[string]provider.Provider {
 	return map[string]provider.Provider{
 		"claude": claude.Provider{Getenv: os.Getenv},
@@ -44,14 +44,14 @@ func Drivers() map[string]provider.Provider {
 	}
 }
 
-// AgentCLI is a program that drives agents, under the name of its provider.
+// AgentCLI is an agent CLI, with the name of its provider.
 type AgentCLI struct {
 	Program string
-	npm     string // its package
-	Tested  string // the version that coven is tested with, as .ci/pins has it
+	npm     string // its npm package
+	Tested  string // the version that coven is tested with, as in .ci/pins
 }
 
-// AgentCLIs are those of the providers that are shipped.
+// AgentCLIs returns the CLIs of the built-in providers.
 func AgentCLIs() []AgentCLI {
 	return []AgentCLI{
 		{"claude", "@anthropic-ai/claude-code", "2.1.330"},
@@ -60,10 +60,10 @@ func AgentCLIs() []AgentCLI {
 	}
 }
 
-// Install is the command that installs it.
+// Install returns the command that installs the CLI.
 func (c AgentCLI) Install() string { return "npm install -g " + c.npm }
 
-// Installer is the command that installs a program which was not found.
+// Installer returns the command that installs a program that was not found.
 func Installer(err error) string {
 	missing := (*fs.PathError)(nil)
 	if errors.As(err, &missing) {

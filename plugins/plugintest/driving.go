@@ -120,7 +120,7 @@ func namesFiles(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// Words of the gate that no command has by chance.
+// Unique values of the gate, which do not appear in a command by chance.
 const (
 	gateSecret = "4f1c-gate-token-9a27"
 	gateTool   = "decide_4713"

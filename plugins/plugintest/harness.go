@@ -88,7 +88,7 @@ func (p *Plugin) Model(ctx context.Context) (model.Model, error) {
 	return p.host.Model(ctx, name)
 }
 
-// plugin is the one that coven's host runs, for the cases about it.
+// plugin returns the plugin that coven's host runs.
 func (s *suite) plugin() *Plugin {
 	if s.hosted == nil {
 		s.hosted = start(s.binary, s.kind, s.home, s.options)

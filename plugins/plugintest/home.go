@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// home is the private directory of one run: sockets, temporary files, a worktree.
-// It is the mark of the plugin's processes, too: their environment names it.
+// home is the private directory of one run, with sockets, temporary files and a
+// worktree. Its path in their environment marks the plugin's processes.
 type home struct {
 	root    string
 	sockets string
 	tmp     string
 }
 
-// longest is the longest directory, in bytes, that leaves room for a socket below
-// it: the path of a socket has at most 107.
+// longest limits the length of the directory, in bytes: the path of a socket in it may
+// have at most 107.
 const longest = 48
 
 func newHome() (*home, error) {
@@ -44,7 +44,7 @@ func (h *home) close() error {
 	return nil
 }
 
-// left are the sockets that are still there.
+// left returns the sockets that still exist.
 func (h *home) left() []string {
 	var names []string
 	entries, _ := os.ReadDir(h.sockets)
@@ -61,16 +61,16 @@ func (h *home) sweep() {
 	}
 }
 
-// socketDir is the variable that tells a plugin where its sockets belong.
+// socketDir is the variable that names the directory for a plugin's sockets.
 const socketDir = "PLUGIN_UNIX_SOCKET_DIR"
 
-// mark is what the environment of each of the plugin's processes holds.
+// mark returns the variable that all processes of the plugin have.
 func (h *home) mark() string { return "COVEN_PLUGINTEST=" + h.root }
 
-// passed are the variables that a plugin may rely on, if the user has them.
+// passed lists the user's variables that a plugin may rely on.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ"}
 
-// environment is what a plugin finds: little of the user's own.
+// environment returns the environment of a plugin.
 func (h *home) environment() []string {
 	env := []string{h.mark(), "TMPDIR=" + h.tmp}
 	for _, kv := range os.Environ() {

@@ -50,8 +50,8 @@ func (s *suite) call(ctx context.Context, host hostservice.Services) error {
 	})
 }
 
-// services are coven as a plugin of this kind finds it in the suite: with an agent
-// that is content.
+// services returns the suite's services for a plugin of this kind, with an agent that
+// approves everything.
 func (s *suite) services() *Services {
 	answer := "All is well.\n\n```json\n{\"verdict\": \"pass\", \"findings\": [], \"summary\": \"nothing to say\"}\n```\n"
 	if s.kind == plugins.KindArbiter {
@@ -91,8 +91,8 @@ func answersFirst(ctx context.Context, s *suite) error {
 	return err
 }
 
-// answersTwo holds one call at its first request, if it makes any, and makes seven
-// others meanwhile.
+// answersTwo blocks one call at its first request, if it makes any, and makes seven
+// other calls meanwhile.
 func answersTwo(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
@@ -113,9 +113,9 @@ func answersTwo(ctx context.Context, s *suite) error {
 	}
 	first := make(chan error, 1)
 	go func() { first <- s.call(ctx, held) }()
-	select { // the others come while it is held
+	select { // make the others while it is blocked
 	case <-begun:
-	case err := <-first: // it asks for nothing, so nothing holds it
+	case err := <-first: // it makes no request, so it is not blocked
 		if err != nil {
 			return err
 		}
@@ -142,9 +142,9 @@ func heedsCancel(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
 	}
-	var open atomic.Int64 // requests that wait
+	var open atomic.Int64 // pending requests
 	for i := range cancelled {
-		after := time.Duration(i) * 5 * time.Millisecond // at different places of its work
+		after := time.Duration(i) * 5 * time.Millisecond // at different stages of the call
 		if !s.cancel(ctx, after, &open) {
 			return fmt.Errorf("a call was still running %v after it was canceled", s.options.end())
 		}
@@ -158,8 +158,8 @@ func heedsCancel(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// cancel makes a call and cancels it after a while, or as soon as it asks something
-// of coven; that is not answered. It reports whether the call ended then.
+// cancel makes a call and cancels it after a while, or at its first request to coven,
+// which is not answered. It reports whether the call ended then.
 func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.Int64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -178,7 +178,7 @@ func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.In
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.call(ctx, host) // that it was cancelled
+		_ = s.call(ctx, host) // the error is the cancellation
 	}()
 	timer := time.NewTimer(after)
 	defer timer.Stop()
@@ -198,7 +198,7 @@ func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.In
 	})
 }
 
-// soon reports whether something comes to hold in the time that an end may take.
+// soon reports whether a condition becomes true within the time limit for the exit.
 func (s *suite) soon(ctx context.Context, holds func() bool) bool {
 	timer, ticker := time.NewTimer(s.options.end()), time.NewTicker(5*time.Millisecond)
 	defer timer.Stop()
@@ -215,19 +215,19 @@ func (s *suite) soon(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// Of many calls: how many are made unless they take too long, and what may have
-// come to be held after them.
+// The number of calls for the endurance test, and the limits for the growth of
+// resources.
 const (
 	warmUp      = 60
 	calls       = 300
-	fewCalls    = 40 // fewer say nothing
+	fewCalls    = 40 // fewer are not conclusive
 	patience    = 10 * time.Second
 	moreBytes   = 48 << 20 // more would be 160 KiB for each call
 	moreFiles   = 30
 	moreThreads = 60
 )
 
-// repeat makes calls, for as long as it has patience, and counts them.
+// repeat makes calls until a time limit and returns their number.
 func (s *suite) repeat(ctx context.Context, n int) (int, error) {
 	end := time.Now().Add(patience)
 	for i := range n {
@@ -288,7 +288,7 @@ func hangsUp(ctx context.Context, s *suite) error {
 	return s.leaves(ctx)
 }
 
-// review asks the plugin. What it answers has been checked by the host.
+// review calls the plugin. The host validates the answer.
 func (s *suite) review(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	r, err := s.plugin().Reviewer(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// apart lets a process end with us, and signals to it reach what it started.
+// apart starts a process in its own group and makes it end with this process.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -23,7 +23,7 @@ func endGroup(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 }
 
-// marked are the living processes whose environment holds a mark.
+// marked returns the living processes with a mark in their environment.
 func marked(mark string) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(files) == 0 {
@@ -33,7 +33,7 @@ func marked(mark string) ([]int, error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(append([]byte{0}, text...), []byte("\x00"+mark+"\x00")) {
-			continue // gone, another user's, a zombie, or none of ours
+			continue // ended, a zombie, or not started by the suite
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
 			pids = append(pids, pid)
@@ -42,7 +42,7 @@ func marked(mark string) ([]int, error) {
 	return pids, nil
 }
 
-// endMarked kills the processes whose environment holds a mark.
+// endMarked kills the processes with a mark in their environment.
 func endMarked(mark string) {
 	pids, _ := marked(mark)
 	for _, pid := range pids {
@@ -50,14 +50,14 @@ func endMarked(mark string) {
 	}
 }
 
-// usage is what processes hold.
+// usage is the resource usage of processes.
 type usage struct {
 	bytes   int // resident
 	files   int // open
 	threads int
 }
 
-// usageOf is what the processes with a mark hold together.
+// usageOf returns the total usage of the processes with a mark.
 func usageOf(mark string) (usage, error) {
 	var sum usage
 	pids, err := marked(mark)
@@ -68,7 +68,7 @@ func usageOf(mark string) (usage, error) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
 		text, err := os.ReadFile(filepath.Join(dir, "status"))
 		if err != nil {
-			continue // it has gone
+			continue // it has ended
 		}
 		for line := range strings.Lines(string(text)) {
 			words := strings.Fields(line)

@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// What a plugin is told by whoever starts it: see docs/guides/plugins.md.
+// The variables with which a plugin is started: see docs/formats/plugin.md.
 const (
 	cookie   = "COVEN_PLUGIN=coven.plugin.v1"
 	versions = "PLUGIN_PROTOCOL_VERSIONS"
 	cert     = "PLUGIN_CLIENT_CERT"
 )
 
-// drain bounds how long a pipe is read that is held open by what the plugin has left.
+// drain limits how long a pipe is read that a leftover process of the plugin keeps
+// open.
 const drain = 2 * time.Second
 
-// process is a plugin that the suite has started by hand.
+// process is a plugin process that the suite started itself.
 type process struct {
 	cmd    *exec.Cmd
 	lines  chan string   // of standard output
@@ -32,13 +33,13 @@ type process struct {
 	code   int
 }
 
-// launch starts the plugin with what else its environment holds.
+// launch starts the plugin with additional variables.
 func (s *suite) launch(ctx context.Context, env ...string) (*process, error) {
 	p := &process{lines: make(chan string, 1), stderr: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, s.binary, s.options.Args...)
 	p.cmd.Env = append(s.home.environment(), append(env, socketDir+"="+s.home.sockets)...)
 	p.cmd.Stderr = p.stderr
-	p.cmd.WaitDelay = drain // what it has started may hold its output open
+	p.cmd.WaitDelay = drain // its child processes may keep the output open
 	apart(p.cmd)
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *suite) launch(ctx context.Context, env ...string) (*process, error) {
 	read := make(chan struct{})
 	go p.read(out, read)
 	go func() {
-		select { // Wait closes the pipe, so the reader goes first
+		select { // Wait closes the pipe, so the reader must finish first
 		case <-read:
 		case <-ctx.Done():
 		}
@@ -75,7 +76,7 @@ func (p *process) read(out io.Reader, done chan<- struct{}) {
 	}
 }
 
-// line waits for the first line of standard output; ok says whether there is one.
+// line waits for the first line of standard output; ok reports whether there is one.
 func (p *process) line(ctx context.Context, limit time.Duration) (line string, ok bool, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -103,7 +104,7 @@ func (p *process) ended(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// said is the end of what it printed on standard error, for a message.
+// said returns the end of its standard error, for messages.
 func (p *process) said() string {
 	if text := strings.TrimSpace(p.stderr.String()); text != "" {
 		return "; standard error: " + text
@@ -111,7 +112,7 @@ func (p *process) said() string {
 	return ""
 }
 
-// end kills what is left of a process, and removes what it has left.
+// end kills the remaining processes and removes their files.
 func (s *suite) end(p *process) {
 	endGroup(p.cmd)
 	endMarked(s.home.mark())
@@ -119,13 +120,13 @@ func (s *suite) end(p *process) {
 	s.home.sweep()
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxTail is how much is kept, in bytes.
+// maxTail limits the size of a tail, in bytes.
 const maxTail = 2 << 10
 
 // Write implements io.Writer.
@@ -143,7 +144,7 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.text), "")
 }
 
-// plain is the plugins.Starter of a plain process.
+// plain is a plugins.Starter that starts a plain process.
 func (h *home) plain(argv ...string) (*exec.Cmd, func(), error) {
 	if len(argv) == 0 {
 		return nil, nil, errors.New("start the plugin: nothing to start")
@@ -157,7 +158,7 @@ func (h *home) plain(argv ...string) (*exec.Cmd, func(), error) {
 	}, nil
 }
 
-// starter starts the plugin as Options says, with the environment of the tests.
+// starter returns the starter in Options, with the environment of the tests.
 func (h *home) starter(o Options) func(argv ...string) (*exec.Cmd, func(), error) {
 	if o.Start == nil {
 		return h.plain

@@ -106,7 +106,7 @@ func newRepo(dir string) (*Repo, error) {
 	return r, nil
 }
 
-// git runs git in the worktree, with nobody's settings.
+// git runs git in the worktree, without the user's settings.
 func (r *Repo) git(args ...string) (string, error) {
 	cmd := exec.CommandContext(context.Background(), "git", args...)
 	cmd.Dir = r.Dir
@@ -136,7 +136,7 @@ func (r *Repo) write(files map[string]string) error {
 	return nil
 }
 
-// commit makes a worktree with these files alone, and commits it.
+// commit replaces the worktree's files by the given ones and commits them.
 func (r *Repo) commit(files map[string]string) error {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *Repo) commit(files map[string]string) error {
 	return err
 }
 
-// change is what the worktree changes.
+// change returns the change in the worktree.
 func (r *Repo) change() (reviewer.Change, error) {
 	if _, err := r.git("add", "-A"); err != nil {
 		return reviewer.Change{}, err
@@ -185,12 +185,11 @@ func (r *Repo) change() (reviewer.Change, error) {
 	}
 	c.Tree = strings.TrimSpace(c.Tree)
 	c.Files = filesOf(raw, numbers)
-	_, err := r.git("reset", "-q") // nothing is staged, as in a worktree of coven's
+	_, err := r.git("reset", "-q") // nothing is staged, as in coven's worktrees
 	return c, err
 }
 
-// filesOf reads what git says of the files of a change: --name-status and
-// --numstat, with NUL between all.
+// filesOf parses git's NUL-separated --name-status and --numstat output.
 func filesOf(raw, numbers string) []reviewer.File {
 	var files []reviewer.File
 	words := strings.Split(raw, "\x00")

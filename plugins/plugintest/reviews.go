@@ -40,7 +40,7 @@ func reviews() []testcase {
 	}
 }
 
-// simple is the change that calls without another purpose are about.
+// simple returns a simple change, for calls with another purpose.
 func (s *suite) simple() reviewer.Change {
 	return reviewer.Change{
 		Task: reviewer.Task{ID: "t-1", Title: "Say hello"}, Dir: s.repo.Dir, Base: strings.Repeat("0", 40), Tree: strings.Repeat("0", 40), Round: 1,
@@ -50,8 +50,8 @@ func (s *suite) simple() reviewer.Change {
 	}
 }
 
-// changed makes a change in the suite's repository: prepare says what is committed,
-// and edits the worktree.
+// changed creates a change in the suite's repository. prepare commits files and edits
+// the worktree.
 func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services, error) {
 	host := s.services()
 	files := map[string]string{
@@ -81,7 +81,7 @@ func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services
 	return c, host, nil
 }
 
-// judged has a change reviewed, and notes what that did to the worktree.
+// judged runs a review and records its changes of the worktree.
 func (s *suite) judged(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	before, err := s.repo.State()
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *suite) judged(ctx context.Context, change reviewer.Change, host hostser
 	return judged
 }
 
-// reviewed is the case of a change: of how it is prepared, and of what is different
-// about what coven tells.
+// reviewed returns the case for a change. prepare creates the change; adapt modifies
+// the request.
 func reviewed(prepare func(r *Repo) error, adapt func(c *reviewer.Change)) func(context.Context, *suite) error {
 	return func(ctx context.Context, s *suite) error {
 		if err := s.working(); err != nil {
@@ -162,7 +162,7 @@ func unknownOption(ctx context.Context, s *suite) error {
 	return namesOption(s.judged(ctx, change, host))
 }
 
-// strange is an option that no plugin knows.
+// strange is an option that no plugin supports.
 const strange = "strange-option"
 
 func withUnknown(with map[string]string) map[string]string {
@@ -174,7 +174,7 @@ func withUnknown(with map[string]string) map[string]string {
 	return all
 }
 
-// namesOption lets an error pass that says which option is wrong.
+// namesOption accepts an error that names the invalid option.
 func namesOption(err error) error {
 	switch {
 	case err == nil, strings.Contains(err.Error(), strange):
@@ -197,13 +197,13 @@ func withoutServices(ctx context.Context, s *suite) error {
 	return spoken(s.judged(ctx, change, host))
 }
 
-// refuse is a coven that does nothing for a plugin.
+// refuse rejects all requests to coven's services.
 func refuse(context.Context, string) error {
 	return fmt.Errorf("not in this test: %w", pluginerr.ErrUnsupported)
 }
 
-// spoken lets an error pass with which a plugin says that it cannot judge; not one
-// that says that it is broken.
+// spoken accepts an error that a plugin returns deliberately, but not one that shows
+// that the plugin is broken.
 func spoken(err error) error {
 	if errors.Is(err, pluginerr.ErrGone) || errors.Is(err, context.DeadlineExceeded) || err != nil && strings.TrimSpace(err.Error()) == "" {
 		return err

@@ -20,7 +20,7 @@ func turns() []testcase {
 	}
 }
 
-// turn is a simple one.
+// turn returns a simple request.
 func turn() model.Request {
 	return model.Request{
 		Model: "test", System: "Answer in one word.", MaxTokens: 100,
@@ -28,7 +28,7 @@ func turn() model.Request {
 	}
 }
 
-// said makes a turn and returns its end.
+// said runs a turn and returns its end.
 func (s *suite) said(ctx context.Context, req model.Request) (end model.End, err error) {
 	if err := s.working(); err != nil {
 		return end, err
@@ -66,7 +66,7 @@ func usesTools(ctx context.Context, s *suite) error {
 	return err
 }
 
-// errEnough is what the suite ends a turn with.
+// errEnough is the error with which the suite ends a turn.
 var errEnough = errors.New("enough")
 
 func stopsTurn(ctx context.Context, s *suite) error {

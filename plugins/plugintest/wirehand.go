@@ -24,15 +24,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// answered is a line of handshake, read.
+// answered is a parsed handshake line.
 type answered struct {
 	version string
 	socket  string
 	cert    *x509.Certificate
 }
 
-// readLine reads a line of handshake: core version, version of the contracts,
-// network, address, protocol, certificate.
+// readLine parses a handshake line: core version, contract version, network, address,
+// protocol, certificate.
 func readLine(line, dir string) (answered, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) < 6 {
@@ -78,8 +78,8 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// identity is a certificate of the side that starts plugins, as coven makes one
-// for each start.
+// identity returns a new client certificate, like the one that coven generates for
+// each start.
 func identity() (tls.Certificate, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
@@ -104,7 +104,7 @@ func identity() (tls.Certificate, string, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text), nil
 }
 
-// dial connects to a plugin's socket; own nil: without TLS.
+// dial connects to a plugin's socket, without TLS if own is nil.
 func (a answered) dial(own *tls.Certificate) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if own != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// found is the result of a review that found so many errors and warnings.
+// found returns the result of a review with these numbers of errors and warnings.
 func found(errors, warnings int) event.Result {
 	o := event.Opinion{Opinion: arbiter.Opinion{Reviewer: "r", Verdict: reviewer.Fail}, Tree: "t"}
 	for range errors {
@@ -28,9 +28,9 @@ func found(errors, warnings int) event.Result {
 	return r
 }
 
-// judged answers the leaves of an agent-loop: reviews find these numbers of errors in
-// turn, then none; the arbiter goes on while goOn says so.
-func judged(goOn func(round int) bool, errors ...int) func(engine.Call) (event.Result, error) {
+// judged answers the leaves of an agent-loop: reviews find these numbers of errors, one
+// after the other, then none. The arbiter wants another round while more reports true.
+func judged(more func(round int) bool, errors ...int) func(engine.Call) (event.Result, error) {
 	round := 0
 	return func(c engine.Call) (event.Result, error) {
 		switch {
@@ -40,7 +40,7 @@ func judged(goOn func(round int) bool, errors ...int) func(engine.Call) (event.R
 			}
 			return found(errors[round-1], 0), nil
 		case c.Arbiter != nil:
-			return event.Result{OK: true, Decided: true, Continue: goOn(c.Arbiter.Question.Round), Output: "because " + c.Path}, nil
+			return event.Result{OK: true, Decided: true, Continue: more(c.Arbiter.Question.Round), Output: "because " + c.Path}, nil
 		case c.Agent != nil:
 			return event.Result{OK: true, Agent: "build", Output: "said in " + c.Path}, nil
 		}
@@ -79,7 +79,7 @@ func TestAgentLoop(t *testing.T) {
 		{"at its most", ", max_iterations: 2", judged(always, 1, 1, 1), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
 		{"a single round", ", max_iterations: 1", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
 		{"at its most, fails", ", max_iterations: 1, on_max_iterations: exit", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusFailed, "max_iterations failed"},
-		{"at its most, goes on", ", max_iterations: 1, on_max_iterations: continue", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1 z#1", "", "max_iterations passed"},
+		{"at its limit, continues", ", max_iterations: 1, on_max_iterations: continue", judged(always, 1), "a#1 q[1]/review#1 q[1]/arbiter#1 z#1", "", "max_iterations passed"},
 		{"patience of one", ", max_iterations: 9, patience: 1", judged(always, 2, 2, 2), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
 		{"patience is as long as it gets better", ", max_iterations: 9, patience: 1", judged(always, 3, 2, 1, 1), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
 		{"patience counts from the best round", ", max_iterations: 9, patience: 2", judged(always, 2, 1, 2, 1, 0), "a#1 " + round("1") + round("2") + round("3") + "q[4]/review#1 q[4]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
@@ -115,7 +115,7 @@ func TestAgentLoop(t *testing.T) {
 	}
 }
 
-// What each leaf of a round is told of the rounds before, and what a later step reads.
+// The leaves of a round receive the earlier rounds, and later steps read the result.
 func TestAgentLoopHandoff(t *testing.T) {
 	p := plan(t, `steps:
 - {name: a, type: agent, prompt: "Do\nit."}
@@ -156,7 +156,7 @@ func TestAgentLoopHandoff(t *testing.T) {
 		t.Errorf("its history is %+v", q.History)
 	}
 	if fix := inputs["q[1]/fix#1"].Agent.Prompt; !strings.Contains(fix, "error: a.go:1: wrong (r)\n    error: a.go:2: wrong (r)") || !strings.Contains(fix, "because q[1]/arbiter#1") {
-		t.Errorf("the mender is told %q", fix)
+		t.Errorf("the prompt of the fix is %q", fix)
 	}
 	for path, want := range map[string]string{
 		"q[1]/c#1": "echo 1 4 said in a#1 said in a#1",
@@ -169,7 +169,7 @@ func TestAgentLoopHandoff(t *testing.T) {
 	}
 }
 
-// The leaves of a round have paths of their own: no step in it is called as they are.
+// The leaves of a round have their own paths: inner steps cannot have their names.
 func TestAgentLoopNames(t *testing.T) {
 	for _, name := range []string{"review", "arbiter", "fix"} {
 		inner := "{name: " + name + ", type: script, command: x}"
@@ -187,8 +187,7 @@ func TestAgentLoopNames(t *testing.T) {
 	}
 }
 
-// Weights of patience: a warning less is better, an error more is worse whatever the
-// warnings.
+// Fewer warnings are progress; more errors are not, whatever the warnings.
 func TestPatienceWeighs(t *testing.T) {
 	rounds := [][2]int{{1, 3}, {1, 2}, {2, 0}, {1, 2}, {0, 9}}
 	n := 0

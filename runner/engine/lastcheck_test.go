@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// checkLoop is a loop that ends on a check, twice at most.
+// checkLoop is a loop of at most two iterations that a check exits.
 const checkLoop = `steps:
 - name: l
   type: loop
@@ -44,7 +44,7 @@ func TestLastCheck(t *testing.T) {
 	}{
 		"the last fix helped":              {fails: "l[1]/test#1 l[2]/test#1", calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
 		"the last fix did not help":        {fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: event.StatusBlocked, path: "l[2]/"},
-		"it goes on at its limit":          {old: "BLOCK", new: "continue", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
+		"it continues at its limit":        {old: "BLOCK", new: "continue", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1 z#1"},
 		"it fails at its limit":            {old: "BLOCK", new: "fail", fails: always, calls: rounds + " l[3]/build#1 l[3]/test#1", status: event.StatusFailed, path: "l[2]/"},
 		"what prepares the check can fail": {fails: always + " l[3]/build#1", calls: rounds + " l[3]/build#1", status: event.StatusBlocked, path: "l[3]/build#1"},
 		"nothing was fixed": {
@@ -74,7 +74,7 @@ func TestLastCheck(t *testing.T) {
 	}
 }
 
-// A plan that has no version is played as it was when it was frozen.
+// A plan without a version runs as in the version that froze it.
 func TestLastCheckOfOldPlans(t *testing.T) {
 	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c engine.Call) (event.Result, error) {
 		if c.Step == "test" {
@@ -89,8 +89,8 @@ func TestLastCheckOfOldPlans(t *testing.T) {
 	}
 }
 
-// Who resumes a loop that blocked at its limit gets its last iteration again, with
-// the check after it.
+// Resuming a loop that is blocked at its limit repeats its last iteration, and the check
+// after it.
 func TestLastCheckAgain(t *testing.T) {
 	p, j, fails := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &paper{}, true
 	run := func() (engine.Outcome, string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// original 3c 10: a step has the time that it is given and no less: an agent more than
-// half an hour, a loop without a limit more than five minutes; and no more.
+// original 3c 10: a step may use exactly the time of its limit: an agent more than half
+// an hour, a loop without a limit more than five minutes.
 func TestLongTimes(t *testing.T) {
 	for name, test := range map[string]struct {
 		yaml  string

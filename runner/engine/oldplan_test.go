@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// What templates print of results is part of what a leaf is given: for a plan of the
-// last version it is what it was then, or its sessions could not be resumed.
+// Templates print results into the input of leaves. For a plan of the last version the
+// text must not change: otherwise its sessions could not resume.
 func TestDataOfOldPlans(t *testing.T) {
 	const yaml = `steps:
 - {name: a, type: script, command: x}
@@ -35,8 +35,8 @@ func TestDataOfOldPlans(t *testing.T) {
 	}
 }
 
-// loop_entry has the steps before the loop as they were when it began, and status says
-// how a step went.
+// loop_entry has the steps before the loop as they were when it started, and status is
+// the outcome of a step.
 func TestLoopEntry(t *testing.T) {
 	p := plan(t, `steps:
 - {name: first, type: script, command: x, on_fail: continue}

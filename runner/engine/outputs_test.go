@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// said are the inputs of the agents that were asked, by path.
+// said returns the prompts of the agents, by path.
 func said(l *leaves) map[string]string {
 	out := map[string]string{}
 	for _, c := range l.inputs {
@@ -19,9 +19,9 @@ func said(l *leaves) map[string]string {
 	return out
 }
 
-// original 3c 6: when is evaluated in loops, what a step in a loop writes with
-// output is kept, and has the parts of the step's result; loops are known inside
-// by their names, their iterations count from 1.
+// original 3c 6: conditions are evaluated in loops; an output of a step in a loop is
+// kept and has the parts of the result; inner steps can use the names of loops, whose
+// iterations count from 1.
 func TestOutputsInLoops(t *testing.T) {
 	p := plan(t, `
 steps:

@@ -35,7 +35,7 @@ func (p *paper) Append(e event.Event, data any) error {
 	return nil
 }
 
-// withoutLogs makes a journal of a record of events: the tree reads no logs.
+// withoutLogs turns a record of events into a journal: the tree reads no logs.
 type withoutLogs struct{ record }
 
 type record interface {
@@ -51,7 +51,7 @@ func (withoutLogs) ReadLog(string, int64) (io.ReadCloser, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// fate answers a call by its path and a seed alone.
+// fate answers a call by its path and a seed.
 func fate(seed int) func(engine.Call) (event.Result, error) {
 	return func(c engine.Call) (event.Result, error) {
 		h := fnv.New32a()
@@ -76,7 +76,7 @@ func fate(seed int) func(engine.Call) (event.Result, error) {
 	}
 }
 
-// grimoire draws steps of every kind, nested, with conditions and retries.
+// grimoire draws nested steps of every kind, with conditions and retries.
 func grimoire(t *rapid.T) string {
 	n := 0
 	atMost := func(line func(string, ...any)) {
@@ -134,8 +134,8 @@ func grimoire(t *rapid.T) string {
 	return "name: drawn\nsteps:\n" + steps(0, false, "")
 }
 
-// Wherever a run is cut off, the same tree goes on with the leaf that has no
-// result, runs none twice, and comes to the same end. Issue: resume is replay.
+// Wherever a run is interrupted, the same tree continues with the leaf that has no
+// result, repeats none, and has the same outcome.
 func TestReplayAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,8 +168,8 @@ func TestReplayAnywhere(t *testing.T) {
 	})
 }
 
-// A loop whose time is up while a leaf runs ends with it; the replay of the run
-// ends it at the same leaf, without running another.
+// A loop whose time is up ends with the current leaf. A replay ends it at the same leaf
+// and runs no other.
 func TestReplayTimeout(t *testing.T) {
 	p := plan(t, `timeout: 1h
 steps:
@@ -210,9 +210,9 @@ steps:
 	}
 }
 
-// What earlier processes worked counts in the time of a step, unless a person
-// has it go on.
-func TestTimeGoesOn(t *testing.T) {
+// The working time of earlier processes counts toward the limit of a step, unless a
+// person retries it.
+func TestTimeOfEarlierProcesses(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	worked := func(wall time.Duration) *paper {
 		j, l := &paper{}, &leaves{answer: func(c engine.Call) (event.Result, error) {
@@ -249,8 +249,8 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 }
 
-// What an agent used counts also when the time is up before its leaf has a result
-// of its own: while its work is committed, or before it goes on.
+// The usage of an agent counts even if the time is up before its leaf has a result:
+// during the commit, or before the agent continues.
 func TestUsedWhenTimeIsUp(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
 	used := func(j *paper) budget.Amount {
@@ -304,7 +304,7 @@ func TestUsedWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-// leafFunc is Leaves that one function does.
+// leafFunc implements Leaves with a function.
 type leafFunc func(ctx context.Context, c engine.Call) (event.Result, error)
 
 func (f leafFunc) Do(ctx context.Context, c engine.Call) (event.Result, error) { return f(ctx, c) }

@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// leaves answers calls from a script and keeps what it was asked.
+// leaves answers calls with a function and records them.
 type leaves struct {
 	answer func(c engine.Call) (event.Result, error)
 	calls  []string
@@ -31,7 +31,7 @@ func (l *leaves) Do(ctx context.Context, c engine.Call) (event.Result, error) {
 	return l.answer(c)
 }
 
-// ok is a leaf that always succeeds and says its path.
+// ok is a leaf that succeeds and outputs its path.
 func ok(c engine.Call) (event.Result, error) {
 	return event.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
 }
@@ -98,7 +98,7 @@ func TestTree(t *testing.T) {
 			failing("a#1", "a#2", "a#3"), "a#1 a#2 a#3", engine.Stopped, event.StatusBlocked,
 		},
 		{
-			"retried, then goes on", "steps:\n- {name: a, type: script, command: x, on_fail: continue, retries: 1}\n- {name: b, type: script, command: y}",
+			"retried, then continues", "steps:\n- {name: a, type: script, command: x, on_fail: continue, retries: 1}\n- {name: b, type: script, command: y}",
 			failing("a#1", "a#2"), "a#1 a#2 b#1", engine.Passed, "",
 		},
 		{
@@ -135,7 +135,7 @@ func TestTree(t *testing.T) {
 			ok, "l[1]/a#1 l[2]/a#1", engine.Stopped, event.StatusBlocked,
 		},
 		{
-			"a loop at its limit goes on", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  on_max_iterations: continue\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
+			"a loop at its limit continues", "steps:\n- name: l\n  type: loop\n  max_iterations: 2\n  on_max_iterations: continue\n  steps:\n  - {name: a, type: script, command: x}\n- {name: c, type: script, command: z}",
 			ok, "l[1]/a#1 l[2]/a#1 c#1", engine.Passed, "",
 		},
 		{
@@ -169,7 +169,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// What a step is given is made of what the steps before it gave.
+// The input of a step is made of the results of earlier steps.
 func TestHandoff(t *testing.T) {
 	l := &leaves{answer: ok}
 	_, err := runPlan(t, plan(t, `steps:
@@ -197,7 +197,7 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-// Time that is up is a failure of the step whose time it is.
+// A step fails when its time is up.
 func TestTimeout(t *testing.T) {
 	l := &leaves{}
 	p := plan(t, "steps:\n- name: l\n  type: loop\n  timeout: 1ms\n  max_iterations: 100\n  steps:\n  - {name: a, type: script, command: x}")
@@ -211,7 +211,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A leaf whose result is on record never runs again, whatever else changed.
+// A leaf with a recorded result does not run again.
 func TestReplay(t *testing.T) {
 	p := plan(t, "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: \"echo {{.previous.output}}\"}\n- {name: c, type: script, command: z}")
 	file := filepath.Join(t.TempDir(), "events.jsonl")
@@ -253,7 +253,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A person can have a step run again.
+// A person can retry a step.
 func TestRetryOnResume(t *testing.T) {
 	p := plan(t, "steps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	journal, err := event.Open(filepath.Join(t.TempDir(), "events.jsonl"), time.Now)

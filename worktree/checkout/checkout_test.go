@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,7 @@ func TestAdvanceIsReadTree(t *testing.T) {
 			_, _ = other.try("update-index", "-q", "--refresh")
 			other.git("read-tree", "-m", "-u", from, to)
 			other.git("update-ref", "refs/heads/main", to)
+			touched := strings.Fields(r.git("diff-files", "--name-only"))
 			for _, how := range hows() {
 				before, stamps := r.look(), r.stamps()
 				c := r.checkout()
@@ -277,11 +279,22 @@ func TestAdvanceIsReadTree(t *testing.T) {
 			r.settle(from, to)
 			same(t, "moved", r.look(), other.look())
 			r.clean()
-			if out := r.git("diff-files", "--name-only"); out != other.git("diff-files", "--name-only") {
-				t.Errorf("time stamps in the index are not those of %s", out)
+			if wrong := r.wrongStamps(other, touched, from, to); len(wrong) > 0 {
+				t.Errorf("time stamps in the index are not those of %s", wrong)
 			}
 		})
 	}
+}
+
+// wrongStamps returns the files whose time stamps in the index are wrong after a move, but
+// are right after git's own, which refreshed all of them. A move does not refresh a file
+// that it leaves alone and that was touched before.
+func (r repo) wrongStamps(other repo, touched []string, from, to string) []string {
+	r.t.Helper()
+	moved, right := strings.Fields(r.git("diff", "--name-only", "--no-renames", from, to)), strings.Fields(other.git("diff-files", "--name-only"))
+	return slices.DeleteFunc(strings.Fields(r.git("diff-files", "--name-only")), func(name string) bool {
+		return slices.Contains(right, name) || slices.Contains(touched, name) && !slices.Contains(moved, name)
+	})
 }
 
 // hows are the ways in which a checkout can be moved.

@@ -12,14 +12,14 @@ import (
 // errNoExchange means that the file system cannot exchange two paths at once.
 var errNoExchange = errors.New("this file system cannot exchange two paths at once")
 
-// A place is a name in an opened directory. What it names is not followed.
+// A place is a name in an open directory. It is not followed if it is a link.
 type place struct {
 	dir  int
 	name string
 }
 
-// at opens the directory of a path below top. No symbolic link is followed: what
-// is beyond one is not in this checkout.
+// at opens the directory of a path below top without following symbolic links, because
+// their targets are not in this checkout.
 func at(top, path string) (place, func(), error) {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	fd, err := unix.Open(top, flags, 0)
@@ -38,7 +38,7 @@ func at(top, path string) (place, func(), error) {
 	return place{dir: fd, name: elements[len(elements)-1]}, func() { _ = unix.Close(fd) }, nil
 }
 
-// between runs an operation on a path below one directory and one below another.
+// between runs an operation on paths below two directories.
 func between(from, path, to, as string, run func(from, to place) error) error {
 	a, done, err := at(from, path)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Checkout) swap(from, to place) error {
 	return unsupported(exchangeAt(from, to))
 }
 
-// move renames and never replaces anything.
+// move renames a file and fails if the new name exists.
 func move(from, to place) error {
 	err := unsupported(moveAt(from, to))
 	if !errors.Is(err, errNoExchange) {
@@ -76,8 +76,8 @@ func move(from, to place) error {
 	return unix.Unlinkat(from.dir, from.name, 0)
 }
 
-// replace puts from in the place of the file to, of which aside becomes another
-// link. Between the two nothing is missing.
+// replace replaces the file to by from, after it has linked to as aside. The path
+// exists all the time.
 func replace(from, to, aside place) error {
 	if err := unix.Linkat(to.dir, to.name, aside.dir, aside.name, 0); err != nil {
 		return err

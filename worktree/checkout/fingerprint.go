@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fingerprint tells whether a path still holds what it held: kind, permissions
-// and bytes, of a directory everything in it. Empty means that nothing is there.
+// A fingerprint identifies the content of a path: kind, permissions and bytes, and for
+// a directory everything in it. It is empty if the path does not exist.
 type fingerprint string
 
-// take reads the fingerprint of a path. A path below something that is no
+// take returns the fingerprint of a path. A path below something other than a
 // directory does not exist.
 func take(path string) (fingerprint, error) {
 	info, err := os.Lstat(path)
@@ -75,13 +75,13 @@ func ofDirectory(path string) (fingerprint, error) {
 	return fingerprint(fmt.Sprintf("dir %x", sum.Sum(nil))), nil
 }
 
-// A node is the identity of a file, which a rename does not change.
+// A node identifies a file independent of its name.
 type node struct {
 	Dev uint64 `json:"dev"`
 	Ino uint64 `json:"ino"`
 }
 
-// nodeOf returns the node at a path, zero when nothing is there.
+// nodeOf returns the node at a path, or zero if the path does not exist.
 func nodeOf(path string) (node, error) {
 	st, err := statOf(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -98,5 +98,5 @@ func statOf(path string) (unix.Stat_t, error) {
 	return st, nil
 }
 
-//nolint:unconvert // the types differ from system to system
+//nolint:unconvert // the types depend on the system
 func identity(st unix.Stat_t) node { return node{Dev: uint64(st.Dev), Ino: uint64(st.Ino)} }

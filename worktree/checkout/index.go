@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errIndex means that an index is not as git documents it.
+// errIndex means that an index does not have the documented format.
 var errIndex = errors.New("the index has an unknown format")
 
 // An entry is one path of an index.
@@ -26,20 +26,20 @@ type entry struct {
 // file reports whether the checkout has a file or link for the entry.
 func (e entry) file() bool { return e.Mode != "" && !e.skip && !e.link() }
 
-// link reports whether the entry names a commit of another repository.
+// link reports whether the entry is a submodule.
 func (e entry) link() bool { return e.Mode == "160000" }
 
 func (e entry) same(other entry) bool {
 	return e.Mode == other.Mode && e.Oid == other.Oid && e.skip == other.skip
 }
 
-// An index is a git index (versions 2 to 4) in memory. Only time stamps are ever
-// changed in it: everything else is git's to write.
+// An index is a git index (versions 2 to 4) in memory. Only time stamps are changed in
+// it; git writes everything else.
 type index struct {
 	raw     []byte
 	size    int // of an object name, in bytes
 	entries map[string]entry
-	// A split or a sparse index does not hold all entries itself.
+	// A split or a sparse index does not contain all entries itself.
 	split, sparse bool
 }
 
@@ -73,7 +73,7 @@ func readIndex(raw []byte, oid string) (*index, error) {
 	return x, x.extensions(pos)
 }
 
-// entryAt reads the entry at an offset and returns where the next one begins.
+// entryAt reads the entry at an offset and returns the offset of the next one.
 func (x *index) entryAt(pos int, before string, version uint32) (int, string, error) {
 	end := len(x.raw) - x.size
 	p := pos + statSize + x.size
@@ -101,7 +101,7 @@ func (x *index) entryAt(pos int, before string, version uint32) (int, string, er
 	return next, name, nil
 }
 
-// nameAt reads a name that begins at p, of the entry that begins at pos.
+// nameAt reads the name at p of the entry at pos.
 func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, error) {
 	if version == 4 {
 		strip, size := offset(x.raw[p:])
@@ -128,7 +128,7 @@ func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, 
 	return name, next, nil
 }
 
-// offset reads a number as packs have it, too; size is 0 when it is cut off.
+// offset reads a variable-length number, as in packs. size is 0 if it is truncated.
 func offset(raw []byte) (n uint64, size int) {
 	for i, b := range raw {
 		if i > 0 {
@@ -161,10 +161,10 @@ func (x *index) extensions(pos int) error {
 	return nil
 }
 
-// stamp gives an entry the time stamps of its file, as git does when it has
-// written one: of staged, but with the change time of now, because a rename
-// counts as a change. A file that was edited since does not match them.
-// git, too, keeps the lower 32 bits of each number.
+// stamp sets the time stamps of an entry as git does after it has written the file:
+// those of staged, but with the current change time, because a rename changes it. They
+// do not match a file that was edited since. Like git, it stores the lower 32 bits of
+// each number.
 func (x *index) stamp(path string, staged, now unix.Stat_t) {
 	e, ok := x.entries[path]
 	if !ok {
@@ -180,7 +180,7 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 	}
 }
 
-// size keeps a size from becoming 0, which would say "unknown".
+// size returns the lower 32 bits of a size, but not 0, which means "unknown".
 func size(bytes int64) uint32 {
 	if low := uint32(bytes); low != 0 || bytes == 0 {
 		return low
@@ -188,7 +188,7 @@ func size(bytes int64) uint32 {
 	return 1 << 31
 }
 
-// seal makes the checksum right again, where there is one.
+// seal updates the checksum, if there is one.
 func (x *index) seal() {
 	body, sum := x.raw[:len(x.raw)-x.size], x.raw[len(x.raw)-x.size:]
 	if bytes.Equal(sum, make([]byte, x.size)) {

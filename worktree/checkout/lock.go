@@ -15,16 +15,15 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// lockTries is how often the index is asked for that other gits keep taking: an
-// editor's `git status` holds it for a moment, again and again.
+// lockTries limits the attempts to lock the index. Other git processes, such as an
+// editor's `git status`, repeatedly lock it for a moment.
 const lockTries = 20
 
 func newToken() string { return "coven " + rand.Text() }
 
 func (c *Checkout) lockPath() string { return filepath.Join(c.Git.Dir, "index.lock") }
 
-// lock takes the index as git does, with a file that says whose it is from the
-// first moment on.
+// lock locks the index like git, with a file that contains the token from the start.
 func (m *Move) lock(ctx context.Context) error {
 	if m.owned() {
 		return nil
@@ -47,8 +46,8 @@ func (m *Move) lock(ctx context.Context) error {
 	}
 }
 
-// appear gives a file with its content a further name, or where there are no
-// hard links another one. It fails with fs.ErrExist when something is there.
+// appear gives a file a second name, or without hard links a new name, so that it
+// appears with its content. It fails with fs.ErrExist if the name exists.
 func appear(file, as string) error {
 	err := os.Link(file, as)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -58,7 +57,7 @@ func appear(file, as string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// A file system that can do neither: for a moment the file is empty.
+	// The file system supports neither: the file is empty for a moment.
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -71,10 +70,10 @@ func appear(file, as string) error {
 	return errors.Join(err, out.Close())
 }
 
-// owned reports whether index.lock is this move's.
+// owned reports whether index.lock belongs to this move.
 func (m *Move) owned() bool { return Token(m.c.lockPath()) == m.rec.Token }
 
-// Token returns what a lock file of coven's says, empty for those of others.
+// Token returns the token in one of coven's lock files, or "" for other lock files.
 func Token(file string) string {
 	f, err := regularfile.Open(file, syscall.O_NOFOLLOW)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// merge makes the index that the checkout will have, the new files, and the steps.
+// merge creates the new index, the new files, and the steps.
 func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change) error {
 	units := unitsOf(changes)
 	before, err := m.copyIndex(ctx, from)
 	if err != nil {
 		return err
 	}
-	// What is there is read before git compares it with the index: what differs
-	// from this later on was edited meanwhile.
+	// The present content is read before git compares it with the index: if it differs
+	// later, it was edited meanwhile.
 	have, err := m.look(units)
 	if err != nil {
 		return err
 	}
-	if m.check(ctx, from, to) != nil { // perhaps because files were only touched
+	if m.check(ctx, from, to) != nil { // perhaps files were only touched
 		if have, err = m.retry(ctx, units, from, to, before, changes); err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change)
 	return m.plan(have, before)
 }
 
-// copyIndex links the index into State twice: once to work on, which git never
-// does in place, and once to go back to.
+// copyIndex links the index into State twice: as the working copy, which git never
+// changes in place, and as the backup.
 func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	for _, as := range []string{m.keptPath(), m.mergedPath()} {
@@ -57,15 +57,15 @@ func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	if err != nil || !x.split && !x.sparse {
 		return x, err
 	}
-	// git splits it again when it next writes it, if it is set to.
+	// git splits it again at its next write, if configured.
 	if err := m.whole().Run(ctx, "update-index", "-q", "--no-split-index", "--force-write-index"); err != nil {
 		return nil, err
 	}
 	return m.loadIndex(m.mergedPath(), oid)
 }
 
-// loadMerged reads the merged index, and makes sure that it is a file of its own:
-// it will be written to.
+// loadMerged reads the merged index, and ensures that it is a separate file, because
+// it is modified later.
 func (m *Move) loadMerged(oid string) error {
 	merged, err := nodeOf(m.mergedPath())
 	if err != nil {
@@ -88,8 +88,8 @@ func (m *Move) loadMerged(oid string) error {
 	return err
 }
 
-// duplicate links a file, or copies it where there are no links. The time stamp of an
-// index says which entries git must look at again.
+// duplicate links a file, or copies it with its time stamp if links are not supported.
+// git needs the time stamp of an index to detect changed entries.
 func duplicate(file, as string) error {
 	err := os.Link(file, as)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ func (m *Move) loadIndex(file, oid string) (*index, error) {
 	return x, nil
 }
 
-// whole is a git that writes all entries into one index.
+// whole returns a git that writes all entries into one index.
 func (m *Move) whole() git.Repo {
 	g := m.git()
 	g.Settings = append(slices.Clone(g.Settings),
@@ -140,7 +140,7 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 	return g.Run(ctx, "read-tree", "-m", from, to)
 }
 
-// retry looks at all files again, or says what is in the way.
+// retry refreshes the index and checks again, or returns the files in the way.
 func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []git.Change) (map[string]fingerprint, error) {
 	have, err := m.look(units)
 	if err != nil {
@@ -156,8 +156,8 @@ func (m *Move) retry(ctx context.Context, units []string, from, to string, befor
 	return have, nil
 }
 
-// refused names the files that are in the way: those that are changed, those that
-// git does not track, or else those that are staged.
+// refused returns an error with the files in the way: changed files, untracked files,
+// or otherwise staged files.
 func (m *Move) refused(ctx context.Context, from string, before *index, changes []git.Change, cause error) error {
 	dirty, err := m.git().Fields(ctx, "ls-files", "-z", "-m", "-d")
 	if err != nil {
@@ -197,15 +197,15 @@ func (m *Move) deletedByBoth(change git.Change) bool {
 	return change.Status == 'D' && err == nil && at == node{}
 }
 
-// touches reports whether a path is among names, above or below one of them.
+// touches reports whether a path equals one of names or is above or below it.
 func touches(names []string, p string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == p || strings.HasPrefix(name, p+"/") || strings.HasPrefix(p, name+"/")
 	})
 }
 
-// unitsOf returns the paths that change each in one step: a directory that
-// becomes a file, or the other way around, with all that is below it.
+// unitsOf returns the paths that each change in one step: files, and directories that
+// become files or the reverse.
 func unitsOf(changes []git.Change) []string {
 	leaf := map[string]bool{}
 	for _, change := range changes {
@@ -218,7 +218,7 @@ func unitsOf(changes []git.Change) []string {
 	return sorted(units)
 }
 
-// unitOf returns the highest directory of a path that is a leaf, or the path.
+// unitOf returns the highest directory of path that is in leaf, or path.
 func unitOf(leaf map[string]bool, path string) string {
 	for i, r := range path {
 		if r == '/' && leaf[path[:i]] {
@@ -237,8 +237,8 @@ func sorted(set map[string]bool) []string {
 	return all
 }
 
-// look takes the fingerprints of what is at the units. What is beyond a symbolic
-// link is not in this checkout.
+// look returns the fingerprints of the units. Paths beyond a symbolic link are not in
+// this checkout.
 func (m *Move) look(units []string) (map[string]fingerprint, error) {
 	have := map[string]fingerprint{}
 	for _, unit := range units {
@@ -255,7 +255,7 @@ func (m *Move) look(units []string) (map[string]fingerprint, error) {
 	return have, nil
 }
 
-// blocked returns the directory of a path that is something else.
+// blocked returns a parent of a path that is not a directory.
 func (c *Checkout) blocked(path string) (string, bool) {
 	for i, r := range path {
 		if r != '/' {
@@ -272,9 +272,9 @@ func (c *Checkout) blocked(path string) (string, bool) {
 	return "", false
 }
 
-// compare records the entries that differ before and after. git may also have
-// noticed that its rules for a sparse checkout have changed since: files far from
-// the move would have to appear or vanish.
+// compare records the entries that differ before and after. If the sparse-checkout
+// rules have changed, git also changes entries outside the move, whose files would
+// have to appear or disappear.
 func (m *Move) compare(before *index, changes []git.Change) error {
 	ours := map[string]bool{}
 	for _, change := range changes {

@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Move is a checkout on its way. It ends with Settle or Undo.
+// A Move is a move in progress. It ends with Settle or Undo.
 type Move struct {
 	c      *Checkout
 	rec    record
-	merged *index                 // the index as it will be
-	staged map[string]unix.Stat_t // the files in the stage
+	merged *index                 // the new index
+	staged map[string]unix.Stat_t // the staged files
 }
 
-// Advance moves index and files from one commit to another, and keeps the index
-// locked for the caller's next effect. When it fails nothing has changed: with an
-// *Error when the checkout is in the way.
+// Advance moves index and files from one commit to another, and keeps the index locked
+// for the caller's next effect. If it fails, nothing has changed. The error is an
+// *Error if the checkout prevents the move.
 func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) {
 	changes, err := c.Git.Changes(ctx, from, to)
 	if err != nil || len(changes) == 0 {
@@ -48,7 +48,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 	return m, err
 }
 
-// run makes a move that plan has prepared: merged, staged, and with its steps.
+// run executes a move that plan has prepared.
 func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) (*Move, error) {
 	m := &Move{c: c, rec: rec, staged: map[string]unix.Stat_t{}}
 	m.rec.Checkout, m.rec.Ref, m.rec.Task, m.rec.Token = c.top(), c.Ref, c.Task, newToken()
@@ -70,7 +70,7 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 	return m, nil
 }
 
-// begin records the move, then takes the index.
+// begin records the move, then locks the index.
 func (m *Move) begin(ctx context.Context) error {
 	if left, _, err := m.c.Left(); err != nil || left != nil && left.rec.Token != "" {
 		return errors.Join(err, errors.New("a move of "+m.c.top()+" was killed before it finished"))
@@ -100,7 +100,7 @@ func (m *Move) begin(ctx context.Context) error {
 	return m.c.onBranch()
 }
 
-// onBranch checks, with the index locked, that nobody has switched.
+// onBranch checks, with the index locked, that the checkout is still on the branch.
 func (c *Checkout) onBranch() error {
 	file := filepath.Join(c.Git.Dir, "HEAD")
 	info, err := os.Lstat(file)
@@ -114,7 +114,7 @@ func (c *Checkout) onBranch() error {
 	return err
 }
 
-// apply makes all steps, then publishes the index.
+// apply executes all steps, then publishes the index.
 func (m *Move) apply() error {
 	for _, dir := range m.rec.Dirs {
 		if err := m.c.makeDir(string(dir)); err != nil {
@@ -131,7 +131,7 @@ func (m *Move) apply() error {
 	return m.publish()
 }
 
-// do makes one step, and takes it back when what came out was edited meanwhile.
+// do executes one step, and reverts it if the displaced content was edited meanwhile.
 func (m *Move) do(i int, s step) error {
 	path := string(s.Path)
 	switch {
@@ -166,7 +166,7 @@ func (m *Move) remove(i int, s step) error {
 	path := string(s.Path)
 	err := between(m.c.top(), path, m.old(), strconv.Itoa(i), move)
 	if gone(err) {
-		return nil // by the person, too
+		return nil // the user has already removed it
 	}
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (m *Move) remove(i int, s step) error {
 	return errors.Join(m.c.inTheWay(path), err)
 }
 
-// replace is an exchange of files where the file system has none.
+// replace exchanges files on a file system without an atomic exchange.
 func (m *Move) replace(i int, s step) error {
 	path, aside := string(s.Path), strconv.Itoa(i)
 	if isDir(s.Have) || isDir(s.Want) {
@@ -207,8 +207,9 @@ func (m *Move) replace(i int, s step) error {
 	return errors.Join(m.c.inTheWay(path), m.bringBack(i, s))
 }
 
-// unable says that the file system cannot do what a landing needs. Without the
-// branch in the checkout it needs nothing there.
+// unable returns the error that the file system lacks an operation that a landing
+// needs. After the checkout has switched to another branch, the landing does not need
+// it.
 func (c *Checkout) unable(why, path string) *Error {
 	return &Error{
 		Path: c.top(), Reason: errNoExchange.Error() + ", and " + why, Files: []string{path},
@@ -216,14 +217,14 @@ func (c *Checkout) unable(why, path string) *Error {
 	}
 }
 
-// bringBack puts a file that was linked aside in its place again.
+// bringBack restores a file that was linked aside.
 func (m *Move) bringBack(i int, s step) error {
 	return between(m.old(), strconv.Itoa(i), m.c.top(), string(s.Path), func(from, to place) error {
 		return unix.Renameat(from.dir, from.name, to.dir, to.name)
 	})
 }
 
-// gone reports whether a path, or a directory of it, is not there any more.
+// gone reports whether a path, or a directory of it, does not exist.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
@@ -236,8 +237,7 @@ func (c *Checkout) inTheWay(files ...string) *Error {
 	}
 }
 
-// makeDir makes a directory whose parents are there. Somebody may have been
-// faster.
+// makeDir creates a directory whose parents exist. It may already exist.
 func (c *Checkout) makeDir(path string) error {
 	p, done, err := at(c.top(), path)
 	if gone(err) {
@@ -263,12 +263,12 @@ func (c *Checkout) removeDir(path string) bool {
 	return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) == nil
 }
 
-// publish gives the merged index the time stamps of the new files and renames it
-// into place. The file has its size already: this needs no room on the disk.
+// publish sets the time stamps of the new files in the merged index and renames it
+// into place. The file does not grow, so this needs no disk space.
 //
-// git compares the seconds of time stamps, and looks into a file that was written
-// in the second of the index. So the files are looked at again when it is written:
-// an edit before that is seen here, one after that by git.
+// git compares time stamps by the second, and reads files that were written in the
+// same second as the index. So the files are checked again after the index is written:
+// earlier edits are detected here, later ones by git.
 func (m *Move) publish() error {
 	for edited := m.stampAll(); ; {
 		if err := m.writeIndex(); err != nil {
@@ -287,8 +287,8 @@ func (m *Move) publish() error {
 	return nil
 }
 
-// stampAll gives the entries of new files their time stamps, and returns how many of
-// the files were edited since they were staged: those git is to look into.
+// stampAll sets the time stamps in the entries of new files. It returns the number of
+// files that were edited since they were staged, which git must read again.
 func (m *Move) stampAll() (edited int) {
 	for path, staged := range m.staged {
 		now, err := statOf(filepath.Join(m.c.top(), path))
@@ -317,7 +317,7 @@ func (m *Move) fresh() string      { return filepath.Join(m.rec.Stage, "new") }
 func (m *Move) old() string        { return filepath.Join(m.rec.Stage, "old") }
 func (m *Move) done() string       { return m.c.State + ".done" }
 
-// git runs on the merged index.
+// git returns a git that uses the merged index.
 func (m *Move) git() git.Repo {
 	g := m.c.Git
 	g.Index = m.mergedPath()

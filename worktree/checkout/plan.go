@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// plan says what is to be done with the staged files.
+// plan determines the steps.
 func (m *Move) plan(have map[string]fingerprint, before *index) error {
 	leaf, files := map[string]bool{}, []string{}
 	for unit := range have {
@@ -46,23 +46,23 @@ func (m *Move) plan(have map[string]fingerprint, before *index) error {
 	return err
 }
 
-// planning turns units into steps.
+// planning converts units to steps.
 type planning struct {
 	m        *Move
 	have     map[string]fingerprint
 	before   *index
 	steps    []step
 	blocking []string
-	occupied []step // additions where something is already
-	folded   bool   // names differ in case only, and the file system does not mind
+	occupied []step // additions at paths that exist
+	folded   bool   // names differ only in case, on a case-insensitive file system
 }
 
-// unit decides what is done at one path.
+// unit adds the step for one path.
 func (p *planning) unit(path string) error {
 	b, a := p.before.entries[path], p.m.merged.entries[path]
 	have := p.have[path]
 	if a.link() {
-		if isDir(have) && !p.holds(path) { // a submodule is its own affair
+		if isDir(have) && !p.holds(path) { // a submodule is not changed
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Join(p.m.fresh(), path), 0o777); err != nil {
@@ -79,7 +79,7 @@ func (p *planning) unit(path string) error {
 	switch {
 	case have == "" && want == "":
 	case have == "" && b.file() && a.file():
-		p.blocking = append(p.blocking, path) // deleted by the person
+		p.blocking = append(p.blocking, path) // deleted by the user
 	case have == "":
 		p.add(s)
 	case want == "":
@@ -110,8 +110,7 @@ func (p *planning) add(s step) {
 	p.steps = append(p.steps, s)
 }
 
-// drop removes what the index knows: a file, or of a submodule the directory if
-// it is empty.
+// drop removes a tracked file, or the directory of a submodule if it is empty.
 func (p *planning) drop(s step, b entry) {
 	switch {
 	case b.file():
@@ -126,8 +125,8 @@ func (p *planning) drop(s step, b entry) {
 	p.steps = append(p.steps, s)
 }
 
-// meet looks at additions where something is: files of a directory that becomes a
-// file, which go with it, empty directories, or somebody's files.
+// meet checks additions at existing paths: directories that become files, empty
+// directories, or the user's files.
 func (p *planning) meet() error {
 	for _, s := range p.occupied {
 		path := string(s.Path)
@@ -152,8 +151,8 @@ func (p *planning) meet() error {
 	return nil
 }
 
-// twin reports whether what is at a path is a file that is removed under a name
-// that differs in case only.
+// twin reports whether the file at a path is one that is removed under a name that
+// differs only in case.
 func (p *planning) twin(path string) (bool, error) {
 	at, err := nodeOf(filepath.Join(p.m.c.top(), path))
 	for _, s := range p.steps {
@@ -166,8 +165,8 @@ func (p *planning) twin(path string) (bool, error) {
 	return false, err
 }
 
-// strangers lists the files at or below a path, or a file where a directory of it
-// would be, that the index does not know.
+// strangers lists the untracked files at or below a path, or an untracked file in
+// place of one of its directories.
 func (m *Move) strangers(path string, known *index) []string {
 	if file, blocked := m.c.blocked(path); blocked {
 		path = file
@@ -176,7 +175,7 @@ func (m *Move) strangers(path string, known *index) []string {
 	top := filepath.Join(m.c.top(), path)
 	_ = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		if entry == nil || entry.IsDir() {
-			return err // what cannot be read is not removed either: its step fails
+			return err // unreadable files are not removed: the step fails
 		}
 		relative := path + filepath.ToSlash(strings.TrimPrefix(file, top))
 		if _, tracked := known.entries[relative]; !tracked {
@@ -187,8 +186,8 @@ func (m *Move) strangers(path string, known *index) []string {
 	return found
 }
 
-// ordered puts exchanges first, and additions before removals, so that a file
-// that is renamed is there all the time.
+// ordered sorts exchanges first, and additions before removals, so that a renamed file
+// exists all the time.
 func (p *planning) ordered() []step {
 	rank := func(s step) int {
 		switch {
@@ -235,7 +234,7 @@ func (p *planning) missing() []name {
 
 func isDir(f fingerprint) bool { return strings.HasPrefix(string(f), "dir ") }
 
-// emptyDir is the fingerprint of a directory without anything in it.
+// emptyDir returns the fingerprint of an empty directory.
 func emptyDir() fingerprint {
 	return fingerprint(fmt.Sprintf("dir %x", sha256.Sum256(nil)))
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// A record is on disk from before the first effect of a move to its end.
+// A record is on disk from before the first effect of a move until its end.
 type record struct {
 	Checkout string `json:"checkout"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// The rest is missing from a record of a version that let git write the
-	// files itself: see Repair.
+	// Versions that let git write the files omit the following: see Repair.
 	Ref     string   `json:"ref,omitempty"`
 	Task    string   `json:"task,omitempty"`
 	Token   string   `json:"token,omitempty"`
-	Stage   string   `json:"stage,omitempty"` // where staged and displaced files are
+	Stage   string   `json:"stage,omitempty"` // directory of staged and displaced files
 	Index   node     `json:"index"`           // the merged index
 	Steps   []step   `json:"steps,omitempty"`
 	Changes []change `json:"changes,omitempty"`
-	Dirs    []name   `json:"dirs,omitempty"`   // made for additions
-	ByGit   bool     `json:"by_git,omitempty"` // it repairs what git has left
+	Dirs    []name   `json:"dirs,omitempty"`   // created for additions
+	ByGit   bool     `json:"by_git,omitempty"` // the move repairs a checkout that git left half-written
 }
 
-// A step is one path that is exchanged, added or removed.
+// A step exchanges, adds or removes one path.
 type step struct {
 	Path name        `json:"path"`
-	Have fingerprint `json:"have,omitempty"` // empty: it is added
-	Want fingerprint `json:"want,omitempty"` // empty: it is removed
-	Node node        `json:"node"`           // of what is staged
+	Have fingerprint `json:"have,omitempty"` // empty: the path is added
+	Want fingerprint `json:"want,omitempty"` // empty: the path is removed
+	Node node        `json:"node"`           // of the staged file
 }
 
 // A change is one entry of the index, before and after.
@@ -46,13 +45,13 @@ type change struct {
 	New  string `json:"new,omitempty"`
 }
 
-// A name is a path, whose bytes need not be text.
+// A name is a path, which need not be valid UTF-8.
 type name string
 
-// MarshalText escapes what JSON could not keep.
+// MarshalText escapes bytes that JSON cannot represent.
 func (n name) MarshalText() ([]byte, error) { return []byte(url.PathEscape(string(n))), nil }
 
-// UnmarshalText is the opposite of MarshalText.
+// UnmarshalText decodes the output of MarshalText.
 func (n *name) UnmarshalText(text []byte) error {
 	path, err := url.PathUnescape(string(text))
 	*n = name(path)
@@ -61,7 +60,7 @@ func (n *name) UnmarshalText(text []byte) error {
 
 func (c *Checkout) recordPath() string { return c.State + ".json" }
 
-// save writes the record. It is on disk when this returns.
+// save writes the record, which is on disk when save returns.
 func (m *Move) save() error {
 	raw, err := json.Marshal(m.rec)
 	if err == nil {
@@ -76,17 +75,17 @@ func (m *Move) save() error {
 	return nil
 }
 
-// A Left is a move that was killed.
+// A Left describes a killed move.
 type Left struct {
-	Ref      string // the branch; empty in the record of an old version
+	Ref      string // the branch; empty in records of old versions
 	Task     string
 	From, To string
-	// ByGit means that a version of coven wrote it that let git write the files:
-	// Repair helps, not Settle or Undo.
+	// ByGit means that the record was written by a version that let git write the files:
+	// use Repair, not Settle or Undo.
 	ByGit bool
 }
 
-// Left returns the move that was killed in this checkout, or nil.
+// Left returns the killed move of this checkout, or nil.
 func (c *Checkout) Left() (*Move, *Left, error) {
 	raw, err := os.ReadFile(c.recordPath())
 	if errors.Is(err, fs.ErrNotExist) {

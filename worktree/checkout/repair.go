@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Repair brings a checkout back to from in which git itself was stopped on its way
-// to another commit: versions of coven until November 2026 let it write the files
-// in place. A file that is missing, or holds a beginning of its new content, was
-// not written by the person; any other file stays as it is.
+// Repair restores a checkout to from after git was killed while it moved the checkout
+// to another commit: versions of coven until November 2026 let git write the files in
+// place. It restores files that are missing or contain a beginning of their new
+// content, which the user cannot have written. Other files do not change.
 func (c *Checkout) Repair(ctx context.Context, from, to string) error {
 	changes, err := c.Git.Changes(ctx, from, to)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *Move) planRepair(broken map[string]fingerprint, before *index) error {
 	p := &planning{m: m, have: broken, before: before}
 	for _, unit := range sorted(units) {
 		if !m.allBroken(unit, broken) {
-			continue // somebody's file is in it
+			continue // it contains a user's file
 		}
 		staged := filepath.Join(m.fresh(), unit)
 		have, err1 := take(filepath.Join(m.c.top(), unit))
@@ -94,7 +94,7 @@ func (m *Move) planRepair(broken map[string]fingerprint, before *index) error {
 	return err
 }
 
-// allBroken reports whether all files at or below a path are broken ones.
+// allBroken reports whether all files at or below a path are broken.
 func (m *Move) allBroken(unit string, broken map[string]fingerprint) bool {
 	top := filepath.Join(m.c.top(), unit)
 	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
@@ -109,7 +109,8 @@ func (m *Move) allBroken(unit string, broken map[string]fingerprint) bool {
 	return err == nil
 }
 
-// broken returns what is at the paths that git has changed, wholly or in part.
+// broken returns the content of the paths that git has changed, completely or
+// partially.
 func (m *Move) broken(ctx context.Context, before *index) (map[string]fingerprint, error) {
 	if err := m.stageOther(ctx); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (m *Move) broken(ctx context.Context, before *index) (map[string]fingerprin
 
 func (m *Move) other() string { return filepath.Join(m.c.State, "other") }
 
-// stageOther lets git write the files of To, to compare with.
+// stageOther lets git write the files of To for comparison.
 func (m *Move) stageOther(ctx context.Context) error {
 	var paths []string
 	for _, c := range m.rec.Changes {
@@ -158,7 +159,7 @@ func (m *Move) stageOther(ctx context.Context) error {
 	return m.write(ctx, g.Index, m.other(), paths)
 }
 
-// begins reports whether a file holds a beginning of another one, or all of it.
+// begins reports whether the content of a file is a prefix of that of another file.
 func begins(file, whole string) (bool, error) {
 	info, err := os.Lstat(file)
 	if gone(err) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart reports whether the git directory is on another file system than the
-// checkout, so that files cannot be exchanged between them.
+// apart reports whether the git directory and the checkout are on different file
+// systems, so that files cannot be exchanged between them.
 func (c *Checkout) apart() (bool, error) {
 	if c.stageAtTop {
 		return true, nil
@@ -28,9 +28,9 @@ func (c *Checkout) apart() (bool, error) {
 	return here.Dev != there.Dev, errors.Join(err, err2)
 }
 
-// makeStage makes the directories of the stage. At the top of the checkout git
-// must not see it, nor `git clean` take it: a .gitignore in it hides everything.
-// That one is made where git never looks, and appears complete.
+// makeStage creates the directories of the stage. At the top of the checkout, a
+// .gitignore in the stage hides it from git and `git clean`. It is created elsewhere
+// and renamed into place with the .gitignore.
 func (m *Move) makeStage() error {
 	if m.rec.Stage != m.c.State {
 		hidden := filepath.Join(m.rec.Stage, ".git")
@@ -51,16 +51,16 @@ func (m *Move) makeStage() error {
 	return errors.Join(os.MkdirAll(m.fresh(), 0o777), os.MkdirAll(m.old(), 0o777))
 }
 
-// stage lets git merge the index and write the new files, as it would into the
-// checkout, into an empty directory. git takes the attributes from the new index.
-// Filters run in the checkout, where programs with relative names are.
+// stage lets git merge the index and write the new files to an empty directory. git
+// reads the attributes from the new index. Filters run in the checkout, because their
+// programs may have relative names.
 func (m *Move) stage(ctx context.Context, from, to string) error {
 	g := m.whole()
 	g.WorkTree = m.fresh()
 	g.Settings = slices.Concat(g.Settings, m.c.Settings)
 	if err := g.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
 		err = fmt.Errorf("write the new files of %s: %w", m.c.top(), err)
-		if git.ExitCode(err) > 0 && !isFull(m.c.State) && !isFull(m.fresh()) { // a filter that fails
+		if git.ExitCode(err) > 0 && !isFull(m.c.State) && !isFull(m.fresh()) { // a filter failed
 			return &Error{Path: m.c.top(), Reason: err.Error(), Next: "git -C " + shellword.Quote(m.c.top()) + " status", Cause: err}
 		}
 		return err
@@ -68,7 +68,7 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// write lets git write single files of an index into a directory.
+// write lets git write the given files of an index to a directory.
 func (m *Move) write(ctx context.Context, index, dir string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (m *Move) write(ctx context.Context, index, dir string, paths []string) err
 	return nil
 }
 
-// know remembers the time stamps of staged files.
+// know records the time stamps of staged files.
 func (m *Move) know(paths []string) error {
 	for _, path := range paths {
 		st, err := statOf(filepath.Join(m.fresh(), path))
@@ -94,10 +94,10 @@ func (m *Move) know(paths []string) error {
 	return nil
 }
 
-// almostFull is how many bytes are too few to go on with.
+// almostFull is the free space, in bytes, below which a disk counts as full.
 const almostFull = 256 << 10
 
-// isFull reports whether the file system of a directory has no room.
+// isFull reports whether the file system of a directory is full.
 func isFull(dir string) bool {
 	var disk unix.Statfs_t
 	if unix.Statfs(dir, &disk) != nil {
@@ -106,7 +106,8 @@ func isFull(dir string) bool {
 	return disk.Bavail*uint64(disk.Bsize) < almostFull || disk.Files > 0 && disk.Ffree == 0
 }
 
-// explain turns the error of a full disk into one that says so: git only prints it.
+// explain replaces an error caused by a full disk by ErrFull, because git only prints
+// the reason.
 func (c *Checkout) explain(err error) error {
 	if _, known := errors.AsType[*Error](err); known {
 		return err
@@ -114,8 +115,8 @@ func (c *Checkout) explain(err error) error {
 	return Explain(err, c.top(), c.State, c.top())
 }
 
-// Explain says of an error that the disk is full, when one of these directories is
-// on a file system without room. path is the checkout that the error is about.
+// Explain adds ErrFull to an error if one of these directories is on a full file
+// system. path is the checkout that the error is about.
 func Explain(err error, path string, dirs ...string) error {
 	for _, dir := range dirs {
 		for _, there := os.Lstat(dir); errors.Is(there, fs.ErrNotExist); _, there = os.Lstat(dir) {

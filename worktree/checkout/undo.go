@@ -15,10 +15,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Settle ends a move after the branch has followed.
+// Settle completes a move after the branch has moved.
 func (m *Move) Settle(ctx context.Context) error {
 	if m.rec.Token == "" {
-		return nil // there was nothing to move
+		return nil // nothing to move
 	}
 	failpoint.Point("checkout.settle")
 	for i := range m.rec.Steps {
@@ -27,7 +27,7 @@ func (m *Move) Settle(ctx context.Context) error {
 	return m.end(ctx, true)
 }
 
-// Undo takes a move back, wherever it is. What somebody has edited since stays.
+// Undo reverts a move at any stage. It does not change files that were edited since.
 func (m *Move) Undo(ctx context.Context) error {
 	if m.rec.Token == "" {
 		return nil
@@ -55,14 +55,14 @@ func (m *Move) Undo(ctx context.Context) error {
 	return m.end(ctx, false)
 }
 
-// finished reports whether the move has ended and only its files are to be
-// removed: see end.
+// finished reports whether the move has ended and only its files must be removed: see
+// end.
 func (m *Move) finished() bool {
 	_, err := os.Lstat(m.c.State)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// back takes one step back, if it was made and nobody has changed its result.
+// back reverts one step, if it was executed and its result was not edited.
 func (m *Move) back(i int, s step) error {
 	path := string(s.Path)
 	if s.Want == "" {
@@ -71,7 +71,7 @@ func (m *Move) back(i int, s step) error {
 	present := filepath.Join(m.c.top(), path)
 	here, err := nodeOf(present)
 	if err != nil || here != s.Node {
-		return err // it was not made, or somebody has put another file there
+		return err // not executed, or replaced by another file
 	}
 	is, err := take(present)
 	if err != nil || is != s.Want {
@@ -120,7 +120,7 @@ func ignore(err, known error) error {
 	return err
 }
 
-// makeParents makes the directories of a path again.
+// makeParents creates the missing directories of a path.
 func (m *Move) makeParents(p string) error {
 	for i, r := range p {
 		if r == '/' {
@@ -132,8 +132,7 @@ func (m *Move) makeParents(p string) error {
 	return nil
 }
 
-// removeParents removes directories that a removal has left empty, up to one that
-// is not.
+// removeParents removes the directories that a removal has left empty.
 func (m *Move) removeParents(s step) {
 	if s.Want != "" {
 		return
@@ -151,8 +150,8 @@ func (m *Move) isLink(dir string) bool {
 	})
 }
 
-// restoreIndex publishes the old index again, unless another git has written one
-// since: then only the entries of the move go back.
+// restoreIndex publishes the old index, unless another git process has written one
+// since: then it restores only the entries of the move.
 func (m *Move) restoreIndex(ctx context.Context) error {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	now, err := nodeOf(index)
@@ -188,7 +187,7 @@ func (m *Move) revertEntries(ctx context.Context, index string) error {
 	return os.Rename(g.Index, index)
 }
 
-// revert gives the entries that are as after the move their old content.
+// revert restores the entries that still have their content after the move.
 func revert(ctx context.Context, g git.Repo, rec record) error {
 	fields, err := g.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
@@ -218,8 +217,8 @@ func revert(ctx context.Context, g git.Repo, rec record) error {
 	return err
 }
 
-// end lets go of the index, stores what nobody else has, and removes what is left
-// of the move. Once State has its other name there is nothing to take back.
+// end unlocks the index, stores content that exists nowhere else, and removes the
+// files of the move. After State is renamed, the move cannot be undone.
 func (m *Move) end(ctx context.Context, settled bool) error {
 	if err := m.unlock(); err != nil {
 		return err
@@ -242,15 +241,15 @@ func (m *Move) end(ctx context.Context, settled bool) error {
 	if err := os.RemoveAll(m.done()); err != nil {
 		return err
 	}
-	if m.rec.ByGit && !settled { // and is still to be repaired
+	if m.rec.ByGit && !settled { // the checkout must still be repaired
 		m.rec = record{Checkout: m.rec.Checkout, From: m.rec.From, To: m.rec.To}
 		return m.save()
 	}
 	return ignore(os.Remove(m.c.recordPath()), fs.ErrNotExist)
 }
 
-// rescue stores displaced files that are neither the old nor the new ones: an
-// editor that had one open has written to it late.
+// rescue stores displaced files with neither the old nor the new content: an editor
+// may have written to an open file after it was displaced.
 func (m *Move) rescue(ctx context.Context) error {
 	files := map[string]string{}
 	for i, s := range m.rec.Steps {

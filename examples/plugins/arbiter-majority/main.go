@@ -1,7 +1,7 @@
-// Command coven-arbiter-majority is an arbiter plugin: the loop goes on while more
-// than half of the reviewers say fail.
+// Command coven-arbiter-majority is an arbiter plugin: the loop continues while more
+// than half of the reviewers fail the change.
 //
-// Its option share is how many percent of them have to, instead of 50.
+// The option share sets another percentage than 50.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Command coven-provider-runbook is a provider plugin for an agent without a model:
-// a shell script that runs the commands of the task, for work that needs no thought.
-// The script is part of the plugin.
+// Command coven-provider-runbook is a provider plugin for an agent without a model: a
+// shell script that runs the commands of the task, for mechanical work. The script is
+// part of the plugin.
 //
-// Nobody asks before a command runs, so its calls do not pass coven's gate.
+// The agent runs commands without asking, so its calls do not pass coven's gate.
 package main
 
 import (
@@ -62,7 +62,7 @@ func (runbook) Parse(_ context.Context, lines []byte) ([]provider.Event, error) 
 	return events, nil
 }
 
-// event is what a line of the agent says; nil: nothing.
+// event returns the event in a line of the agent's output, or nil.
 func event(fields []string) provider.Event {
 	text := strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(strings.ToValidUTF8(fields[len(fields)-1], "\uFFFD"))
 	switch {

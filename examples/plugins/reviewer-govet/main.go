@@ -1,5 +1,5 @@
-// Command coven-reviewer-govet is a reviewer plugin: it runs go vet and says what
-// it found in the files that the change touches.
+// Command coven-reviewer-govet is a reviewer plugin: it runs go vet and returns the
+// findings in files that the change touches.
 //
 // Options:
 //
@@ -48,7 +48,7 @@ func (govet) Review(ctx context.Context, change reviewer.Change, host hostservic
 	if err != nil {
 		return reviewer.Review{}, err
 	}
-	_ = host.Log(ctx, "go vet "+strings.Join(s.packages, " ")+"\n"+output) // for people: what is found matters
+	_ = host.Log(ctx, "go vet "+strings.Join(s.packages, " ")+"\n"+output) // informational: an error does not matter
 	found, elsewhere := findings(output, change, s)
 	switch {
 	case failed && len(found) == 0 && elsewhere == 0:
@@ -59,7 +59,7 @@ func (govet) Review(ctx context.Context, change reviewer.Change, host hostservic
 	return reviewer.Review{Verdict: reviewer.Pass, Findings: found}, nil
 }
 
-// settings are the options, read.
+// settings holds the parsed options.
 type settings struct {
 	packages []string
 	severity reviewer.Severity
@@ -83,8 +83,8 @@ func read(options map[string]string) (settings, error) {
 	return s, nil
 }
 
-// vet runs go vet, which ends with all that it started when ctx does. It writes
-// nothing into dir: its cache is elsewhere, and go.mod stays as it is.
+// vet runs go vet. When ctx is done, it kills go vet with its child processes. go vet
+// writes nothing to dir: its cache is elsewhere, and go.mod does not change.
 func vet(ctx context.Context, dir string, packages []string) (output string, failed bool, err error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"vet"}, packages...)...)
 	cmd.Dir = dir
@@ -107,11 +107,11 @@ func vet(ctx context.Context, dir string, packages []string) (output string, fai
 	return out.String(), false, nil
 }
 
-// lineRE is what go vet says of a place in a file.
+// lineRE matches a finding of go vet.
 var lineRE = regexp.MustCompile(`(?m)^(?:vet: )?(\S[^:\n]*\.go):(\d+)(?::\d+)?: (.+)$`)
 
-// findings reads what go vet said. Those in files that the change does not touch
-// are only counted, unless the options want all.
+// findings parses the output of go vet. It only counts findings in files that the
+// change does not touch, unless the scope is all.
 func findings(output string, change reviewer.Change, s settings) (found []reviewer.Finding, elsewhere int) {
 	for _, m := range lineRE.FindAllStringSubmatch(output, -1) {
 		file := m[1]
@@ -124,13 +124,13 @@ func findings(output string, change reviewer.Change, s settings) (found []review
 			elsewhere++
 			continue
 		}
-		line, _ := strconv.Atoi(m[2]) // its digits are few
+		line, _ := strconv.Atoi(m[2]) // short, so it cannot fail
 		found = append(found, reviewer.Finding{Severity: s.severity, File: file, Line: line, Message: last(m[3], reviewer.MaxText)})
 	}
 	return found, elsewhere
 }
 
-// last is the end of a text.
+// last returns the end of a text.
 func last(text string, most int) string {
 	return strings.ToValidUTF8(text[max(len(text)-most, 0):], "")
 }

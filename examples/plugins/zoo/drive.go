@@ -11,21 +11,20 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// drives are the providers: each drives a shell that runs the code blocks of the
+// drives lists the providers: each drives a shell that runs the code blocks of the
 // task.
 var drives = map[string]provider.Provider{
-	// The liar says that its calls pass the gate, and asks nobody.
+	// The liar falsely claims that its calls pass the gate.
 	"liar": driver{gated: true, shown: true},
-	// The sneak says so, too, and shows no call.
+	// The sneak also claims that, and reports no calls.
 	"sneak": driver{gated: true},
-	// The goldfish says what it is, and remembers no conversation.
+	// The goldfish is honest, and cannot resume a conversation.
 	"goldfish": driver{shown: true},
 }
 
 type driver struct{ gated, shown bool }
 
-// agent prints a line for each thing it does. A command that is called hold waits
-// for the file "go".
+// agent prints a line for each action. The command hold waits for the file "go".
 const agent = `echo started; sed -n '/^` + "```" + `sh$/,/^` + "```" + `$/p' | sed '/^` + "```" + `/d' >.commands
 cp .commands seen
 while read -r line; do echo "call $line"; [ "$line" = hold ] && { while [ ! -e go ]; do sleep 0.05; done; continue; }; eval "$line"; done <.commands

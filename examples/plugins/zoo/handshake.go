@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// flood is how much the beasts print that print too much, in bytes.
+// flood is the amount of output of beasts that print too much, in bytes.
 const flood = 1 << 30
 
-// greet does what a beast does before it serves, or in place of serving. It says
-// whether that was all.
+// greet does what a beast does before it serves, or instead of serving. It reports
+// whether the beast is done.
 func greet(beast string) bool {
 	sockets := os.Getenv("PLUGIN_UNIX_SOCKET_DIR")
 	switch beast {
@@ -48,9 +48,9 @@ func greet(beast string) bool {
 			panic(err)
 		}
 		say("1|1|unix|%s|grpc|", filepath.Join(sockets, "s"))
-	case "ajar": // it listens and never takes a connection
+	case "ajar": // listens and never accepts a connection
 		say("1|1|unix|%s|grpc|", listen("unix", filepath.Join(sockets, "s")))
-	case "plain": // it serves without TLS
+	case "plain": // serves without TLS
 		return os.Unsetenv("PLUGIN_CLIENT_CERT") != nil
 	default:
 		return false
@@ -58,7 +58,7 @@ func greet(beast string) bool {
 	return true
 }
 
-// say greets and stays.
+// say prints a handshake line and keeps running.
 func say(format, address string) {
 	fmt.Printf(format+"\n", address)
 	select {}
@@ -66,16 +66,16 @@ func say(format, address string) {
 
 func listen(network, address string) string {
 	if network == "unix" {
-		_ = os.Remove(address) // of the time before
+		_ = os.Remove(address) // left by an earlier start
 	}
-	l, err := net.Listen(network, address) //nolint:noctx // there is nothing to wait for
+	l, err := net.Listen(network, address) //nolint:noctx // does not block
 	if err != nil {
 		panic(err)
 	}
 	return l.Addr().String()
 }
 
-// spill prints a flood without the end of a line.
+// spill prints a flood without a newline.
 func spill(fd int) {
 	block := make([]byte, 1<<16)
 	for i := range block {

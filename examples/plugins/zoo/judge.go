@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// judge is an arbiter that is one function.
+// judge is an arbiter implemented by one function.
 type judge func(question arbiter.Question) arbiter.Decision
 
 // Decide implements arbiter.Arbiter.
@@ -17,7 +17,7 @@ func (j judge) Decide(_ context.Context, question arbiter.Question, _ hostservic
 	return j(question), nil
 }
 
-// judges are the arbiters: coven-arbiter-<beast>.
+// judges lists the arbiters: coven-arbiter-<beast>.
 var judges = map[string]judge{
 	"well":   func(arbiter.Question) arbiter.Decision { return arbiter.Decision{} },
 	"eager":  func(arbiter.Question) arbiter.Decision { return arbiter.Decision{Continue: true, Reason: "once more"} },
@@ -26,7 +26,7 @@ var judges = map[string]judge{
 	"orator": func(arbiter.Question) arbiter.Decision { return arbiter.Decision{Reason: strings.Repeat("z", 1<<20)} },
 }
 
-// twice wants another round two times.
+// twice continues the loop two times.
 func twice(q arbiter.Question) arbiter.Decision {
 	if q.Round > 2 {
 		return arbiter.Decision{Reason: "that is enough"}
@@ -34,14 +34,14 @@ func twice(q arbiter.Question) arbiter.Decision {
 	return arbiter.Decision{Continue: true, Reason: "once more"}
 }
 
-// critic is never content, and says where.
+// critic always fails the change, with a finding.
 func critic(_ context.Context, change reviewer.Change, _ hostservice.Services) (reviewer.Review, error) {
 	return reviewer.Review{Verdict: reviewer.Fail, Findings: []reviewer.Finding{
 		{Severity: reviewer.Error, File: change.Files[0].Path, Line: 1, Message: "not good enough"},
 	}}, nil
 }
 
-// flatterer says pass beside an error.
+// flatterer returns pass together with an error finding.
 func flatterer(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	r, err := critic(ctx, change, host)
 	r.Verdict = reviewer.Pass

@@ -1,9 +1,8 @@
-// Command zoo is a plugin that does what a plugin must not: it hangs, floods,
-// crashes, lies and leaves things behind. What it does hangs on the name it is
-// called by, coven-reviewer-<beast> or coven-arbiter-<beast>, so one program is all
-// of them; "well" is the beast that behaves. Built with -ldflags "-X main.called=NAME"
-// it is that beast whatever it is called. Package plugins tests its host with it, and
-// it shows what a host must bear.
+// Command zoo is a plugin that violates the rules for plugins: it hangs, floods,
+// crashes, lies and leaves processes and files behind. Its behavior depends on the
+// name of the program, coven-reviewer-<beast> or coven-arbiter-<beast>; "well" is the
+// beast that behaves. Built with -ldflags "-X main.called=NAME", it is that beast
+// under any name. Package plugins tests its host with it.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// called is the name it goes by in place of its file's.
+// called overrides the name of the program.
 var called string
 
 func main() {
@@ -43,7 +42,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "the zoo has no beast %q\n", beast)
 		os.Exit(1)
 	}
-	if beast == "stubborn" || beast == "hermit" { // they were asked to end
+	if beast == "stubborn" || beast == "hermit" { // they ignore the request to exit
 		select {}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// raws are the beasts that need more than the SDK gives.
+// raws lists the beasts that cannot be written with the SDK.
 var raws = map[string]func(){
 	"huge":    func() { serve(raw{review: huge}) },
 	"sick":    func() { serve(raw{review: ok, intercept: sick}) },
@@ -32,7 +32,7 @@ var raws = map[string]func(){
 	"new":     func() { serve(raw{review: version(1)}, raw{review: version(2)}) },
 }
 
-// raw is a reviewer on gRPC and go-plugin alone.
+// raw is a reviewer that uses gRPC and go-plugin directly.
 type raw struct {
 	goplugin.NetRPCUnsupportedPlugin
 	review    func(ctx context.Context, broker *goplugin.GRPCBroker, in proto.Message) (proto.Message, error)
@@ -60,7 +60,7 @@ func serve(versions ...raw) {
 }
 
 // GRPCServer implements goplugin.GRPCPlugin.
-func (r raw) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error { //nolint:unparam // go-plugin wants it so
+func (r raw) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error { //nolint:unparam // required by go-plugin
 	if r.served != nil {
 		r.served(s)
 	}
@@ -82,8 +82,8 @@ func (raw) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (
 	panic("a plugin is no client of itself")
 }
 
-// message makes a message of the contracts. Their Go types are hidden from us, and
-// all known to protobuf.
+// message returns a message of the contracts. Their Go types are internal, but
+// protobuf knows them by name.
 func message(name string, fields ...string) proto.Message {
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("coven.plugin.v1." + name))
 	if err != nil {
@@ -96,7 +96,7 @@ func message(name string, fields ...string) proto.Message {
 	return m.Interface()
 }
 
-// field is a text of a message.
+// field returns a text field of a message.
 func field(m proto.Message, name string) string {
 	r := m.ProtoReflect()
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name))).String()
@@ -106,8 +106,7 @@ func ok(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, er
 	return message("ReviewResponse", "verdict", "pass"), nil
 }
 
-// bare does what well does, with nothing of the SDK: the floor that it is measured
-// against.
+// bare does the same as well without the SDK, as the lower bound in benchmarks.
 func bare() {
 	response := message("ReviewResponse").ProtoReflect()
 	verdict, summary := response.Descriptor().Fields().ByName("verdict"), response.Descriptor().Fields().ByName("summary")
@@ -134,7 +133,7 @@ func huge(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, 
 
 const healthCheck = "/grpc.health.v1.Health/Check"
 
-// sick never says how it is.
+// sick never answers health checks.
 func sick(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if info.FullMethod == healthCheck {
 		select {}
@@ -142,8 +141,8 @@ func sick(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.U
 	return handle(ctx, in)
 }
 
-// busy has a single hand: while it reviews it does not say how it is. Its review
-// ends when it was asked that five times.
+// busy has a single worker: while it reviews, it does not answer health checks. Its
+// review ends after five of them.
 func busy() {
 	var hand sync.Mutex
 	asked := make(chan struct{}, 1000)
@@ -167,7 +166,7 @@ func busy() {
 	})
 }
 
-// hermit hangs up in the middle of a call and lives on.
+// hermit closes the connection during a call and keeps running.
 func hermit() {
 	var server *grpc.Server
 	serve(raw{
@@ -198,7 +197,7 @@ func thief(ctx context.Context, broker *goplugin.GRPCBroker, _ proto.Message) (p
 	return message("ReviewResponse", "verdict", "pass", "summary", said), nil
 }
 
-// hoarder uses the token of the call before.
+// hoarder uses the token of the previous call.
 func hoarder() func(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, error) {
 	var conn *grpc.ClientConn
 	var token string
@@ -217,12 +216,12 @@ func hoarder() func(context.Context, *goplugin.GRPCBroker, proto.Message) (proto
 	}
 }
 
-// hawker offers more services than anybody wants.
+// hawker offers more services than the host accepts.
 func hawker(_ context.Context, broker *goplugin.GRPCBroker, _ proto.Message) (proto.Message, error) {
 	for n := range uint32(5000) {
 		l, err := broker.Accept(n + 100)
 		if err != nil {
-			return message("ReviewResponse", "verdict", "pass", "summary", "turned away"), nil //nolint:nilerr // it is what was to be found out
+			return message("ReviewResponse", "verdict", "pass", "summary", "turned away"), nil //nolint:nilerr // the error is the result of the test
 		}
 		_ = l.Close()
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// review is a reviewer that is one function.
+// review is a reviewer implemented by one function.
 type review func(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error)
 
 // Review implements reviewer.Reviewer.
@@ -27,7 +27,7 @@ func (r review) Review(ctx context.Context, change reviewer.Change, host hostser
 	return r(ctx, change, host)
 }
 
-// reviews are the beasts that are made with the SDK.
+// reviews lists the beasts that use the SDK.
 var reviews = map[string]review{
 	"well":        pass,
 	"chatter":     pass,
@@ -70,7 +70,7 @@ func finds(f reviewer.Finding) review {
 	}
 }
 
-// environment says what it was given by whoever started it.
+// environment returns its environment.
 func environment(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
 	stdin, err := os.Readlink("/proc/self/fd/0")
 	if err != nil {
@@ -92,7 +92,7 @@ func never(context.Context, reviewer.Change, hostservice.Services) (reviewer.Rev
 func late(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "late" {
 		<-ctx.Done()
-		<-time.After(time.Second) // here the time is up sooner than there
+		<-time.After(time.Second) // the deadline is earlier here than in the host
 	}
 	return pass(ctx, change, host)
 }
@@ -105,7 +105,7 @@ func quits(ctx context.Context, change reviewer.Change, host hostservice.Service
 	return pass(ctx, change, host)
 }
 
-// quitter is a model that quits in the middle of a turn.
+// quitter is a model that exits during a turn.
 type quitter struct{}
 
 // Turn implements model.Model.
@@ -127,7 +127,7 @@ func talker(ctx context.Context, change reviewer.Change, host hostservice.Servic
 	var all sync.WaitGroup
 	all.Go(func() { spill(1) })
 	all.Go(func() { spill(2) })
-	all.Go(func() { // what Go writes goes to coven as gRPC messages
+	all.Go(func() { // its output is sent to coven as gRPC messages
 		for range 1 << 10 {
 			fmt.Println(strings.Repeat("y", 1<<14))
 		}
@@ -139,7 +139,7 @@ func talker(ctx context.Context, change reviewer.Change, host hostservice.Servic
 func frozen(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "freeze" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		select {} // until it takes effect
+		select {} // until the kill takes effect
 	}
 	return pass(ctx, change, host)
 }
@@ -153,7 +153,7 @@ func leaver(ctx context.Context, change reviewer.Change, host hostservice.Servic
 }
 
 func spawn(generation string) error {
-	cmd := exec.Command(os.Args[0], generation) //nolint:noctx // nobody ends it
+	cmd := exec.Command(os.Args[0], generation) //nolint:noctx // deliberately never stopped
 	cmd.Stdout, cmd.Stderr = os.NewFile(1, "stdout"), os.NewFile(2, "stderr")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if generation == "child" {
@@ -162,7 +162,7 @@ func spawn(generation string) error {
 	return cmd.Start()
 }
 
-// descend is the life of leaver's descendants.
+// descend runs leaver's descendants.
 func descend(generation string) bool {
 	switch generation {
 	case "child":
@@ -185,7 +185,7 @@ func writer(ctx context.Context, change reviewer.Change, host hostservice.Servic
 	return pass(ctx, change, host)
 }
 
-// burglar says for each of its options, which are paths, what it was told.
+// burglar reads the paths in its options and returns the answers.
 func burglar(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	var told []string
 	for _, f := range change.Files {
@@ -204,7 +204,7 @@ func burglar(ctx context.Context, change reviewer.Change, host hostservice.Servi
 	return passed(strings.Join(told, "\n"))
 }
 
-// crowd asks for each of coven's services from ten places at once.
+// crowd uses each of coven's services ten times concurrently.
 func crowd(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	errs := make([]error, 10)
 	var all sync.WaitGroup
@@ -223,7 +223,7 @@ func crowd(ctx context.Context, change reviewer.Change, host hostservice.Service
 	return pass(ctx, change, host)
 }
 
-// asker answers while an agent of coven is still at work for it.
+// asker answers while its request to an agent is still pending.
 func asker(_ context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	begun := make(chan struct{})
 	go func() {

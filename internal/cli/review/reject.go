@@ -24,7 +24,7 @@ rejected.`,
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(r.Reason) == "" {
-				return exit.Usagef("", "--reason is required: the next attempt is told why")
+				return exit.Usagef("", "--reason is required: it is passed to the next attempt")
 			}
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				r.Task = args[0]
@@ -33,7 +33,7 @@ rejected.`,
 		},
 	}
 	cli.RemoveFlags(cmd, &r.Ignored)
-	cmd.Flags().StringVar(&r.Reason, "reason", "", "why the change is rejected; the next attempt is told")
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why the change is rejected; passed to the next attempt")
 	return cmd
 }
 

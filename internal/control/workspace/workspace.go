@@ -59,7 +59,7 @@ func (s *Workspace) Enter(ctx context.Context) error {
 func (s *Workspace) recreate(ctx context.Context) error {
 	tree, from, err := s.Repo.Recreate(ctx, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return fmt.Errorf("%w, and there is no branch or snapshot to recreate it from: run: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
+		return fmt.Errorf("%w, branch or snapshot; run: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
 	}
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		text := fmt.Sprintf("the worktree stays: %v; to delete them, run: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
+		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {

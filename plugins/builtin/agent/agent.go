@@ -72,7 +72,7 @@ func changeText(c reviewer.Change) string {
 	return b.String()
 }
 
-// fenced is a text in a fence that nothing in it ends.
+// fenced returns a text in a code fence that is longer than any fence in it.
 func fenced(kind, text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -94,16 +94,16 @@ func findingText(f reviewer.Finding) string {
 	return "- " + strings.ReplaceAll(f.String(), "\n", "\n  ") + "\n"
 }
 
-// Arbiter has an agent decide.
+// Arbiter lets an agent decide.
 type Arbiter struct{}
 
-// decisionForm is how a decision is to be given.
+// decisionForm describes the format of a decision.
 const decisionForm = "# Your answer\n\n" +
 	"End your final message with one fenced JSON block of this form:\n\n" +
 	"```json\n" + `{"continue": true, "reason": "one or two sentences"}` + "\n```\n\n" +
 	"`continue` is true when the findings are worth another round, false when the loop should end."
 
-// decision is a decision as the agent gives it.
+// decision is the agent's JSON answer.
 type decision struct {
 	Continue *bool  `json:"continue"`
 	Reason   string `json:"reason"`
@@ -133,17 +133,17 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host hostservice.
 	return arbiter.Decision{Continue: *given.Continue, Reason: reviewer.Clip(given.Reason)}, nil
 }
 
-// The bounds of what an arbiter is asked, in bytes.
+// The limits of an arbiter's prompt, in bytes.
 const (
-	maxPrompt   = 200 << 10 // all of it
+	maxPrompt   = 200 << 10 // the whole prompt
 	maxOwn      = 64 << 10  // the prompt of the grimoire, with the task
-	maxOpinions = 64 << 10  // what was found in one round
-	maxOutput   = 16 << 10  // the end of what the agent says that worked
-	maxEarlier  = 2 << 10   // of it and of a reason, of an earlier round
+	maxOpinions = 64 << 10  // the findings of one round
+	maxOutput   = 16 << 10  // the end of the working agent's message
+	maxEarlier  = 2 << 10   // the same, and a reason, of an earlier round
 )
 
-// historyTexts are the earlier rounds, the oldest first, as many of the last ones as
-// have room. That some have not is said.
+// historyTexts returns the last earlier rounds that fit, the oldest first. A note
+// mentions omitted rounds.
 func historyTexts(history []arbiter.Round, room int) []string {
 	const note = "(Round %d and earlier rounds are omitted for length.)"
 	room -= len(note) + 20
@@ -160,8 +160,8 @@ func historyTexts(history []arbiter.Round, room int) []string {
 	return texts
 }
 
-// roundText is an earlier round: what was found, what the agent had said that worked,
-// why it went on.
+// roundText describes an earlier round: the findings, the working agent's message, and
+// the reason for another round.
 func roundText(r arbiter.Round) string {
 	text := fmt.Sprintf("# What they found in round %d\n\n%s", r.N, cut(opinionsText(r.Opinions), maxOpinions/2))
 	if said := strings.TrimSpace(r.Output); said != "" {
@@ -173,8 +173,8 @@ func roundText(r arbiter.Round) string {
 	return text
 }
 
-// cut is the beginning of a text that is too long, in whole lines if it has some, and
-// says so.
+// cut returns the beginning of a text that is too long, if possible in complete lines,
+// with a note.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -186,7 +186,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(kept, "") + fmt.Sprintf("\n(%d more bytes are omitted for length.)", len(text)-len(kept))
 }
 
-// end is the end of a text that is too long.
+// end returns the end of a text that is too long.
 func end(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -205,8 +205,8 @@ func opinionsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ask has an agent answer in the form of T, once more when the first answer is not
-// of that form.
+// ask lets an agent answer in the format of T. If the first answer is malformed, it
+// asks once more.
 func ask[T any](ctx context.Context, host hostservice.Services, model, prompt string, check func(*T) error) (T, error) {
 	var none T
 	answer, err := host.RunAgent(ctx, hostservice.Ask{Prompt: prompt, Model: model})
@@ -227,7 +227,7 @@ func ask[T any](ctx context.Context, host hostservice.Services, model, prompt st
 	return given, nil
 }
 
-// parse reads the last fenced JSON block of a text, or the text itself when it is
+// parse decodes the last fenced JSON block of a text, or the text itself if it is
 // JSON.
 func parse[T any](text string, check func(*T) error) (T, error) {
 	var given T
@@ -246,7 +246,7 @@ func parse[T any](text string, check func(*T) error) (T, error) {
 	return given, check(&given)
 }
 
-// lastBlock is what stands in the last fence of a text.
+// lastBlock returns the content of the last code fence of a text.
 func lastBlock(text string) (string, bool) {
 	var block []string
 	found, open, last := false, "", ""

@@ -65,7 +65,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	argv := []string{
 		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
-		"--include-partial-messages", // for what each answer used in the end: the CLI's whole messages have what it used at its start
+		"--include-partial-messages", // for the final usage of each answer: complete messages only have the usage at the start
 		"--mcp-config", filepath.Join(req.FilesDir, serversFile), "--strict-mcp-config",
 		"--permission-prompt-tool", "mcp__" + req.Gate.Name + "__" + req.GateTool,
 		"--permission-mode", "default",
@@ -84,16 +84,17 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}, nil
 }
 
-// watchdog makes the CLI say until when the API does not want to be asked:
-// without it, it gives up on a long wait and does not say how long it would have
-// been. With it, it retries for as long as it takes: coven stops it.
+// watchdog makes the CLI report how long a limit lasts. Without it, the CLI gives up
+// on a long wait and does not report its length. With it, the CLI retries until coven
+// stops it.
 const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
 
-// maxRetries is how often the CLI tries again after an error that is no limit. With
-// its watchdog, 2.1.330 does so 300 times unless it is told, which takes hours.
+// maxRetries is the variable that limits the CLI's retries after errors other than
+// limits. With its watchdog, 2.1.330 retries 300 times by default, which takes hours.
 const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
 
-// retries sets what the CLI does without its watchdog, unless the user has said.
+// retries sets the CLI's default number of retries without its watchdog, unless the
+// user has set it.
 func (p Provider) retries() []string {
 	if p.Getenv != nil && p.Getenv(maxRetries) != "" {
 		return nil
@@ -101,8 +102,8 @@ func (p Provider) retries() []string {
 	return []string{maxRetries + "=10"}
 }
 
-// Message implements provider.Provider. The CLI answers a message whose id it
-// knows from before with Heard alone, and with no result.
+// Message implements provider.Provider. For a message with a known ID, the CLI returns
+// only Acknowledged, and no result.
 func (Provider) Message(_ context.Context, m provider.Message) ([]byte, error) {
 	if m.ID == "" || strings.TrimSpace(m.Text) == "" {
 		return nil, errors.New("claude: a message needs an ID and text")
@@ -110,7 +111,7 @@ func (Provider) Message(_ context.Context, m provider.Message) ([]byte, error) {
 	return message(m.ID, m.Text)
 }
 
-// choices are the flags that depend on the request.
+// choices returns the flags that depend on the request.
 func choices(req provider.Request) []string {
 	var argv []string
 	if req.Resume {
@@ -161,13 +162,13 @@ func servers(gate provider.Server) ([]byte, error) {
 	return config, nil
 }
 
-// closing is the last block of every message. The CLI reads a file for every
-// @path in the last block, without asking anybody, and takes a / at its start
-// for a command of its own: the last block is never a text of somebody else's.
+// closing is the last block of every message. In the last block, the CLI reads the
+// file of every @path without asking, and interprets a / at the start as a command, so
+// the last block must be coven's own text.
 const closing = "Do what is described above."
 
-// message is a line of the CLI's stream-json input. Its id comes back in the
-// line that says that the CLI took it; with none the CLI makes one.
+// message returns a line of the CLI's stream-json input. The CLI acknowledges the
+// message with the ID; without an ID, it generates one.
 func message(id, text string) ([]byte, error) {
 	block := func(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 	fields := map[string]any{

@@ -8,20 +8,21 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// overloaded is the API's status for having too much to do.
+// overloaded is the API's status for an overload.
 const overloaded = 529
 
 func limits(status int) bool { return status == http.StatusTooManyRequests || status == overloaded }
 
-// The CLI's own delays before a retry: the first, doubled each time, and up to
-// so much more of each. One that is longer is what the API asked for.
+// The CLI's own delays before a retry: the first one, which doubles each time, and the
+// maximum jitter. A longer delay was requested by the API.
 const (
 	firstDelay = 500 * time.Millisecond
 	moreDelay  = 1.25
 )
 
-// refused is the limit that a retry is about. The CLI never gives up on one: the
-// retries after those that it would make on its own count as none.
+// refused returns the limit that a retry is about. The CLI never gives up on a limit,
+// so it counts as one that the CLI does not retry after the CLI's usual number of
+// retries.
 func (l line) refused() []provider.Event {
 	if !limits(l.ErrorStatus) {
 		return nil
@@ -37,13 +38,12 @@ func (l line) refused() []provider.Event {
 	return []provider.Event{limit}
 }
 
-// rateLimit is what the CLI says about the account of a subscriber when that has
-// changed.
+// rateLimit is the CLI's report about a change of a subscriber's limits.
 type rateLimit struct {
 	Status   string  `json:"status"` // allowed, allowed_warning, rejected
 	ResetsAt float64 `json:"resetsAt"`
 	Type     string  `json:"rateLimitType"`  // five_hour, seven_day, ...
-	Overage  bool    `json:"isUsingOverage"` // rejected, and yet served
+	Overage  bool    `json:"isUsingOverage"` // requests are served despite the status rejected
 }
 
 func (r rateLimit) events() []provider.Event {

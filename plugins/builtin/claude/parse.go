@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line is what coven reads of a line of the CLI's stream-json output.
+// line holds the parts of a stream-json output line that coven uses.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -36,7 +36,7 @@ type line struct {
 		Usage   usage           `json:"usage"`
 	} `json:"message"`
 	UUID     string `json:"uuid"`
-	IsReplay bool   `json:"isReplay"` // a line of the CLI's input, which it took
+	IsReplay bool   `json:"isReplay"` // a repeated line of the CLI's input: an acknowledgement
 
 	// stream_event
 	Event json.RawMessage `json:"event"` // a streamEvent
@@ -79,8 +79,8 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// Parse implements provider.Provider. What is not JSON says nothing: the CLI
-// resets the terminal when it ends, after its last line or in front of it.
+// Parse implements provider.Provider. It skips everything except JSON: when the CLI
+// ends, it resets the terminal, after its last line or before it.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -92,7 +92,7 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 	return events, nil
 }
 
-// afterReset cuts a run of terminal escapes off the front of a line.
+// afterReset removes terminal escapes at the start of a line.
 func afterReset(text []byte) []byte {
 	if start := bytes.IndexByte(text, '{'); start > 0 && text[0] == '\x1b' {
 		return text[start:]
@@ -125,7 +125,7 @@ func (l line) events() []provider.Event {
 	return nil
 }
 
-// eventsIn reads a part of a line; one that is not as expected says nothing.
+// eventsIn returns the events in a part of a line. It ignores unexpected content.
 func eventsIn[T interface{ events() []provider.Event }](raw json.RawMessage) []provider.Event {
 	var part T
 	if json.Unmarshal(raw, &part) != nil {
@@ -147,7 +147,7 @@ func (l line) started() provider.Started {
 func (l line) blocks() []provider.Event {
 	var blocks []block
 	if err := json.Unmarshal(l.Message.Content, &blocks); err != nil {
-		return nil // a user message as plain text: what coven itself said
+		return nil // plain text: a message from coven
 	}
 	var events []provider.Event
 	for _, b := range blocks {
@@ -158,8 +158,8 @@ func (l line) blocks() []provider.Event {
 	return events
 }
 
-// spent is what the answer that the line belongs to used, as the API said at its
-// start. Lines of the CLI's own, about an error of the API, used nothing.
+// spent returns the usage of the line's answer, as reported by the API at its start.
+// Lines that the CLI generates for errors of the API have no usage.
 func (l line) spent() []provider.Event {
 	if l.Message.ID == "" || l.Message.Model == "<synthetic>" || l.Message.Usage == (usage{}) {
 		return nil
@@ -208,7 +208,7 @@ func contentText(raw json.RawMessage) string {
 	return b.String()
 }
 
-// result never looks at the subtype: used-up retries end with "success".
+// result ignores the subtype, which is "success" even after all retries failed.
 func (l line) result() provider.Result {
 	r := provider.Result{
 		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus, Usage: l.Usage.provider(),

@@ -2,11 +2,11 @@ package claude
 
 import "github.com/coven-run/coven/plugins/provider"
 
-// partial is how the lines begin that hold pieces of an answer.
+// partial is the prefix of lines with fragments of an answer.
 const partial = `{"type":"stream_event"`
 
-// streamEvent is a piece of an answer, as the API sent it. What it says comes
-// whole later; only what the answer used in the end does not.
+// streamEvent is a fragment of an answer from the API. The content is repeated in full
+// later, except for the final usage.
 type streamEvent struct {
 	Type    string `json:"type"`
 	Message struct {

@@ -233,7 +233,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// gone says whether a process has ended, reaped or not.
+// gone reports whether a process has ended, reaped or not.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

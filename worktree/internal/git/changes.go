@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// ModeSubmodule is the mode of an entry that names a commit of another
-// repository.
+// ModeSubmodule is the mode of a submodule's entry.
 const ModeSubmodule = "160000"
 
-// A Change is one path that two trees do not have alike. Mode and Oid are
-// those of the second tree, all zeros for a deleted path.
+// A Change is a path that differs between two trees. Mode and Oid are those of the
+// second tree, all zeros for a deleted path.
 type Change struct {
-	Status                     byte // A, D, M or T; renames are not looked for
+	Status                     byte // A, D, M or T; renames are not detected
 	OldMode, OldOid, Mode, Oid string
 	Path                       string
 }
@@ -27,8 +26,8 @@ func (r Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	return ParseRaw(out)
 }
 
-// ParseRaw reads -z --raw output without renames. Merges as printed by -c,
-// with several old modes, keep the last of them.
+// ParseRaw reads -z --raw output without renames. Of several old modes, as printed by
+// -c for merges, the last one is used.
 func ParseRaw(out []byte) ([]Change, error) {
 	fields := Split(out)
 	var changes []Change

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A Location is what git finds from a directory.
+// A Location is the result of Discover.
 type Location struct {
 	Top    string // top of the checkout
 	Dir    string // the git directory of that checkout
-	Shared string // the git directory all checkouts have in common
+	Shared string // the common git directory of all checkouts
 	Format string // "sha1" or "sha256"
 	Bare   bool   // there is no checkout: Top is empty
 	Inside bool   // the directory is in a checkout, not in a git directory
 }
 
-// Discover asks git which repository dir is in. It is the only look-up and
-// must not be used on a directory that an agent can write.
+// Discover asks git which repository dir is in. It must not be used on a directory
+// that an agent can write. All other functions need the git directory.
 func Discover(ctx context.Context, dir string) (Location, error) {
 	kind, err := discover(ctx, dir, "--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
 	if err != nil {
@@ -38,7 +38,7 @@ func Discover(ctx context.Context, dir string) (Location, error) {
 	return at, err
 }
 
-// discover asks one question at a time, because paths may hold line feeds.
+// discover asks for one value at a time, because paths may contain line feeds.
 func discover(ctx context.Context, dir string, args ...string) (string, error) {
 	args = append([]string{"rev-parse"}, args...)
 	cmd := exec.CommandContext(ctx, "git", args...)

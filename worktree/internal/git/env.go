@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kept reports which GIT_ variables of coven's own environment git still gets.
-// The others could aim it at another repository, index or program.
+// kept reports whether git gets a GIT_ variable of coven's own environment. Others
+// could select another repository, index or program.
 func kept(name string) bool {
 	switch name {
 	case "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
@@ -18,7 +18,7 @@ func kept(name string) bool {
 	return false
 }
 
-// neutral lists the settings that hold in every run.
+// neutral returns the settings of every run.
 func neutral() []Setting {
 	return []Setting{
 		{"core.hooksPath", "/dev/null"},

@@ -12,11 +12,11 @@ import (
 type Error struct {
 	Args     []string // without the program and its global options
 	ExitCode int      // -1 when git did not start or was killed
-	Stderr   string   // all of it, for a person to read
-	Err      error    // the cause: the context's error when that ended git
+	Stderr   string   // complete, for people
+	Err      error    // the cause: the context's error if that ended git
 }
 
-// Error names the subcommand and says what git said.
+// Error returns the subcommand and git's message.
 func (e *Error) Error() string {
 	name := "git"
 	if len(e.Args) > 0 {

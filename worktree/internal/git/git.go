@@ -1,18 +1,18 @@
 // Package git runs the git program for package worktree, its only importer.
 //
 // Rules:
-//   - git is argv, never a shell string, and only -z or single-line plumbing
-//     output is read.
-//   - The git directory is always given. Apart from Discover nothing is looked
-//     up from a working directory, because what lies in a task's worktree
-//     belongs to its agent and a git directory can name programs to run.
+//   - git is run with an argument list, never through a shell, and only -z or
+//     single-line plumbing output is read.
+//   - The git directory is always given. Except for Discover, nothing is looked up
+//     from a working directory, because an agent controls the files in its worktree,
+//     and a git directory can name programs to run.
 //   - Every run has neutral settings (see environ): no hooks, no filesystem
 //     monitor, no signing, no background maintenance, no descent into
 //     submodules, no replaced objects, literal pathspecs.
 //   - Every failure of the program is an *Error.
-//   - A child is in a process group of its own, so that a Ctrl-C meant for
-//     coven does not tear a checkout; a canceled context sends it TERM, on
-//     which git removes its lock files.
+//   - A child runs in its own process group, so that Ctrl-C does not interrupt a
+//     checkout. When the context is canceled, the child gets TERM, on which git
+//     removes its lock files.
 package git
 
 import (
@@ -29,21 +29,21 @@ import (
 // A Setting is one configuration value, as `git -c Key=Value` gives it.
 type Setting struct{ Key, Value string }
 
-// A Repo says on which parts of a repository git runs. It is a value: copy it
+// A Repo selects the parts of a repository on which git runs. It is a value: copy it
 // and change the copy.
 type Repo struct {
 	Dir       string    // the git directory
 	WorkTree  string    // top of the checkout, and where git runs
 	Index     string    // the index file; empty for the one of Dir
 	ObjectDir string    // the object directory; empty for the one of Dir
-	Settings  []Setting // stronger than the neutral ones
-	Env       []string  // KEY=VALUE, stronger than coven's environment
-	// Hold is a locked file that every child inherits. When coven is killed
-	// the lock then lasts until the last child has ended.
+	Settings  []Setting // override the neutral ones
+	Env       []string  // KEY=VALUE, overrides coven's environment
+	// Hold is a locked file that every child inherits. If coven is killed, the lock lasts
+	// until the last child has ended.
 	Hold *os.File
 }
 
-// Run runs git and drops what it prints.
+// Run runs git and discards its output.
 func (r Repo) Run(ctx context.Context, args ...string) error {
 	_, err := r.Feed(ctx, nil, args...)
 	return err
@@ -66,8 +66,8 @@ func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
 	return Split(out), err
 }
 
-// Feed runs git with the given standard input and returns its output, also
-// when it failed.
+// Feed runs git with the given standard input and returns its output, even if git
+// fails.
 func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	cmd := r.command(ctx, args)
 	var stdout, stderr bytes.Buffer
@@ -76,8 +76,7 @@ func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) ([]byte, e
 	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
 }
 
-// Stream runs git with the given standard input and lets read take its output
-// as it comes.
+// Stream runs git with the given standard input and passes its output to read.
 func (r Repo) Stream(ctx context.Context, stdin []byte, read func(io.Reader) error, args ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +101,7 @@ func (r Repo) Stream(ctx context.Context, stdin []byte, read func(io.Reader) err
 	return failure(ctx, args, stderr.String(), waitErr)
 }
 
-// Split cuts NUL-terminated items apart.
+// Split splits NUL-terminated items.
 func Split(out []byte) []string {
 	text := strings.TrimSuffix(string(out), "\x00")
 	if text == "" {
@@ -111,7 +110,7 @@ func Split(out []byte) []string {
 	return strings.Split(text, "\x00")
 }
 
-// Join is the opposite of Split.
+// Join is the reverse of Split.
 func Join(items []string) []byte {
 	var out bytes.Buffer
 	for _, item := range items {
@@ -138,7 +137,7 @@ func (r Repo) command(ctx context.Context, args []string) *exec.Cmd {
 	return apart(cmd)
 }
 
-// apart gives a child its own process group and a gentle end.
+// apart runs a child in its own process group and makes cancellation send TERM.
 func apart(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -15,7 +15,7 @@ import (
 // ErrNoObject is returned for an object that does not exist.
 var ErrNoObject = errors.New("no such object")
 
-// An Object is one answer of Objects.
+// An Object is an object read by Objects.
 type Object struct {
 	Oid, Kind string
 	Size      int64
@@ -105,7 +105,7 @@ func (r Repo) Commits(ctx context.Context, oids ...string) ([]Commit, error) {
 	return commits, err
 }
 
-// Commit reads the commit a revision names.
+// Commit reads the commit that a revision names.
 func (r Repo) Commit(ctx context.Context, rev string) (Commit, error) {
 	oid, err := r.Line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // ErrNoRef is returned for a ref that does not exist.
 var ErrNoRef = errors.New("no such ref")
 
-// A Ref is a full name and the object it holds.
+// A Ref is the full name of a ref and the oid of its object.
 type Ref struct{ Name, Oid string }
 
 // Refs lists the refs with the given full name, or under it.
@@ -29,8 +29,8 @@ func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
 	return refs, nil
 }
 
-// Ref returns what the ref with this full name holds, or ErrNoRef. It looks at
-// this one: git for-each-ref reads all refs that are beside it.
+// Ref returns the oid of the ref with this full name, or ErrNoRef. It reads only this
+// ref, unlike git for-each-ref, which reads all refs next to it.
 func (r Repo) Ref(ctx context.Context, name string) (string, error) {
 	oid, err := r.Line(ctx, "show-ref", "--verify", "--hash", "--", name)
 	if err == nil {
@@ -40,10 +40,10 @@ func (r Repo) Ref(ctx context.Context, name string) (string, error) {
 	if ok && strings.Contains(failed.Stderr, "' - not a valid ref") {
 		return "", fmt.Errorf("%s: %w", name, ErrNoRef)
 	}
-	return r.listed(ctx, name) // what it holds may be missing
+	return r.listed(ctx, name) // its object may be missing
 }
 
-// listed is Ref for a ref whose object need not be there.
+// listed is Ref for a ref whose object may be missing.
 func (r Repo) listed(ctx context.Context, name string) (string, error) {
 	refs, err := r.Refs(ctx, name)
 	if err != nil {
@@ -60,31 +60,31 @@ func (r Repo) listed(ctx context.Context, name string) (string, error) {
 // An Edit is one line of a ref transaction.
 type Edit struct{ verb, ref, first, second string }
 
-// Ref is the full name of the ref the edit is about.
+// Ref returns the full name of the edit's ref.
 func (e Edit) Ref() string { return e.ref }
 
 // Deletes reports whether the edit removes its ref.
 func (e Edit) Deletes() bool { return e.verb == "delete" }
 
-// Create makes a ref that must not exist.
+// Create creates a ref that must not exist.
 func Create(ref, oid string) Edit { return Edit{verb: "create", ref: ref, first: oid} }
 
-// Move changes a ref that must hold old.
+// Move changes a ref that must point to old.
 func Move(ref, to, old string) Edit { return Edit{verb: "update", ref: ref, first: to, second: old} }
 
-// Delete removes a ref that must hold old.
+// Delete removes a ref that must point to old.
 func Delete(ref, old string) Edit { return Edit{verb: "delete", ref: ref, first: old} }
 
-// Set makes a ref hold oid, whatever it holds now.
+// Set sets a ref to oid unconditionally.
 func Set(ref, oid string) Edit { return Edit{verb: "update", ref: ref, first: oid} }
 
-// Drop removes a ref, whatever it holds, if it exists.
+// Drop removes a ref unconditionally, if it exists.
 func Drop(ref string) Edit { return Edit{verb: "delete", ref: ref} }
 
-// Verify demands that a ref holds oid.
+// Verify requires that a ref points to oid.
 func Verify(ref, oid string) Edit { return Edit{verb: "verify", ref: ref, first: oid} }
 
-// Transact makes all edits or none; the message goes into the ref logs.
+// Transact applies all edits or none. The message is written to the ref logs.
 func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
 	var in bytes.Buffer
 	for _, e := range edits {

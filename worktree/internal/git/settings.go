@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Configured returns the user's settings whose keys match the regular
-// expression, weakest first, without the neutral ones. Values come as paths
-// when asPath is set: ~ is expanded.
+// Configured returns the user's settings whose keys match the regular expression,
+// weakest first, without the neutral ones. If asPath is set, values are treated as
+// paths: ~ is expanded.
 func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Setting, error) {
 	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
 	args := []string{"config", "-z"}
@@ -30,8 +30,8 @@ func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Se
 	return found, nil
 }
 
-// Enabled reports whether a setting of the user's is true. One that is not set
-// is false; one that is no boolean is an error.
+// Enabled reports whether a setting of the user is true. An unset one is false; a
+// value that is not a boolean is an error.
 func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
 	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
 	value, err := r.Line(ctx, "config", "--type=bool", "--get", key)

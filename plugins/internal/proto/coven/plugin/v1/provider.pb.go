@@ -25,15 +25,15 @@ const (
 
 type CommandRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`         // id of the conversation, a UUID that coven chose
-	Resume        bool                   `protobuf:"varint,2,opt,name=resume,proto3" json:"resume,omitempty"`                    // go on with that conversation instead of beginning it
+	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`         // ID of the conversation: a UUID chosen by coven
+	Resume        bool                   `protobuf:"varint,2,opt,name=resume,proto3" json:"resume,omitempty"`                    // resume the conversation instead of starting it
 	Prompt        string                 `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`                     // the first message
-	System        string                 `protobuf:"bytes,4,opt,name=system,proto3" json:"system,omitempty"`                     // what is added to the CLI's own system prompt
+	System        string                 `protobuf:"bytes,4,opt,name=system,proto3" json:"system,omitempty"`                     // appended to the CLI's own system prompt
 	Model         string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                       // alias or full id; empty: the CLI's default
-	Tools         []string               `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`                       // tool ids that are granted: fs_read, fs_write, fs_edit, exec_bash
-	FilesDir      string                 `protobuf:"bytes,7,opt,name=files_dir,json=filesDir,proto3" json:"files_dir,omitempty"` // absolute; where CommandResponse.files will be written
+	Tools         []string               `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`                       // IDs of the granted tools: fs_read, fs_write, fs_edit, exec_bash
+	FilesDir      string                 `protobuf:"bytes,7,opt,name=files_dir,json=filesDir,proto3" json:"files_dir,omitempty"` // absolute directory for CommandResponse.files
 	Gate          *Server                `protobuf:"bytes,8,opt,name=gate,proto3" json:"gate,omitempty"`                         // coven's MCP server
-	GateTool      string                 `protobuf:"bytes,9,opt,name=gate_tool,json=gateTool,proto3" json:"gate_tool,omitempty"` // the tool of that server which decides about a call
+	GateTool      string                 `protobuf:"bytes,9,opt,name=gate_tool,json=gateTool,proto3" json:"gate_tool,omitempty"` // the tool of that server that decides about tool calls
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,8 +131,7 @@ func (x *CommandRequest) GetGateTool() string {
 	return ""
 }
 
-// Server is an MCP server that the CLI starts and speaks to over its standard
-// input and output.
+// Server is an MCP server that the CLI starts and uses over standard input and output.
 type Server struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -196,15 +195,15 @@ func (x *Server) GetEnv() []string {
 type CommandResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`                           // argv[0] is looked up on PATH
-	Env           []string               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`                             // KEY=VALUE, set for the CLI
-	Pass          []string               `protobuf:"bytes,3,rep,name=pass,proto3" json:"pass,omitempty"`                           // names of variables handed on from the user's environment; a trailing * stands for any ending
-	Input         []byte                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`                         // the first bytes on its standard input
-	Files         []*File                `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`                         // written, readable by the user only, before the start
-	Gated         bool                   `protobuf:"varint,6,opt,name=gated,proto3" json:"gated,omitempty"`                        // every tool call of this command line passes the gate
-	Account       string                 `protobuf:"bytes,7,opt,name=account,proto3" json:"account,omitempty"`                     // what rate limits and cost belong to
-	ReadOnly      bool                   `protobuf:"varint,10,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // the CLI, started so, can change nothing
-	Once          bool                   `protobuf:"varint,9,opt,name=once,proto3" json:"once,omitempty"`                          // its input ends with input: the CLI waits for that, and is told nothing more
-	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"`                     // lines of output that begin so are pieces of what comes whole later; empty: none
+	Env           []string               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`                             // KEY=VALUE, added to the CLI's environment
+	Pass          []string               `protobuf:"bytes,3,rep,name=pass,proto3" json:"pass,omitempty"`                           // variables inherited from the user's environment; a trailing * matches any suffix
+	Input         []byte                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`                         // initial bytes for standard input
+	Files         []*File                `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`                         // written before the CLI starts, readable by the user only
+	Gated         bool                   `protobuf:"varint,6,opt,name=gated,proto3" json:"gated,omitempty"`                        // all tool calls of this command pass the gate
+	Account       string                 `protobuf:"bytes,7,opt,name=account,proto3" json:"account,omitempty"`                     // charged with usage and rate limits
+	ReadOnly      bool                   `protobuf:"varint,10,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // the CLI cannot change anything
+	Once          bool                   `protobuf:"varint,9,opt,name=once,proto3" json:"once,omitempty"`                          // standard input is closed after input; the CLI accepts no messages
+	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"`                     // prefix of output lines with fragments of a later, complete line; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,7 +310,7 @@ func (x *CommandResponse) GetPartial() string {
 
 type File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // a plain file name inside files_dir
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // a base name; the file is created in files_dir
 	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -363,7 +362,7 @@ func (x *File) GetContent() []byte {
 
 type ParseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lines         []byte                 `protobuf:"bytes,1,opt,name=lines,proto3" json:"lines,omitempty"` // whole lines, each with its newline
+	Lines         []byte                 `protobuf:"bytes,1,opt,name=lines,proto3" json:"lines,omitempty"` // complete lines, each with its newline
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -452,7 +451,7 @@ func (x *ParseResponse) GetEvents() []*Event {
 type MessageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // a UUID that coven chose: Heard names it
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // a UUID chosen by coven, which Heard contains
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,7 +544,7 @@ func (x *MessageResponse) GetInput() []byte {
 	return nil
 }
 
-// Event is one thing that the CLI said.
+// Event is an event in the CLI's output.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -761,7 +760,7 @@ type Started struct {
 	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	Tools         []string               `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
-	FailedServers []string               `protobuf:"bytes,4,rep,name=failed_servers,json=failedServers,proto3" json:"failed_servers,omitempty"` // MCP servers that the CLI could not reach
+	FailedServers []string               `protobuf:"bytes,4,rep,name=failed_servers,json=failedServers,proto3" json:"failed_servers,omitempty"` // MCP servers that the CLI failed to reach
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -933,7 +932,7 @@ type ToolResult struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	IsError       bool                   `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
-	NeverRan      bool                   `protobuf:"varint,4,opt,name=never_ran,json=neverRan,proto3" json:"never_ran,omitempty"` // the CLI refused the call before it asked anybody
+	NeverRan      bool                   `protobuf:"varint,4,opt,name=never_ran,json=neverRan,proto3" json:"never_ran,omitempty"` // the CLI rejected the call without asking the gate
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,7 +995,7 @@ func (x *ToolResult) GetNeverRan() bool {
 	return false
 }
 
-// Retry says that the CLI will ask its model API again.
+// Retry reports that the CLI will repeat a request to its model API.
 type Retry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1077,9 +1076,9 @@ type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`      // the agent's final message
-	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`    // why not ok
-	Limit         bool                   `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`   // not ok because of a rate limit or an overloaded API
-	Status        int32                  `protobuf:"varint,5,opt,name=status,proto3" json:"status,omitempty"` // HTTP status of the API's last refusal, or 0
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`    // set if not ok
+	Limit         bool                   `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`   // the cause is a rate limit or an overloaded API
+	Status        int32                  `protobuf:"varint,5,opt,name=status,proto3" json:"status,omitempty"` // HTTP status of the API's last error, or 0
 	Turns         int32                  `protobuf:"varint,6,opt,name=turns,proto3" json:"turns,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,7,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1165,7 +1164,7 @@ func (x *Result) GetUsage() *Usage {
 	return nil
 }
 
-// Heard says that a message is in the CLI's conversation: the next result
+// Heard reports that the CLI added a message to its conversation: the next result
 // answers it.
 type Heard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1211,14 +1210,14 @@ func (x *Heard) GetId() string {
 	return ""
 }
 
-// Spent is what one answer of the model API has used so far.
+// Spent is the usage of one answer of the model API so far.
 type Spent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // of the answer; empty: the one that the Spent before was about
-	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"` // the largest that was said of each number counts
-	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"` // that answered; empty: not said
-	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`  // the answer is complete
-	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`  // it is, and asks for tools: the CLI will ask the model again
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // of the answer; empty: same as the previous Spent
+	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"` // for each number, the maximum reported for an answer counts
+	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"` // that answered; empty: unknown
+	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`  // the answer is complete and usage is final
+	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`  // the complete answer calls tools, so the CLI will ask the model again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1288,13 +1287,14 @@ func (x *Spent) GetMore() bool {
 	return false
 }
 
-// Limit says that the model API refused for a rate limit or an overload.
+// Limit reports that the model API refused a request because of a rate limit or an
+// overload.
 type Limit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	UntilUnix     int64                  `protobuf:"varint,1,opt,name=until_unix,json=untilUnix,proto3" json:"until_unix,omitempty"` // when the limit ends, in seconds; 0: not known
-	AfterMs       int64                  `protobuf:"varint,2,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`       // the same, from when this was said; 0: not known
-	AgainMs       int64                  `protobuf:"varint,3,opt,name=again_ms,json=againMs,proto3" json:"again_ms,omitempty"`       // when the CLI asks again by itself; 0: it does not, or not in a time that makes sense
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                         // a word: rate_limit, overloaded, five_hour
+	UntilUnix     int64                  `protobuf:"varint,1,opt,name=until_unix,json=untilUnix,proto3" json:"until_unix,omitempty"` // end of the limit, in seconds; 0: unknown
+	AfterMs       int64                  `protobuf:"varint,2,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`       // end of the limit, relative to this event; 0: unknown
+	AgainMs       int64                  `protobuf:"varint,3,opt,name=again_ms,json=againMs,proto3" json:"again_ms,omitempty"`       // delay until the CLI retries by itself; 0: it does not, or not within reasonable time
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                         // one word: rate_limit, overloaded, five_hour
 	Status        int32                  `protobuf:"varint,5,opt,name=status,proto3" json:"status,omitempty"`                        // HTTP, or 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1371,7 +1371,7 @@ type Usage struct {
 	OutputTokens     int64                  `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	CacheReadTokens  int64                  `protobuf:"varint,3,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
 	CacheWriteTokens int64                  `protobuf:"varint,4,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
-	CostUsd          float64                `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"` // as the CLI reckons it; in a result that of the whole process so far
+	CostUsd          float64                `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"` // as reported by the CLI; in a result, of the whole process so far
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }

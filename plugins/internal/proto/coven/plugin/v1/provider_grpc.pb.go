@@ -30,16 +30,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Provider knows one agent CLI. It starts nothing itself: coven owns the
-// process, its input, its output and its end.
+// Provider drives one agent CLI. It starts no process: coven owns the process, its
+// input, output and termination.
 type ProviderClient interface {
-	// Command says how to start the CLI for one run of an agent.
+	// Command returns how to start the CLI for one run of an agent.
 	Command(ctx context.Context, in *CommandRequest, opts ...grpc.CallOption) (*CommandResponse, error)
-	// Parse turns whole lines of the CLI's output into events. It keeps no
-	// state: the same lines give the same events.
+	// Parse converts complete lines of the CLI's output to events. It is stateless: the
+	// same lines result in the same events.
 	Parse(ctx context.Context, in *ParseRequest, opts ...grpc.CallOption) (*ParseResponse, error)
-	// Message turns a person's text into the bytes that the CLI takes on its
-	// standard input while it runs. The CLI's word that it took them is Heard.
+	// Message encodes a message from the user for the CLI's standard input. The CLI
+	// confirms the message with Heard.
 	Message(ctx context.Context, in *MessageRequest, opts ...grpc.CallOption) (*MessageResponse, error)
 }
 
@@ -85,16 +85,16 @@ func (c *providerClient) Message(ctx context.Context, in *MessageRequest, opts .
 // All implementations must embed UnimplementedProviderServer
 // for forward compatibility.
 //
-// Provider knows one agent CLI. It starts nothing itself: coven owns the
-// process, its input, its output and its end.
+// Provider drives one agent CLI. It starts no process: coven owns the process, its
+// input, output and termination.
 type ProviderServer interface {
-	// Command says how to start the CLI for one run of an agent.
+	// Command returns how to start the CLI for one run of an agent.
 	Command(context.Context, *CommandRequest) (*CommandResponse, error)
-	// Parse turns whole lines of the CLI's output into events. It keeps no
-	// state: the same lines give the same events.
+	// Parse converts complete lines of the CLI's output to events. It is stateless: the
+	// same lines result in the same events.
 	Parse(context.Context, *ParseRequest) (*ParseResponse, error)
-	// Message turns a person's text into the bytes that the CLI takes on its
-	// standard input while it runs. The CLI's word that it took them is Heard.
+	// Message encodes a message from the user for the CLI's standard input. The CLI
+	// confirms the message with Heard.
 	Message(context.Context, *MessageRequest) (*MessageResponse, error)
 	mustEmbedUnimplementedProviderServer()
 }

@@ -1,0 +1,294 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/budget"
+	ourclock "github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// started records the start of a leaf that then was interrupted.
+func (w *world) started(path, tree string) {
+	_ = w.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "agent", Snapshot: snapshotOf + tree, Tree: tree, Tip: "tip"})
+}
+
+// warnings returns the texts of all warnings.
+func (w *world) warnings() (all []string) {
+	for _, e := range w.Events() {
+		if e.Type == event.Warning {
+			all = append(all, event.As[event.Text](e).Text)
+		}
+	}
+	return all
+}
+
+func scriptCall(command string) engine.Call {
+	return engine.Call{Path: "s#1", Step: "s", Script: &engine.ScriptInput{Command: command}}
+}
+
+// An interrupted script runs again from the worktree of its start. A parked one keeps
+// the changes that a person made since.
+func TestScriptRunsAgain(t *testing.T) {
+	w := newWorld()
+	w.started("s#1", "t0")
+	if r, err := w.executor().Do(t.Context(), scriptCall("make")); err != nil || !r.OK || r.Receipts[0].Tree != "t0" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := "the step was interrupted and runs again: the worktree was restored; changes since its start are saved as snapshot 1: a.go"
+	if !slices.Equal(w.workspace.restored, []string{snapshotOf + "t0"}) || !slices.Equal(w.warnings(), []string{want}) {
+		t.Errorf("restored %q, warned %q", w.workspace.restored, w.warnings())
+	}
+	w = newWorld()
+	w.started("s#1", "t0")
+	_ = w.Append(event.Event{Type: event.StepParked, Path: "s#1"}, nil)
+	if r, err := w.executor().Do(t.Context(), scriptCall("make")); err != nil || r.Receipts[0].Tree != "t1" || len(w.workspace.restored) != 0 {
+		t.Errorf("parked: %+v, %v, restored %q", r, err, w.workspace.restored)
+	}
+}
+
+// A script that a person interrupts is parked: the worktree is restored first. Other
+// errors leave it as it is.
+func TestScriptParked(t *testing.T) {
+	for cause, parked := range map[error]bool{ErrInterrupted: true, errors.New("lost"): false} {
+		w := newWorld()
+		ctx, stop := context.WithCancelCause(t.Context())
+		w.commands.does = func(Command) (Ran, error) {
+			w.workspace.tree = "half"
+			stop(cause)
+			return Ran{}, ctx.Err()
+		}
+		_, err := w.executor().Do(ctx, scriptCall("make"))
+		if !errors.Is(err, cause) || (w.count(event.StepParked) == 1) != parked || (w.workspace.tree == "t1") != parked {
+			t.Errorf("%v: %v, worktree %s", cause, err, w.workspace.tree)
+		}
+	}
+}
+
+// A budget that is spent parks a script, and saves the worktree of an agent, which
+// continues there.
+func TestBudgetSpentInALeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, wait := newWorld(), (*Wait)(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.commands.does = func(Command) (Ran, error) {
+			w.workspace.tree = "half"
+			<-time.After(2 * time.Minute)
+			return Ran{}, context.Canceled
+		}
+		call := scriptCall("make")
+		call.Budgets = []engine.StepBudget{{Scope: "s", Name: "s", Max: budget.Amount{Wall: time.Minute}}}
+		_, err := w.executor().Do(ctx, call)
+		if !errors.As(err, &wait) || wait.Detail != "the budget of step s is spent: 1m0s of 1m0s at work" || w.count(event.StepParked) != 1 || w.workspace.tree != "t1" {
+			t.Errorf("script: %v, worktree %s", err, w.workspace.tree)
+		}
+	})
+	w := newWorld()
+	w.agents.next = append(w.agents.next, func(run AgentRun) (agent.Report, error) {
+		return agent.Report{Kind: event.ErrorTimeout}, run.Spend(event.Usage{Turns: 3})
+	})
+	wait := (*Wait)(nil)
+	if _, err := w.executor().Do(t.Context(), agentCall("a#1", engine.StepBudget{Max: turns(2)})); !errors.As(err, &wait) || w.count(event.StepParked) != 0 ||
+		len(w.workspace.restored) != 0 || !slices.Contains(w.workspace.notes, "the budget is spent in a#1") {
+		t.Errorf("agent: %v, restored %q, snapshots %q", err, w.workspace.restored, w.workspace.notes)
+	}
+}
+
+// A pause that was interrupted waits for the rest only.
+func TestPauseGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		call := engine.Call{Path: "a/backoff#1", Step: "backoff", Pause: &engine.PauseInput{For: time.Hour}}
+		start := ourclock.Now()
+		if r, err := w.executor().Do(t.Context(), call); err != nil || !r.OK || ourclock.Since(start) != time.Hour {
+			t.Errorf("%+v, %v after %s", r, err, ourclock.Since(start))
+		}
+		w = newWorld()
+		w.events = []event.Event{{Seq: 1, Type: event.StepStarted, Path: "a/backoff#1", Data: []byte("{}"), Time: ourclock.Now().Add(-20 * time.Minute)}}
+		start = ourclock.Now()
+		if r, err := w.executor().Do(t.Context(), call); err != nil || !r.OK || ourclock.Since(start) != 40*time.Minute {
+			t.Errorf("interrupted: %+v, %v after %s", r, err, ourclock.Since(start))
+		}
+	})
+}
+
+// interrupted is a world whose agent was interrupted after two calls and a message.
+func interrupted() *world {
+	w := newWorld()
+	w.started("a#1", "t0")
+	_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: "ours", Prompt: "work"})
+	_ = w.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Read a.go"})
+	_ = w.Append(event.Event{Type: event.AgentTool, Path: "b#1"}, event.Tool{Summary: "Read of another"})
+	_ = w.Append(event.Event{Type: event.AgentMessage, Path: "a#1"}, event.Message{ID: "m1", Text: "use b", By: "dana"})
+	_, _, _ = w.OpenLog("a#1")
+	return w
+}
+
+// An interrupted agent continues its conversation. It is reminded of its calls, and
+// gets messages that did not reach it.
+func TestAgentContinues(t *testing.T) {
+	for name, tt := range map[string]struct {
+		recalled agent.Report
+		complete bool
+		next     []func(AgentRun) (agent.Report, error)
+		runs     int
+		resumed  bool
+		has, not string // in the last prompt
+		restored bool
+	}{
+		"in its conversation": {
+			recalled: agent.Report{Started: true}, runs: 1, resumed: true, has: "Read a.go\n\ndana says: use b", not: "of another",
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+		},
+		"with a message that it has": {
+			recalled: agent.Report{Started: true, Acknowledged: []string{"m1"}}, runs: 1, resumed: true, has: "Your last tool calls", not: "dana",
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+		},
+		"after its result": {recalled: agent.Report{Started: true, Text: "done", Acknowledged: []string{"m1"}}, complete: true},
+		"after its result, with a message": {
+			recalled: agent.Report{Started: true, Text: "done"}, complete: true, runs: 1, resumed: true, has: "dana says: use b",
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+		},
+		"anew, before it had started": {runs: 1, has: "work", not: "Read a.go", restored: true, next: []func(AgentRun) (agent.Report, error){says("done")}},
+		"anew, with a CLI that cannot resume": {
+			recalled: agent.Report{Started: true}, runs: 2, has: "work\n\n# What happened before", not: "Your last",
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, pluginerr.ErrUnsupported), says("done")},
+		},
+		"anew, when the CLI does not know the conversation": {
+			recalled: agent.Report{Started: true}, runs: 2, has: "work", not: "What happened", restored: true,
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, nil), says("done")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := interrupted()
+			w.agents.recalled, w.agents.complete, w.agents.next = tt.recalled, tt.complete, tt.next
+			r, err := w.executor().Do(t.Context(), agentCall("a#1"))
+			if err != nil || !r.OK || r.Output != "done" || len(w.agents.runs) != tt.runs || (len(w.workspace.restored) == 1) != tt.restored {
+				t.Fatalf("%+v, %v, %d runs, restored %q", r, err, len(w.agents.runs), w.workspace.restored)
+			}
+			if tt.runs == 0 {
+				return
+			}
+			last := w.agents.runs[tt.runs-1]
+			if last.Resume != tt.resumed || !strings.Contains(last.Prompt, tt.has) || tt.not != "" && strings.Contains(last.Prompt, tt.not) {
+				t.Errorf("resumed: %v, prompt %q", last.Resume, last.Prompt)
+			}
+			if tt.resumed && last.Conversation != "ours" {
+				t.Errorf("conversation %q", last.Conversation)
+			}
+		})
+	}
+}
+
+// does is an agent that ends with a report and an error.
+func does(report agent.Report, err error) func(AgentRun) (agent.Report, error) {
+	return func(AgentRun) (agent.Report, error) { return report, err }
+}
+
+// Only the last calls before an interruption are in the reminder.
+func TestReminderIsShort(t *testing.T) {
+	calls := strings.Split("a b c d e f g h i j k l", " ")
+	if got := lastCalls("Your", calls); strings.Contains(got, "\nb") || !strings.HasSuffix(got, "\n\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl") {
+		t.Errorf("%q", got)
+	}
+	if got := lastCalls("Your", nil); got != "" {
+		t.Errorf("without calls: %q", got)
+	}
+}
+
+// After a rate limit the agent is reminded only of calls since the start of its leaf,
+// not of those in an earlier run of the leaf.
+func TestReminderOfThisRun(t *testing.T) {
+	w := interrupted()
+	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{})
+	_ = w.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "a#1"})
+	w.agents.recalled = agent.Report{Kind: agent.Limit, Started: true}
+	w.agents.next = append(w.agents.next, func(AgentRun) (agent.Report, error) {
+		return agent.Report{Kind: agent.Limit, Started: true}, w.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Edit b.go"})
+	}, does(agent.Report{Started: true, Text: "done"}, nil))
+	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.agents.runs[1].Prompt; !strings.Contains(got, "Edit b.go") || strings.Contains(got, "Read a.go") || strings.Contains(got, "dana") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A report is read from the transcript of the last run, and the conversation from where
+// it began.
+func TestRecallFromTheRun(t *testing.T) {
+	w := newWorld()
+	w.started("a#1", "t0")
+	log, _, _ := w.OpenLog("a#1")
+	for _, run := range []struct {
+		text    string
+		resumed bool
+	}{{"old\n", false}, {"new\n", false}, {"last\n", true}} {
+		_, at, _ := w.OpenLog("a#1")
+		_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: run.text, Resumed: run.resumed, Log: at})
+		_, _ = log.Write([]byte(run.text))
+	}
+	w.agents.recalled, w.agents.next = agent.Report{Started: true}, append(w.agents.next, does(agent.Report{Started: true, Text: "done"}, nil))
+	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"last\n", "new\nlast\n"}; !slices.Equal(w.agents.transcripts, want) {
+		t.Errorf("read %q, want %q", w.agents.transcripts, want)
+	}
+	var start event.AgentStart
+	for _, e := range w.Events() {
+		if e.Type == event.AgentStarted {
+			start = event.As[event.AgentStart](e)
+		}
+	}
+	if want := int64(len("old\nnew\nlast\n")); start.Log != want || !start.Resumed {
+		t.Errorf("recorded %+v, want the log from %d", start, want)
+	}
+}
+
+// The time of an interrupted run counts toward the limits of a step. The wait for the
+// turn to land does not.
+func TestClocksOfALeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := errors.New("time is up")
+		w := newWorld()
+		at := ourclock.Now()
+		w.events = []event.Event{
+			{Seq: 1, Type: event.StepStarted, Path: "s#1", Data: []byte("{}"), Time: at.Add(-8 * time.Minute)},
+			{Seq: 2, Type: event.SessionStopped, Data: []byte("{}"), Time: at},
+		}
+		w.commands.hangs = true
+		ctx, stop := withClock(t.Context(), 10*time.Minute, up)
+		defer stop()
+		if _, err := w.executor().Do(ctx, scriptCall("make")); !errors.Is(err, up) || ourclock.Since(at) != 2*time.Minute {
+			t.Errorf("%v after %s", err, ourclock.Since(at))
+		}
+		w = newWorld()
+		w.landing.turn = time.Hour
+		ctx, stop = withClock(t.Context(), 10*time.Minute, up)
+		defer stop()
+		if r, err := w.executor().Do(ctx, mergeCall(engine.MergeInput{})); err != nil || !r.OK || ctx.Err() != nil || w.landing.released != 1 {
+			t.Errorf("%+v, %v, the turn was given up %d times", r, err, w.landing.released)
+		}
+	})
+}
+
+// The key of a script is that of its leaf in its session.
+func TestKey(t *testing.T) {
+	x := newWorld().executor()
+	other := newWorld().executor()
+	other.Session = "other"
+	if again := newWorld().executor(); x.key("a#1") != again.key("a#1") || x.key("a#1") == x.key("a#2") || x.key("a#1") == other.key("a#1") {
+		t.Error("keys of different leaves are equal")
+	}
+}
