@@ -236,7 +236,9 @@ func TestUndelivered(t *testing.T) {
 	s := begin(t, c, "t")
 	errs := make(chan error)
 	go func() { errs <- c.Deliver(t.Context(), "t", "hello") }()
-	for requests := 0; requests == 0; {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for requests := 0; requests == 0; <-ticker.C {
 		found, err := s.Requests()
 		if err != nil {
 			t.Fatal(err)

@@ -67,11 +67,11 @@ func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) 
 	}
 	var found []registry.Plugin
 	for _, name := range rest {
-		plugins, err := pluginsNamed(all, name)
+		named, err := pluginsNamed(all, name)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, plugins...)
+		found = append(found, named...)
 	}
 	return found, nil
 }
