@@ -61,7 +61,7 @@ func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 	}
 	file := filepath.Join(c.Project.Env.UserDir(), "config.yaml")
 	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
-		"provider %s: coven cannot stop the tool calls of its agents, and they are not sandboxed: they can do anything you can", name)
+		"provider %s: coven cannot stop tool calls of its agents, and they are not sandboxed: they can do anything you can", name)
 }
 
 // mayUse returns an error if a secret of a grimoire is missing, or if its variable is not
