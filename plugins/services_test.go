@@ -70,7 +70,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Where coven offers nothing a plugin is told so.
+// A plugin gets an error where coven offers no services.
 func TestNoServices(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

@@ -180,7 +180,7 @@ func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 		}
 	}
 	// A leaf with a result after its start runs again on request. A parked leaf left the
-	// worktree as it was: differences are a person's later changes. Both start anew.
+	// worktree as it was: differences are a person's later changes. Both start again.
 	last, ok := x.Journal.lastAt(path, event.StepStarted, event.StepCompleted, event.StepParked)
 	if !ok || last.Type != event.StepStarted {
 		return b, false, nil

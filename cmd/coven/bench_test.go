@@ -33,7 +33,7 @@ func BenchmarkLineOnScreenFloor(b *testing.B) {
 	d.measure(b, cmd, strings.NewReader(`{"type":"user","message":{"role":"user","content":[{"type":"text","text":"Talk"}]}}`+"\n"))
 }
 
-// delay is a model that says a line whenever it is told to.
+// delay is a model that sends a line on request.
 type delay struct {
 	api *fakeapi.Server
 	dir string

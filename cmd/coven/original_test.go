@@ -25,8 +25,8 @@ func TestOriginal(t *testing.T) {
 // tells is a line of a story that names a scenario or a defect of the original.
 var tells = regexp.MustCompile(`(?m)^# (?:(Test\w+)$|original (3c \d+)\b)`)
 
-// Every scenario and every defect of the original is told where scenarios.tsv
-// says, or is left out with a reason; no story tells one that is not there.
+// Every scenario and every defect of the original is in the story that scenarios.tsv
+// names, or is left out with a reason; no story names one that does not exist.
 func TestOriginalScenarios(t *testing.T) {
 	table := scenarios(t)
 	found := map[string][]string{}

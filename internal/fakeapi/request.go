@@ -33,7 +33,7 @@ type Request struct {
 	// Conversation and Turn are the indexes played, -1 when none was.
 	Conversation int `json:"conversation"`
 	Turn         int `json:"turn"`
-	// Status is the HTTP status answered; 0 while the answer has not begun.
+	// Status is the HTTP status of the answer; 0 before it starts.
 	Status int `json:"status"`
 
 	Model    string    `json:"model,omitempty"`

@@ -40,7 +40,7 @@ type Turn struct {
 	StopReason string `yaml:"stop_reason"`
 	// Usage defaults to 10 tokens in and 5 out.
 	Usage Usage `yaml:"usage"`
-	// Limits is told with the answer.
+	// Limits is sent with the answer.
 	Limits Limits `yaml:"limits"`
 	// Cut drops the connection in the middle of the last block.
 	Cut bool `yaml:"cut"`

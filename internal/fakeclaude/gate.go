@@ -99,7 +99,7 @@ func errorCalling(c call, text string) *outcome {
 	return &out
 }
 
-// stopText is what the model is told of a call that was cut off.
+// stopText is the result of an interrupted call.
 const stopText = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, " +
 	"the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 

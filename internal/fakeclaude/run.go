@@ -124,7 +124,7 @@ func (r *run) system() string {
 	return text
 }
 
-// offered are the tools as the API is told.
+// offered are the tools in the request to the API.
 func (r *run) offered() []object {
 	tools := []object{}
 	for _, name := range r.tools.names() {
