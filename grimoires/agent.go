@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Agent is a step that runs an agent.
@@ -44,9 +45,7 @@ func (a *Agent) read(r *reader, at position) {
 	r.templates(textTemplate, at.step, a.Input, r.doc.Key(at.node, "input"))
 	r.env(at, a.Env)
 	r.workdir(at, a.Workdir)
-	if name := r.doc.Text(at.node, "agent"); name.Set() {
-		r.doc.OneOf(name, Agents()...)
-	}
+	r.doc.OneOf(yamldoc.TextAt(r.doc.Key(at.node, "agent"), a.Agent), Agents()...)
 	provider := r.doc.Key(at.node, "provider")
 	r.use("provider", a.Provider, provider)
 	if provider.Set() && !pluginRE.MatchString(a.Provider) {

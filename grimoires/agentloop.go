@@ -44,7 +44,7 @@ func (l *AgentLoop) read(r *reader, at position) {
 	}
 	r.template(promptTemplate, at.step, l.Fix, r.doc.Key(at.node, "fix"))
 	if nodes := r.nodes(at.node, "steps"); r.doc.Key(at.node, "steps").Set() {
-		l.Steps = r.inner(at)
+		l.Steps = r.inner(at, nodes)
 		for i, inner := range l.Steps {
 			if i < len(nodes) && slices.Contains(roundLeaves(), inner.Name) {
 				r.doc.Fail(nodes[i], fmt.Sprintf("each round of %q already has a part named %q", at.step, inner.Name), "give the step another name")

@@ -125,3 +125,26 @@ func TestDepth(t *testing.T) {
 		t.Errorf("%d loops were accepted", maxDepth+1)
 	}
 }
+
+// A value of the wrong type is reported once.
+func TestWrongTypes(t *testing.T) {
+	for step, want := range map[string]string{
+		"type: agent, prompt: x, agent: [y]":                     "f.yaml:3:44: this must be text, not a list",
+		"type: agent, prompt: x, env: y":                         "f.yaml:3:42: this must be keys with values, not \"y\"",
+		"type: script, command: x, on_success: [exit_loop]":      "f.yaml:3:51: this must be text, not a list",
+		"type: merge, on_conflict: {agent: x}":                   "f.yaml:3:39: this must be text, not keys with values",
+		"type: merge, retries: x":                                "f.yaml:3:35: this must be a whole number, not \"x\"",
+		"type: agent-loop, reviewers: [agent], max_iterations: ": "f.yaml:3:67: the value is missing",
+	} {
+		_, err := Parse("f.yaml", []byte(one("name: a, "+step)))
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%s: got\n%v\nwant\n%s", step, err, want)
+		}
+	}
+	for _, step := range []string{"type: agent-loop, reviewers: [agent], steps: x", "type: loop, steps: x"} {
+		_, err := Parse("f.yaml", []byte(one("name: a, "+step)))
+		if err == nil || strings.Count(err.Error(), "this must be a list") != 1 {
+			t.Errorf("%s: got\n%v", step, err)
+		}
+	}
+}

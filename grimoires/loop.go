@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Loop is a step that repeats its steps.
@@ -20,7 +21,7 @@ func (*Loop) Type() string { return "loop" }
 
 func (l *Loop) read(r *reader, at position) {
 	r.limit(at, &l.MaxIterations, &l.OnMaxIterations)
-	l.Steps = r.inner(at)
+	l.Steps = r.inner(at, r.nodes(at.node, "steps"))
 }
 
 // limit checks the maximum number of iterations of a loop.
@@ -34,12 +35,12 @@ func (r *reader) limit(at position, iterations *int, on *OnFail) {
 }
 
 // inner reads the steps of a loop.
-func (r *reader) inner(at position) []Step {
+func (r *reader) inner(at position, nodes []yamldoc.Node) []Step {
 	if at.depth+1 > maxDepth {
 		r.doc.Fail(at.node, fmt.Sprintf("loops nest deeper than %d", maxDepth), "")
 		return nil
 	}
-	return r.steps(at.node, at.depth+1)
+	return r.steps(at.node, nodes, at.depth+1)
 }
 
 func (l *Loop) inner() []Step { return l.Steps }

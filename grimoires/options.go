@@ -44,7 +44,7 @@ func (r *reader) options(n yamldoc.Node, kind string, v Reviewer) {
 			}
 			r.doc.Fail(r.doc.Key(with, key), fmt.Sprintf("%s has no option %q", v.Plugin, key), hint)
 		case words != nil:
-			r.doc.OneOf(r.doc.Text(with, key), words...)
+			r.doc.OneOf(yamldoc.TextAt(r.doc.Key(with, key), v.With[key]), words...)
 		}
 	}
 	if v.Plugin == "command" && strings.TrimSpace(v.With["command"]) == "" {

@@ -98,7 +98,7 @@ func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 	if g.Budget.Reserve < 0 || g.Budget.Reserve > 0.9 {
 		r.doc.Fail(r.doc.Key(given, "reserve"), "reserve is a share of the budget: 0 to 0.9", "")
 	}
-	g.Steps = r.steps(root, 0)
+	g.Steps = r.steps(root, r.nodes(root, "steps"), 0)
 	r.scope = newScope(g)
 	r.outputs()
 	for _, t := range r.found {
@@ -118,8 +118,7 @@ func (r *reader) name(of yamldoc.Node, name, what string) {
 }
 
 // steps reads the steps of a grimoire or loop.
-func (r *reader) steps(of yamldoc.Node, depth int) []Step {
-	nodes := r.nodes(of, "steps")
+func (r *reader) steps(of yamldoc.Node, nodes []yamldoc.Node, depth int) []Step {
 	if len(nodes) == 0 {
 		r.doc.Fail(of, "there are no steps", "list at least one under steps")
 	}

@@ -16,6 +16,9 @@ func (n Node) place() *yaml.Node { return n.node }
 // Set reports whether the file contains the value.
 func (n Node) Set() bool { return n.node != nil }
 
+// TextAt returns a text that was decoded from a node, with its place.
+func TextAt(n Node, text string) At[string] { return At[string]{text, n.node} }
+
 // IsMap reports whether the node is a map.
 func (n Node) IsMap() bool {
 	node := n.node
