@@ -52,9 +52,10 @@ func (a *Agent) read(r *reader, at position) {
 		r.doc.Fail(provider, fmt.Sprintf("%q cannot be the name of a plugin", a.Provider), "small letters, digits and -, the first a letter or digit")
 	}
 	r.template(promptTemplate, at.step, a.Prompt, prompt)
+	inputs := r.doc.Keys(r.doc.Key(at.node, "input"))
 	for _, name := range slices.Sorted(maps.Keys(a.Input)) {
 		if !nameRE.MatchString(name) {
-			r.doc.Fail(r.doc.Key(r.doc.Key(at.node, "input"), name), fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _")
+			r.doc.Fail(inputs[name], fmt.Sprintf("%q cannot be a name", name), "letters, digits, - and _")
 		}
 	}
 }

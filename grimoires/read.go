@@ -156,20 +156,22 @@ func (r *reader) template(kind templateKind, step, text string, at yamldoc.Node)
 
 // templates records a map of templates.
 func (r *reader) templates(kind templateKind, step string, texts map[string]string, at yamldoc.Node) {
+	places := r.doc.Keys(at)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		r.template(kind, step, texts[key], r.doc.Key(at, key))
+		r.template(kind, step, texts[key], places[key])
 	}
 }
 
 // env reads the variables that a step sets.
 func (r *reader) env(at position, env map[string]string) {
 	given := r.doc.Key(at.node, "env")
+	places := r.doc.Keys(given)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
 		case !envRE.MatchString(name):
-			r.doc.Fail(r.doc.Key(given, name), fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
+			r.doc.Fail(places[name], fmt.Sprintf("%q cannot be the name of a variable", name), "letters, digits and _")
 		case strings.HasPrefix(name, "COVEN_"):
-			r.doc.Fail(r.doc.Key(given, name), fmt.Sprintf("%q is coven's own variable", name), "")
+			r.doc.Fail(places[name], fmt.Sprintf("%q is coven's own variable", name), "")
 		}
 	}
 	r.templates(variableTemplate, at.step, env, given)

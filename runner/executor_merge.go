@@ -55,10 +55,6 @@ func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 // attempt tries to land once. It landed if there is no error, and the result is neither
 // a failure nor a success without a change.
 func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, event.Result, error) {
-	from, err := x.Workspace.Tree(ctx)
-	if err != nil {
-		return event.Landing{}, event.Result{}, err
-	}
 	candidate, err := x.Landing.Integrate(ctx)
 	if err != nil {
 		return event.Landing{}, event.Result{}, err
@@ -66,8 +62,8 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	if candidate.Patch == "" {
 		return event.Landing{}, event.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
-	if from != candidate.Tree {
-		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: from, Tree: candidate.Tree}); err != nil {
+	if candidate.From != candidate.Tree {
+		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
 			return event.Landing{}, event.Result{}, err
 		}
 	}

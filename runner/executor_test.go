@@ -151,6 +151,9 @@ func TestMergeDecision(t *testing.T) {
 	integrated := func(s *world) {
 		s.landing.candidate.Tree, s.landing.candidate.Patch = "t2", "p2"
 	}
+	edited := func(s *world) {
+		s.landing.candidate.From, s.landing.candidate.Tree, s.landing.candidate.Patch = "t9", "t2", "p2"
+	}
 	const ready, held, changed = "the change is ready for approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw and needs approval"
 	for name, test := range map[string]struct {
 		tell    []func(*world)
@@ -172,6 +175,7 @@ func TestMergeDecision(t *testing.T) {
 		"not seen by the last step":          {merge: engine.MergeInput{Reviewed: []string{"t1", "t0"}}, want: changed, asked: 1},
 		"an incomplete review":               {merge: engine.MergeInput{Reviewed: []string{""}}, want: changed, asked: 1},
 		"not seen, and approved":             {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}},
+		"edited while the target came in":    {tell: []func(*world){edited}, merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve", want: changed, asked: 1},
 		"seen before the target came in":     {tell: []func(*world){integrated}, merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
 		"approved before the target came in": {tell: []func(*world){integrated, answer("land#1", "p1", "t1", true)}, merge: engine.MergeInput{RequireReview: true}},
 		"open":                               {tell: []func(*world){found}, want: held, asked: 1},

@@ -377,7 +377,7 @@ func newWorld() *world {
 	w := &world{
 		fakeJournal: &fakeJournal{},
 		workspace:   fakeWorkspace{tree: "t1", tips: []string{"", "tip"}},
-		landing:     fakeLanding{candidate: event.Landing{Target: "refs/heads/main", Old: "old", Tip: "tip", Tree: "t1", Patch: "p1"}},
+		landing:     fakeLanding{candidate: event.Landing{Target: "refs/heads/main", Old: "old", Tip: "tip", Tree: "t1", From: "t1", Patch: "p1"}},
 		commands:    fakeCommands{exits: map[string]int{}},
 	}
 	w.landing.workspace = &w.workspace

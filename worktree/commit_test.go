@@ -270,3 +270,21 @@ func TestCommitHookPlaces(t *testing.T) {
 	write(t, filepath.Join(w.Path, "b"), "b")
 	try("")
 }
+
+// A candidate has the branch's tree from before the target was merged into it: it shows
+// what a review of that tree still covers.
+func TestIntegrateFrom(t *testing.T) {
+	r := sample(t)
+	w, _ := ready(t, r, "T")
+	before := value[string](t)(w.Tree(t.Context()))
+	still := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	equal(t, "from, without a merge", still.From, still.Tree)
+	write(t, filepath.Join(r.Root, "theirs.txt"), "theirs\n")
+	gitIn(t, r.Root, "add", "theirs.txt")
+	gitIn(t, r.Root, "commit", "-q", "-m", "theirs")
+	merged := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	equal(t, "from", merged.From, before)
+	if merged.Tree == before {
+		t.Error("the target was not merged")
+	}
+}

@@ -21,6 +21,7 @@ type Landing struct {
 	Tip    string // of the task's branch
 	New    string // the target's tip after; empty: not landed yet
 	Tree   string // of Tip and of New
+	From   string // of the branch before Old was merged into it; set by Integrate only
 }
 
 // Already reports whether the target already had the tree, so that nothing moved.
@@ -92,7 +93,7 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Landi
 	}
 	defer ix.drop()
 	target.Tip = theirs
-	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree}
+	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
 	if err := w.related(ctx, tip.Oid, target); err != nil {
 		return candidate, err
 	}

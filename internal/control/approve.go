@@ -14,9 +14,10 @@ type ApproveRequest struct {
 	// Seen is the session as the person saw it: the request is refused if it has changed
 	// since. Zero: the newest session of the task, as it is.
 	Seen session.View
-	// Patch is the ID of the patch that the person reviewed: the request is refused if the
-	// worktree has changed since. Empty: the patch that the session asked about.
-	Patch string
+	// Patch points to the ID of the patch that the person reviewed, which is empty for an
+	// empty change: the request is refused if the worktree has changed since. nil: the
+	// patch that the session asked about.
+	Patch *string
 	// AcceptFindings accepts the open error findings of the change.
 	AcceptFindings bool
 }
@@ -40,9 +41,9 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	if err != nil {
 		return Outcome{}, err // nothing is recorded
 	}
-	patch := r.Patch
-	if patch == "" {
-		patch = v.Review.Patch
+	patch := v.Review.Patch
+	if r.Patch != nil {
+		patch = *r.Patch
 	}
 	answer := event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
 	if err := c.answer(v, answer); err != nil {
@@ -64,12 +65,12 @@ func (c *Controller) subject(task string, seen session.View) (session.View, erro
 }
 
 // checkPatch refuses an approval of a patch that the worktree no longer has.
-func (c *Controller) checkPatch(ctx context.Context, v session.View, patch string) error {
-	if patch == "" {
+func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *string) error {
+	if patch == nil {
 		return nil
 	}
 	_, diff, err := c.change(ctx, v)
-	if err == nil && diff.PatchID != patch {
+	if err == nil && diff.PatchID != *patch {
 		return &ChangedError{Task: v.Task}
 	}
 	return err

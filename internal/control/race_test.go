@@ -145,3 +145,35 @@ func removePoem(t *testing.T, dir string) {
 		git(t, dir, "commit", "-q", "-m", "no poem")
 	}
 }
+
+// An approval of an empty change, seen while the worktree was reset, does not approve the
+// change that is there again.
+func TestApproveWhatWasSeen(t *testing.T) {
+	_, remove := scratch()
+	defer remove()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := face(t, dir)
+	item, err := c.Project.AdHoc(t.Context(), "Write a poem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Run(t.Context(), item, control.Options{Grimoire: "none"}); err != nil || !out.WaitsForReview() {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for _, seen := range []string{"", "another"} {
+		_, err := c.Approve(t.Context(), control.ApproveRequest{Task: item.Task.ID, Patch: &seen})
+		if !errors.As(err, new(*control.ChangedError)) {
+			t.Errorf("a person who saw the patch %q: got %v", seen, err)
+		}
+	}
+	page, err := c.Page(t.Context(), item.Task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Approve(t.Context(), control.ApproveRequest{Task: item.Task.ID, Patch: &page.Diff.PatchID}); err != nil || out.Status != session.Completed {
+		t.Errorf("a person who saw the change: got %+v, %v", out, err)
+	}
+}

@@ -180,6 +180,7 @@ type Landing struct {
 	Strategy string `json:"strategy"`
 	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old merged: the part of New
 	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
+	From     string `json:"-"`             // the branch's tree before Old was merged into it; empty: read from a record
 }
 
 // Merging is the data of MergeStarted.

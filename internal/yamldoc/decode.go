@@ -41,19 +41,14 @@ func (d *Document) DecodeNode(n Node, into ...any) {
 
 // Key returns the value that a mapping has under a key; it is not set if there is none.
 func (d *Document) Key(at Place, key string) Node {
-	node := at.place()
-	if node != nil && node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
-	if node == nil || node.Kind != yaml.MappingNode {
-		return Node{}
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			return Node{node.Content[i+1]}
+	var found Node
+	d.eachKey(at, func(name string, value Node) bool {
+		if name == key {
+			found = value
 		}
-	}
-	return Node{}
+		return name != key
+	})
+	return found
 }
 
 func (d *Document) value(n *yaml.Node, v reflect.Value) {
@@ -319,6 +314,31 @@ func collect(v reflect.Value, byKey map[string]field, keys []string) []string {
 		}
 	}
 	return keys
+}
+
+// Keys returns the values of a mapping by their keys.
+func (d *Document) Keys(at Place) map[string]Node {
+	all := map[string]Node{}
+	d.eachKey(at, func(key string, value Node) bool {
+		if _, twice := all[key]; !twice {
+			all[key] = value
+		}
+		return true
+	})
+	return all
+}
+
+// eachKey calls do for the keys of a mapping until it returns false.
+func (d *Document) eachKey(at Place, do func(key string, value Node) bool) {
+	node := at.place()
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node == nil || node.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(node.Content) && do(node.Content[i].Value, Node{node.Content[i+1]}); i += 2 {
+	}
 }
 
 // Text returns the text that a mapping has under a key, and leaves the other

@@ -92,8 +92,12 @@ func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over
 	return out, out.Verdict == Stopped, err
 }
 
-// limitOfIterations describes why a loop ended that no step exited.
-const limitOfIterations = "reached its iteration limit"
+// limitOfIterations and noProgress describe why a loop ended that no step exited. A later
+// step may have either in its input: another text would not match the record of a session.
+const (
+	limitOfIterations = "reached its limit of iterations"
+	noProgress        = "found no less in %d rounds"
+)
 
 // exhausted returns the outcome of a loop that no step exited.
 func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {

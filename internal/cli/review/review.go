@@ -92,7 +92,7 @@ func askAndDo(ctx context.Context, a *cli.App, c *control.Controller, v session.
 	case err != nil:
 		return err
 	case answer.Verdict == scheduler.Approved:
-		return cli.ExitStatus(c.Approve(ctx, control.ApproveRequest{Task: v.Task, Seen: v, Patch: patch, AcceptFindings: true}))
+		return cli.ExitStatus(c.Approve(ctx, control.ApproveRequest{Task: v.Task, Seen: v, Patch: &patch, AcceptFindings: true}))
 	case answer.Verdict == scheduler.Rejected:
 		return reject(ctx, a, c, control.RejectRequest{Task: v.Task, Seen: v, Reason: answer.Reason})
 	}

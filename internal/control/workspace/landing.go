@@ -79,7 +79,7 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, Patch: diff.PatchID}, nil
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: diff.PatchID}, nil
 }
 
 // Land moves the target to the candidate.
