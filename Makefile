@@ -1,4 +1,4 @@
-# coven: see README.md. CI is .ci/run.
+# coven: see README.md. CI is .ci/run. make help lists the targets.
 
 GO ?= go
 BIN := bin
@@ -14,24 +14,46 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build examples modules test stories e2e-codex e2e-latest crash soak torture lint fmt proto tidy demo man bench fuzz clean
+.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench fuzz clean
 
-build: ## build bin/coven
+build: ## build bin/coven (plain make does this, too)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
 
-examples: ## build the example plugins in bin (reviewer-python needs gRPC for Python)
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# Only coven and the demo speak here: downloads show what they print if they fail.
+DEMO := $(TOOLS)/bin/demo
+quiet-build:
+	@echo "building coven (the first time, this downloads its modules)"
+	@.ci/quiet $(MAKE) --no-print-directory build
+	@.ci/quiet $(GO) build -o $(DEMO) ./examples/demo
+
+quiet-claude:
+	@.ci/claude $(TOOLS) || echo "No npm, or no registry: the demo uses a stub instead of the real Claude Code CLI."
+
+demo: quiet-build $(if $(REAL),,quiet-claude) ## run two tasks from start to end in a scratch repository; REAL=1 uses your login
+	@$(DEMO) -coven $(BIN)/coven $(if $(REAL),-real,-claude $(TOOLS)/claude/node_modules/.bin/claude)
+
+picture: quiet-build quiet-claude ## draw docs/demo.svg, the README's picture, from a run on a terminal
+	@$(DEMO) -coven $(BIN)/coven -claude $(TOOLS)/claude/node_modules/.bin/claude -picture docs/demo.svg
+
+examples: ## build the example plugins in bin (reviewer-python needs gRPC for Python, reviewer-node npm)
 	@for m in examples/plugins/*/go.mod; do d=$$(dirname $$m); echo "$$d"; \
 		CGO_ENABLED=0 $(GO) -C $$d build -trimpath -o $(CURDIR)/$(BIN)/coven-$$(basename $$d) . || exit 1; done
 	@echo examples/plugins/reviewer-python; if /usr/bin/python3 -c 'import grpc, grpc_tools, cryptography' 2>/dev/null; then \
 		examples/plugins/reviewer-python/build $(BIN); else \
 		echo "  left out: apt-get install python3-grpcio python3-grpc-tools python3-cryptography"; fi
+	@echo examples/plugins/reviewer-node; examples/plugins/reviewer-node/build $(BIN) || \
+		echo "  left out: no Node.js, no npm, or no registry"
 
-modules: ## download the Go modules of coven, its tests and its examples: the tests download none
+modules: ## download the modules and packages of coven, its tests and its examples: the tests download none
 	@echo "modules: fetching what is missing"
 	@$(GO) mod download
 	@for m in examples/plugins/*/go.mod; do $(GO) -C $$(dirname $$m) mod download || exit 1; done
+	@examples/plugins/reviewer-node/build $(TOOLS)/examples || echo "modules: no Node.js, no npm, or no registry: the tests of reviewer-node are skipped"
 
-test: modules ## run the tests; the long ones are in make stories
+test: modules ## run the tests; make stories runs the long ones
 	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
 	@# The longest packages go first, so that the others run beside them.
 	$(GO) test -timeout 20m -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
@@ -39,8 +61,8 @@ test: modules ## run the tests; the long ones are in make stories
 stories: modules ## run what make test omits: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
-	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/agent ./internal/fakeapi ./internal/fakeclaude
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
+	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/agent ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd)$$' ./worktree
 
 e2e-codex: ## run the stories of agents that do not pass the gate, with the real Codex CLI (400 MB from npm)
@@ -54,13 +76,16 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	.ci/claude $(LATEST) latest
 	@echo "Claude Code $$(cat $(LATEST)/claude/version) is npm's latest; $(CLAUDE_CODE) is pinned"
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
-		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^(TestReal|TestRealKeepsTheContract)$$' ./cmd/coven ./internal/fakeclaude
+		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 3 $(TESTFLAGS) -run TestCrash ./cmd/coven
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run TestCrash ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200)
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
+
+builds: ## build real projects in the sandbox as an ordinary user; make stories does it as yourself
+	COVEN_BUILDS=1 $(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestBuildsOfUser$$' ./cmd/coven
 
 torture: ## land while coven and git are killed (200 times) and while the disk is full (50 times)
 	COVEN_LONG=1 TORTURE_KILLS=$(or $(TORTURE_KILLS),200) TORTURE_DISKS=$(or $(TORTURE_DISKS),50) \
@@ -77,15 +102,10 @@ tidy: ## tidy the module and those of the example plugins
 	$(GO) mod tidy
 	@for m in examples/plugins/*/go.mod; do $(GO) -C $$(dirname $$m) mod tidy || exit 1; done
 
-proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate the plugin wire from its .proto (needs protoc $(PROTOC_VERSION))
-	protoc -I plugins/internal/proto --go_out=. --go_opt=module=github.com/coven-run/coven \
+proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate the plugin wire from its .proto (needs protoc, of the version in PROTOC_VERSION)
+	protoc -I plugins/proto --go_out=. --go_opt=module=github.com/coven-run/coven \
 		--go-grpc_out=. --go-grpc_opt=module=github.com/coven-run/coven \
-		plugins/internal/proto/coven/plugin/v1/*.proto
-
-demo: build ## run one task from start to end in a scratch repository: REAL=1 uses your own login
-	@if [ -n "$(REAL)" ]; then $(GO) run ./examples/demo -coven $(BIN)/coven -real; else \
-		.ci/claude $(TOOLS) || echo "No npm, or no registry: the demo uses the fake CLI instead of the real one."; \
-		$(GO) run ./examples/demo -coven $(BIN)/coven -claude $(TOOLS)/claude/node_modules/.bin/claude; fi
+		plugins/proto/coven/plugin/v1/*.proto
 
 man: build ## write the man pages of all commands to bin/man
 	$(BIN)/coven man $(BIN)/man
@@ -96,8 +116,8 @@ bench: ## run the benchmarks, each with its lower bound
 fuzz: ## run each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)
 
-clean:
-	rm -rf $(BIN) $(TOOLS)
+clean: ## remove what make built and installed: bin and .tools
+	rm -rf $(BIN) $(TOOLS) examples/plugins/reviewer-node/node_modules
 
 $(TOOLS)/bin/golangci-lint: $(PINS)
 	GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)

@@ -29,7 +29,8 @@ var imports = map[string][]string{
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "internal/exit"},
+	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
+	"worktree/tripwire":     {"internal/regularfile"},
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
 	"worktree/internal/git": {},
 	"grimoires": {
@@ -47,6 +48,7 @@ var imports = map[string][]string{
 	"plugins/plugintest": {
 		"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
 	},
+	"plugins/proto":       {},
 	"plugins/reviewer":    {"plugins/pluginerr", "plugins/hostservice"},
 	"plugins/hostservice": {},
 	"plugins/internal/wire": {
@@ -61,56 +63,56 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider"},
+	"internal/agent":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
-	"internal/budget": {"internal/yamldoc"},
+	"internal/budget": {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
-		"internal/control", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
+		"internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/doctor": {"internal/cli", "internal/doctor", "internal/exit", "internal/oneline", "internal/terminal"},
 	"internal/cli/grimoire": {
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
-		"internal/session", "internal/shellword", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
+		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/session", "internal/terminal"},
+	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/plugin": {
-		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/shellword",
-		"internal/terminal", "plugins", "plugins/plugintest",
+		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
+		"internal/terminal", "plugins", "plugins/plugintest", "plugins/provider",
 	},
 	"internal/cli/resume": {
-		"internal/budget", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/shellword", "internal/terminal",
+		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
+		"internal/shellword", "internal/terminal",
 	},
-	"internal/cli/review": {
-		"internal/cli", "internal/control", "internal/exit", "internal/findings", "internal/oneline", "internal/scheduler", "internal/session",
-		"internal/terminal", "plugins/arbiter",
-	},
+	"internal/cli/rescue":     {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/terminal"},
+	"internal/cli/review":     {"internal/cli", "internal/control", "internal/exit", "internal/scheduler", "internal/session", "internal/shellword"},
+	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
-		"internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/status", "internal/cli/task",
-		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/exit", "internal/mcp", "internal/project", "plugins",
+		"internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/status", "internal/cli/task",
+		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
 		"plugins/builtin",
 	},
 	"internal/cli/run": {
-		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
-		"internal/session", "internal/terminal", "plugins",
+		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/scheduler", "internal/session", "internal/terminal", "plugins",
 	},
 	"internal/cli/setup": {
-		"grimoires", "internal/cli", "internal/config", "internal/exit", "internal/project", "internal/registry", "internal/schema",
-		"internal/secret", "runner/workflowtest", "worktree",
+		"docs", "grimoires", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/project", "internal/registry",
+		"internal/schema", "internal/secret", "internal/terminal", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/status":   {"internal/cli", "internal/control", "internal/terminal"},
-	"internal/cli/task":     {"internal/cli", "internal/control", "internal/oneline", "internal/task", "internal/terminal"},
+	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
+	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/task", "internal/terminal"},
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
 	"internal/control": {
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
-		"internal/control/reviewers", "internal/control/workspace", "internal/event", "internal/exit", "internal/findings", "internal/holder",
-		"internal/oneline", "internal/process", "internal/project", "internal/secret", "internal/session", "internal/shellword", "internal/task",
-		"internal/tempdir", "internal/terminal", "plugins", "plugins/builtin", "runner", "worktree",
+		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
+		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
+		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/control/agents": {
+		"internal/forwarder",
 		"internal/limits", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner",
@@ -122,32 +124,36 @@ var imports = map[string][]string{
 	},
 	"internal/control/workspace": {
 		"internal/agent", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
-		"internal/shellword", "internal/tmpl", "runner", "worktree",
+		"internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/doctor": {
 		"internal/config", "internal/control", "internal/exit", "internal/holder", "internal/oneline", "internal/process", "internal/project",
 		"internal/registry", "internal/session", "internal/shellword", "internal/task", "internal/tempdir", "internal/terminal",
-		"plugins/builtin", "worktree",
+		"internal/toolversion", "plugins/builtin", "worktree", "internal/sandbox",
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/clock", "internal/config", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/agent", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},
+	"internal/sandbox":   {"internal/config", "internal/process"},
 	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
 	"plugins/builtin": {
 		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",
 		"plugins/builtin/rules", "plugins/provider",
 	},
 	"internal/clock":       {},
-	"internal/config":      {"internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc"},
+	"internal/config":      {"internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
+	"internal/egress":      {},
 	"internal/exit":        {},
 	"internal/failpoint":   {},
+	"internal/forwarder":   {"internal/failpoint"},
 	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/provider", "plugins/reviewer"},
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
 	"internal/fakeclaude":  {"internal/shellword"},
+	"internal/fakescreen":  {},
 	"internal/findings":    {"internal/oneline", "internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
@@ -156,20 +162,26 @@ var imports = map[string][]string{
 	"internal/permission":  {},
 	"internal/regularfile": {"internal/exit", "internal/shellword"},
 	"internal/process":     {"internal/clock"},
-	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins", "internal/exit", "internal/shellword"},
+	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins", "plugins/provider", "internal/exit", "internal/shellword"},
+	"internal/scaffold": {
+		"examples/plugins", "internal/didyoumean", "internal/exit", "internal/registry", "internal/shellword", "plugins", "plugins/proto",
+	},
 	"internal/schema":      {},
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "internal/exit"},
+	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
-	"internal/task":        {"internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile", "internal/shellword"},
+	"docs":                 {},
+	"internal/task":        {"internal/didyoumean", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile", "internal/shellword"},
 	"internal/shellword":   {},
+	"internal/toolversion": {"internal/oneline", "internal/regularfile"},
 	"internal/tmpl":        {"internal/didyoumean", "internal/shellword", "internal/exit"},
 	"internal/trust":       {"internal/regularfile", "internal/exit"},
 	"internal/yamldoc":     {"internal/didyoumean", "internal/exit", "internal/shellword"},
 
-	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/shellword"},
+	"examples/plugins":     {},
+	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/fakescreen", "internal/shellword"},
 	"examples/plugins/zoo": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice"},
 	// Modules of their own, which see of coven what everybody sees.
 	"examples/plugins/arbiter-majority": {"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
@@ -261,7 +273,7 @@ func TestEngineIsPure(t *testing.T) {
 // pureTime lists what of package time is only values.
 var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
-// What the runner needs of the world is small: eight interfaces, of at most six
+// What the runner needs of the world is small: nine interfaces, of at most six
 // methods each, nine for the workspace.
 func TestSeamsOfTheRunner(t *testing.T) {
 	var names []string
@@ -292,7 +304,7 @@ func TestSeamsOfTheRunner(t *testing.T) {
 		})
 	}
 	slices.Sort(names)
-	if want := "agents claims commands journal landing reviewers tracker workspace"; strings.Join(names, " ") != want {
+	if want := "agents claims commands journal landing reviewers tracker tripwire workspace"; strings.Join(names, " ") != want {
 		t.Errorf("the interfaces are %s", names)
 	}
 }

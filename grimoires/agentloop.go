@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/schema"
 )
 
@@ -62,7 +63,7 @@ func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 func (l *AgentLoop) words() []string {
 	return []string{
 		"agent-loop", "review by " + reviewerNames(l.Reviewers), "arbiter " + l.Arbiter.Name,
-		"fixed with " + promptText(l.Fix), fmt.Sprintf("at most %d rounds", l.MaxIterations),
+		"fixed with " + promptText(l.Fix), "at most " + oneline.Count(l.MaxIterations, "round"),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -143,12 +144,9 @@ func (b *Graph) agentLoop(name string, l *AgentLoop, succeeds follow) {
 	succeeds(arbiter, "not worth another round")
 	b.edge(arbiter, fix, "go on")
 	b.edge(fix, name)
-	limit := fmt.Sprintf("go on after %d rounds", l.MaxIterations)
-	switch {
-	case l.Patience == 1:
-		limit += ", or one round without fewer findings"
-	case l.Patience > 1:
-		limit += fmt.Sprintf(", or %d rounds without fewer findings", l.Patience)
+	limit := "go on after " + oneline.Count(l.MaxIterations, "round")
+	if l.Patience > 0 {
+		limit += ", or " + oneline.Count(l.Patience, "round") + " without fewer findings"
 	}
 	b.fail(arbiter, limit, l.OnMaxIterations, succeeds)
 }

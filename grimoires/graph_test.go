@@ -27,7 +27,7 @@ steps:
         max_iterations: 2
         steps:
           - {name: look, type: script, command: ls, on_success: exit_loop, on_fail: continue}
-          - {name: mend, type: agent, prompt: default, when: "{{.look.failed}}", retries: 1}
+          - {name: fix, type: agent, prompt: default, when: "{{.look.failed}}", retries: 1}
       - {name: note, type: script, command: ls, on_success: exit_loop}
   - {name: land, type: merge}
 `
@@ -61,11 +61,11 @@ func TestGraph(t *testing.T) {
 		"inner > :blocked (after 2 iterations)",
 		"inner:left > note ()",
 		"look > inner:left (exit loop)",
-		"look > mend (fails, when {{.look.failed}})",
+		"look > fix (fails, when {{.look.failed}})",
 		"look > inner (fails, else)",
-		"mend > inner ()",
-		"mend > mend (fails, once)",
-		"mend > :blocked (fails again)",
+		"fix > inner ()",
+		"fix > fix (fails, once)",
+		"fix > :blocked (fails again)",
 		"note > outer:left (exit loop)",
 		"note > :blocked (fails)",
 		"land > :completed ()",
@@ -158,7 +158,7 @@ outer/outer:left left:
 outer/inner loop: loop, at most 2 iterations
 inner/inner:left left: 
 inner/look script: script, ls, 5m at most
-inner/mend agent: agent, prompt default, 15m at most
+inner/fix agent: agent, prompt default, 15m at most
 outer/note script: script, ls, 5m at most
 /land merge: merge, squash, after a review
 /:completed end: 
@@ -176,14 +176,23 @@ func TestYAML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text := throughYAML(t, g); !strings.Contains(text, "max_iterations: 3") {
+		t.Errorf("a default is missing:\n%s", text)
+	}
+}
+
+// throughYAML checks that a grimoire is the same after YAML, which it returns.
+func throughYAML(t *testing.T, g *Grimoire) string {
+	t.Helper()
 	text, err := g.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse("f.yaml", text)
-	if err != nil || !reflect.DeepEqual(again, g) || !strings.Contains(string(text), "max_iterations: 3") {
+	again, err := Parse(g.Source, text)
+	if err != nil || !reflect.DeepEqual(again, g) {
 		t.Errorf("%v\n%s", err, text)
 	}
+	return string(text)
 }
 
 func TestEntries(t *testing.T) {

@@ -133,6 +133,7 @@ func TestWrongTypes(t *testing.T) {
 		"type: agent, prompt: x, env: y":                         "f.yaml:3:42: this must be keys with values, not \"y\"",
 		"type: script, command: x, on_success: [exit_loop]":      "f.yaml:3:51: this must be text, not a list",
 		"type: merge, on_conflict: {agent: x}":                   "f.yaml:3:39: this must be text, not keys with values",
+		"type: merge, next: push, require_review: false":         "f.yaml:3:32: next: push needs a session that waits for you",
 		"type: merge, retries: x":                                "f.yaml:3:35: this must be a whole number, not \"x\"",
 		"type: agent-loop, reviewers: [agent], max_iterations: ": "f.yaml:3:67: the value is missing",
 	} {

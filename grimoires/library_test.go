@@ -55,7 +55,7 @@ func TestLibraryPrecedence(t *testing.T) {
 		t.Errorf("names: %v, %v", names, err)
 	}
 	prompts, err := l.PromptNames()
-	if err != nil || !slices.Equal(prompts, []string{"apply-review", "default", "fix-tests", "implement", "is-actionable", "own", "prepare-pr", "resolve-conflict", "review", "spec-to-tasks", "task"}) {
+	if err != nil || !slices.Equal(prompts, []string{"apply-review", "default", "fix-tests", "implement", "is-actionable", "own", "prepare-pr", "resolve-conflict", "review", "revise-change", "spec-to-tasks", "task"}) {
 		t.Errorf("prompts: %v, %v", prompts, err)
 	}
 	for name, want := range map[string]string{
@@ -123,14 +123,14 @@ func TestLoadErrors(t *testing.T) {
 	for name, want := range map[string]string{
 		"other":   `.coven/grimoires/other.yaml:1:7: grimoire name "another" does not match file name "other" (use the same name)`,
 		"twice":   `.coven/grimoires/twice.yml:1:1: .coven/grimoires/twice.yaml has the same name (keep one)`,
-		"unknown": `.coven/grimoires/unknown.yaml:3:34: grimoire 'unknown' step 's': unknown prompt 'fix-test' (did you mean 'fix-tests'?)` + "\n.coven/grimoires/unknown.yaml:4:26: unknown key \"nope\" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)",
+		"unknown": `.coven/grimoires/unknown.yaml:3:34: grimoire 'unknown' step 's': unknown prompt 'fix-test' (did you mean 'fix-tests'?)` + "\n.coven/grimoires/unknown.yaml:4:26: unknown key \"nope\" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict, next)",
 		"inline": ".coven/grimoires/inline.yaml:7:15: grimoire 'inline' step 's': unknown prompt 'tsk' (did you mean 'task'?)\n" +
 			`.coven/grimoires/inline.yaml:11:12: .task has no "nope" (known: acceptance, acceptance_criteria, body, description, design, external_ref, id, labels, notes, parent, priority, title, type)`,
 		"bad": `.coven/prompts/bad.md:2:9: there is no input "x", in the step "s" of the grimoire "bad"
 .coven/prompts/bad.md:2:22: the step "t" has not ended when "s" begins, in the step "s" of the grimoire "bad" (only earlier steps, and steps of the same loop, can be named)
-.coven/prompts/bad.md:2:44: grimoire 'bad' step 's': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, spec-to-tasks, task, text)
+.coven/prompts/bad.md:2:44: grimoire 'bad' step 's': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, revise-change, spec-to-tasks, task, text)
 .coven/prompts/bad.md:2:22: the step "t" has not ended when "t" begins, in the step "t" of the grimoire "bad" (only earlier steps, and steps of the same loop, can be named)
-.coven/prompts/bad.md:2:44: grimoire 'bad' step 't': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, spec-to-tasks, task, text)
+.coven/prompts/bad.md:2:44: grimoire 'bad' step 't': unknown prompt 'gone' (known: apply-review, bad, broken, default, fix-tests, implement, is-actionable, loop, loop2, prepare-pr, resolve-conflict, review, revise-change, spec-to-tasks, task, text)
 .coven/prompts/broken.md:1:1: missing value for if
 .coven/prompts/loop2.md:2:12: the prompt "loop" includes itself: loop -> loop2 -> loop`,
 		"text": `.coven/prompts/text.md:1: the prompt is not UTF-8 text`,
@@ -219,7 +219,7 @@ func TestFreeze(t *testing.T) {
 	if got, err := p.RenderPrompt("one", nil); err != nil || got != "two" {
 		t.Errorf("the plan reads the library: %q, %v", got, err)
 	}
-	want := ".coven/grimoires/g.yaml:1:1: grimoire 'g' step 'a': unknown prompt 'one' (known: apply-review, default, fix-tests, implement, is-actionable, prepare-pr, resolve-conflict, review, spec-to-tasks, task)"
+	want := ".coven/grimoires/g.yaml:1:1: grimoire 'g' step 'a': unknown prompt 'one' (known: apply-review, default, fix-tests, implement, is-actionable, prepare-pr, resolve-conflict, review, revise-change, spec-to-tasks, task)"
 	if _, err := l.Freeze(g, nil); err == nil || !strings.HasPrefix(err.Error(), want) || !IsInvalid(err) {
 		t.Errorf("prompts that are gone: %v", err)
 	}

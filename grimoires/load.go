@@ -39,7 +39,7 @@ func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *promp
 	}
 	g.Source = label
 	if g.Name != name && g.Name != "" {
-		r.doc.Fail(r.doc.Text(r.doc.Root(), "name"), fmt.Sprintf("grimoire name %q does not match file name %q", g.Name, name), "use the same name")
+		r.doc.Fail(r.doc.Key(r.doc.Root(), "name"), fmt.Sprintf("grimoire name %q does not match file name %q", g.Name, name), "use the same name")
 	}
 	p, err := l.promptsOf(g)
 	if err != nil {
@@ -99,11 +99,11 @@ func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
 	for s := range g.All() {
-		for _, a := range s.agents() {
+		for _, a := range s.prompted() {
 			if a.Prompt == "" {
 				continue // reported at its place
 			}
-			if err := p.agent(prompting{s.Name, a}); err != nil {
+			if err := p.agent(stepAgent{s.Name, a}); err != nil {
 				return nil, err
 			}
 		}
@@ -114,13 +114,13 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 // isInline reports whether the prompt of a step is a text rather than a name.
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
-// prompting is an agent of a step.
-type prompting struct {
+// stepAgent is an agent that a step starts.
+type stepAgent struct {
 	step  string
 	agent Agent
 }
 
-func (p *prompts) agent(s prompting) error {
+func (p *prompts) agent(s stepAgent) error {
 	data := p.scope.shape(s.step, slices.Sorted(maps.Keys(s.agent.Input)))
 	if !isInline(s.agent.Prompt) {
 		return p.file(s, s.agent.Prompt, nil, data, func(msg, hint string) {
@@ -140,7 +140,7 @@ func (p *prompts) agent(s prompting) error {
 
 // includes adds the prompts that a prompt includes. open lists the prompts that lead
 // here, this one last; data is what it sees; blame is called with its errors.
-func (p *prompts) includes(s prompting, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
+func (p *prompts) includes(s stepAgent, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
 	for _, in := range all {
 		for _, f := range p.scope.hidden(in) {
 			blame(f)
@@ -161,7 +161,7 @@ func (p *prompts) includes(s prompting, all []tmpl.Include, open []string, data 
 	return nil
 }
 
-func (p *prompts) fault(s prompting, f fault) {
+func (p *prompts) fault(s stepAgent, f fault) {
 	at := use{s.step, s.agent.Prompt}
 	p.faults[at] = append(p.faults[at], f)
 }
@@ -169,7 +169,7 @@ func (p *prompts) fault(s prompting, f fault) {
 // file adds the prompt with a name and the prompts that it includes. open lists the
 // prompts that lead here; data is what it sees; missing is called if it does not
 // exist.
-func (p *prompts) file(s prompting, name string, open []string, data shape, missing func(msg, hint string)) error {
+func (p *prompts) file(s stepAgent, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
 	if !ok {
@@ -200,7 +200,7 @@ func (p *prompts) file(s prompting, name string, open []string, data shape, miss
 }
 
 // look checks a prompt for a step.
-func (p *prompts) look(s prompting, found Prompt, open []string, data shape) error {
+func (p *prompts) look(s stepAgent, found Prompt, open []string, data shape) error {
 	uses, err := tmpl.CheckPrompt(found.file(), found.Text)
 	if bad := (*tmpl.Error)(nil); errors.As(err, &bad) {
 		p.blame(found, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
@@ -214,7 +214,7 @@ func (p *prompts) look(s prompting, found Prompt, open []string, data shape) err
 
 // explain describes how a fault was reached: open lists the prompts that lead there,
 // the one with the fault last.
-func (p *prompts) explain(f fault, s prompting, open []string) fault {
+func (p *prompts) explain(f fault, s stepAgent, open []string) fault {
 	if n := len(open); n > 1 {
 		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
 	}

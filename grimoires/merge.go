@@ -7,11 +7,16 @@ type Merge struct {
 	Message       string   `yaml:"message,omitempty" about:"template of the commit message"` // empty: coven's own
 	Checks        []string `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
 	Resolve       bool     `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
+	Push          bool     `yaml:"next,omitempty" oneof:"approve|push" true:"push" about:"push: the change lands elsewhere, so a waiting session recommends git push"`
 }
 
 // ResolvePrompt is the prompt of the agent that resolves a conflict with the target.
 // Its inputs are files, one path per line, and target, a branch.
 const ResolvePrompt = "resolve-conflict"
+
+// RevisePrompt is the prompt of the agent that makes the changes that a person asked for.
+// Its input is findings.
+const RevisePrompt = "revise-change"
 
 func newMerge() Kind { return &Merge{RequireReview: true, Strategy: "squash"} }
 
@@ -24,6 +29,9 @@ func (m *Merge) read(r *reader, at position) {
 	}
 	if m.Resolve && m.Strategy == "rebase" {
 		r.doc.Fail(r.doc.Key(at.node, "on_conflict"), "on_conflict: agent creates a merge commit, which cannot be rebased", "strategy: squash or merge")
+	}
+	if m.Push && !m.RequireReview {
+		r.doc.Fail(r.doc.Key(at.node, "next"), "next: push needs a session that waits for you", "leave require_review out, or set it to true")
 	}
 	if checks := r.doc.Key(at.node, "checks"); checks.Set() && len(m.Checks) == 0 {
 		r.doc.Fail(checks, "the list of checks is empty", "leave checks out to use those of the configuration")

@@ -143,7 +143,7 @@ func TestParseErrors(t *testing.T) {
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
 	want := `f.yaml:3:19: "scrpt" is not one of agent, script, loop, review, agent-loop, merge (did you mean "script"?)
-f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict)
+f.yaml:4:26: unknown key "nope" (known: name, type, when, timeout, on_fail, retries, backoff, budget, on_success, output, require_review, strategy, message, checks, on_conflict, next)
 f.yaml:4:66: the step "c" has not ended when "b" begins (only earlier steps, and steps of the same loop, can be named)
 f.yaml:5:3: a step has no type (type: agent, script, loop, review, agent-loop, merge)`
 	if err == nil || err.Error() != want {

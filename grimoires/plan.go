@@ -73,7 +73,7 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	}
 	all := p.elsewhere
 	for s := range g.All() {
-		for _, a := range s.agents() {
+		for _, a := range s.prompted() {
 			for _, f := range p.faults[use{s.Name, a.Prompt}] {
 				all = append(all, yamldoc.Error{File: g.Source, Line: 1, Column: 1, Msg: f.msg, Hint: f.hint})
 			}
@@ -120,15 +120,24 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 		file, text = found.file(), found.Text
 	}
 	lookup := func(name string) (string, string, bool) {
-		found, ok := p.Prompts[name]
+		found, ok := p.prompt(name)
 		return found.file(), found.Text, ok
 	}
 	inputs, _ := data["input"].(map[string]any)
 	return tmpl.PromptWith(file, text, data, lookup, tmpl.PromptOptions{Inputs: inputs, Strict: p.V < PlanNamesOfOriginal})
 }
 
-// prompt finds a prompt of the plan; the name may end in .md.
+// prompt finds a prompt of the plan; the name may end in .md. Plans of older versions lack
+// prompts that are not named by their steps, such as RevisePrompt: those are built in.
 func (p *Plan) prompt(name string) (Prompt, bool) {
-	found, ok := p.Prompts[strings.TrimSuffix(name, ".md")]
+	name = strings.TrimSuffix(name, ".md")
+	found, ok := p.Prompts[name]
+	if !ok && (name == RevisePrompt || name == taskPrompt) {
+		text, err := shipped.ReadFile("prompts/" + name + ".md")
+		return Prompt{Name: name, Source: BuiltIn, Text: string(text)}, err == nil
+	}
 	return found, ok
 }
+
+// taskPrompt is the prompt that the built-in prompts include.
+const taskPrompt = "task"

@@ -221,3 +221,25 @@ func TestRenderPrompt(t *testing.T) {
 		}
 	}
 }
+
+// A plan of an older version has no prompt for changes that a person asks for: the built-in
+// one is used, with the plan's own prompts in it.
+func TestPlanWithoutRevise(t *testing.T) {
+	p := samplePlan(t)
+	delete(p.Prompts, RevisePrompt)
+	data := map[string]any{"task": TaskData(p.Task), "attempt": "", "input": map[string]any{"findings": "paint it blue"}}
+	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "    paint it blue") || !strings.Contains(got, "# Task: Add: a flag") {
+		t.Errorf("%q, %v", got, err)
+	}
+	p.Prompts["task"] = Prompt{Name: "task", Text: "OUR TASK"}
+	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "OUR TASK") {
+		t.Errorf("%q, %v", got, err)
+	}
+	delete(p.Prompts, "task")
+	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "# Task: Add: a flag") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := p.RenderPrompt("fix-it", data); err == nil {
+		t.Error("an unknown prompt was found")
+	}
+}

@@ -194,14 +194,7 @@ func TestReviewRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := g.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, err := Parse("f.yaml", text)
-	if err != nil || !reflect.DeepEqual(shown, g) {
-		t.Errorf("%v\n%s", err, text)
-	}
+	throughYAML(t, g)
 	p, err := NewLibrary(t.TempDir(), "").Freeze(g, nil)
 	if err != nil {
 		t.Fatal(err)

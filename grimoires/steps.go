@@ -102,3 +102,13 @@ func (s Step) agents() []Agent {
 	}
 	return nil
 }
+
+// prompted returns the agents of a step whose prompts a plan needs: those that it starts,
+// and the one that starts when a person asks for changes.
+func (s Step) prompted() []Agent {
+	agents := s.agents()
+	if _, ok := s.Kind.(*Merge); ok {
+		agents = append(agents, Agent{Prompt: RevisePrompt, Input: map[string]string{"findings": ""}})
+	}
+	return agents
+}

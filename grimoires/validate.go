@@ -237,7 +237,7 @@ func (v *validation) checkPrompt(c *Checked, found Prompt) {
 	}
 	p := newPrompts(v.library, &Grimoire{})
 	p.scope.loose = true
-	err := p.look(prompting{}, found, []string{found.Name}, p.scope.shape("", nil))
+	err := p.look(stepAgent{}, found, []string{found.Name}, p.scope.shape("", nil))
 	if err == nil && len(p.elsewhere) > 0 {
 		err = p.elsewhere
 	}

@@ -11,3 +11,6 @@ func (h *Host) Hurry(start, interval, timeout time.Duration) {
 
 // Speak makes the host offer those versions of the contracts.
 func (h *Host) Speak(versions ...int) { h.speaks = versions }
+
+// Contradiction is contradiction.
+var Contradiction = contradiction

@@ -19,7 +19,7 @@ import (
 // hung or never became ready is a pluginerr.ErrGone.
 var (
 	// ErrUnknown means that no plugin has the name.
-	ErrUnknown = exit.Sentinel(exit.Usage, "", "unknown plugin")
+	ErrUnknown = exit.Sentinel(exit.Usage, "coven plugins list", "unknown plugin")
 	// ErrChecksum means that a plugin's program differs from the trusted one.
 	ErrChecksum = errors.New("program differs from the trusted one")
 	// ErrCrashed means that a plugin crashed, hung or failed to start twice without
@@ -40,6 +40,9 @@ type Binary struct {
 	Argv    []string
 	SHA256  []byte // expected hash of Argv[0]; empty: not checked
 	BuiltIn bool   // it is coven itself
+
+	// Capabilities are what a provider declares. It is held to them; nil: to nothing.
+	Capabilities provider.Capabilities
 }
 
 // HostOptions configures a Host.
@@ -111,7 +114,7 @@ func (h *Host) Provider(ctx context.Context, name string) (provider.Provider, er
 	if err != nil {
 		return nil, err
 	}
-	return wire.Provider(p), nil
+	return declared{wire.Provider(p), p}, nil
 }
 
 // Model is like Provider for model plugins.

@@ -28,7 +28,8 @@ type instance struct {
 	process  *process
 	conn     *grpc.ClientConn
 	link     *link
-	service  string       // gRPC service of the contract
+	service  string // gRPC service of the contract
+	binary   Binary
 	calls    atomic.Int64 // pending calls
 	answered atomic.Bool  // whether a call succeeded
 }
@@ -40,7 +41,7 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 		return nil, err
 	}
 	cmd.Dir = h.options.Dir
-	i := &instance{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(p.need.Kind)}
+	i := &instance{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(p.need.Kind), binary: binary}
 	config := h.config(i.process)
 	config.AutoMTLS = !binary.BuiltIn
 	i.link = &link{config: config}

@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -80,7 +81,8 @@ type cage struct {
 	host    *plugins.Host
 	dir     string // of the beasts; in the argv of all that they start
 	sockets string
-	sum     []byte // that the beasts must have
+	sum     []byte                // that the beasts must have
+	can     provider.Capabilities // that claude declares
 	starts  atomic.Int64
 }
 
@@ -105,7 +107,7 @@ func newCage(t testing.TB) *cage {
 		Resolve: func(kind plugins.Kind, name string) (plugins.Binary, error) {
 			switch {
 			case kind == plugins.KindProvider && name == "claude":
-				return plugins.Binary{Argv: []string{self, "plugin", c.dir}, BuiltIn: true}, nil
+				return plugins.Binary{Argv: []string{self, "plugin", c.dir}, BuiltIn: true, Capabilities: c.can}, nil
 			case kind == plugins.KindProvider, name == "nobody":
 				return plugins.Binary{}, plugins.ErrUnknown
 			}

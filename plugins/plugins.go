@@ -21,12 +21,15 @@ package plugins
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/internal/wire"
 	"github.com/coven-run/coven/plugins/model"
@@ -47,6 +50,14 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter} }
+
+// withArticle returns the kind in a sentence: a reviewer, an arbiter.
+func (k Kind) withArticle() string {
+	if k == KindArbiter {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
+}
 
 // protocolVersion is the version of the contracts that this code implements. Both sides
 // offer the versions they support and use the highest common one.
@@ -93,8 +104,13 @@ func Arbiter(impl arbiter.Arbiter) Served {
 }
 
 // Serve handles calls until the host closes the connection. A plugin's main function
-// consists of this call.
+// consists of this call. If the user started the plugin, not coven, Serve prints what it
+// is and exits with code 2.
 func Serve(s Served) {
+	if os.Getenv(handshakeConfig.MagicCookieKey) != handshakeConfig.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "This is %s plugin for coven, which starts it when needed; to install it, see: coven help plugins\n", s.kind.withArticle())
+		os.Exit(exit.Usage)
+	}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshakeConfig,
 		VersionedPlugins: map[int]goplugin.PluginSet{protocolVersion: {string(s.kind): &served{register: s.register}}},

@@ -43,7 +43,7 @@ type process struct {
 }
 
 // errGivenUp is why a process is killed on behalf of go-plugin.
-var errGivenUp = errors.New("go-plugin gave it up")
+var errGivenUp = errors.New("go-plugin stopped it")
 
 // newProcess returns a process for an unstarted command.
 func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *process {

@@ -24,6 +24,7 @@ type Executor struct {
 	Title     string // of the task; the title of commits
 	Journal   *Journal
 	Workspace workspace
+	Tripwire  tripwire
 	Landing   landing
 	Agents    agents
 	Reviewers reviewers
@@ -43,6 +44,11 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) 
 	if err := context.Cause(ctx); err != nil {
 		return event.Result{Used: x.usedBefore(c.Path)}, err
 	}
+	if changed := x.unstopped(); changed != nil {
+		result := changed.result()
+		result.Used = x.usedBefore(c.Path)
+		return result, nil
+	}
 	usage, err := x.leafUsage(c)
 	if err != nil {
 		return event.Result{}, err
@@ -56,17 +62,33 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) 
 	timed, stop := usage.clock(ctx)
 	defer stop()
 	result, err := x.do(timed, c, b)
-	if cause := context.Cause(timed); err != nil && cause != nil {
-		err = cause // the reason for the interruption
-	}
-	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		result, err = event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
-	}
+	changed := isChanged(err)
+	result, err = ended(timed, result, err)
 	result.Used = usage.total()
 	if c.Review != nil || c.Arbiter != nil {
 		result.Usage = usage.pluginUsage()
 	}
+	if changed {
+		return result, err // the worktree stays as it is
+	}
 	return result, errors.Join(err, x.afterInterruption(context.WithoutCancel(ctx), c, b, err))
+}
+
+// ended returns the result of a leaf that ended with an error, or the reason why the leaf was
+// interrupted. A change of the repository is the result also if the time or a budget ended.
+func ended(ctx context.Context, result event.Result, err error) (event.Result, error) {
+	cause := context.Cause(ctx)
+	changed, refused := (*changedError)(nil), (*RefusedError)(nil)
+	if errors.As(err, &changed) && (cause == nil || isSpent(cause) || errors.As(cause, new(*engine.OverTimeError))) {
+		return changed.result(), nil
+	}
+	if err != nil && cause != nil {
+		err = cause
+	}
+	if errors.As(err, &refused) {
+		return event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output}, nil
+	}
+	return result, err
 }
 
 // afterInterruption leaves the worktree of an interrupted leaf in a state that a person
@@ -133,10 +155,11 @@ func (x *Executor) restoreStart(ctx context.Context, path, before string) error 
 // leafStart is the start of a leaf, with the worktree at that time.
 type leafStart struct {
 	event.StepStart
-	cutOff bool      // the leaf started before and has no recorded result
-	since  int64     // number of its start event
-	at     time.Time // when it started
-	origin string    // the tree when its first attempt started
+	cutOff  bool      // the leaf started before and has no recorded result
+	stopped bool      // it has one, because the repository changed: it continues
+	since   int64     // number of its start event
+	at      time.Time // when it started
+	origin  string    // the tree when its first attempt started
 
 	usage *leafUsage
 }
@@ -145,6 +168,9 @@ type leafStart struct {
 // it returns the recorded start.
 func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) {
 	b, ok, err := x.started(c.Path)
+	if err == nil && b.stopped {
+		return b, x.emit(event.StepStarted, c.Path, b.StepStart)
+	}
 	if ok || err != nil {
 		return b, err
 	}
@@ -181,12 +207,31 @@ func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	}
 	// A leaf with a result after its start runs again on request. A parked leaf left the
 	// worktree as it was: differences are a person's later changes. Both start again.
-	last, ok := x.Journal.lastAt(path, event.StepStarted, event.StepCompleted, event.StepParked)
-	if !ok || last.Type != event.StepStarted {
+	events := x.Journal.at(path, event.StepStarted, event.StepCompleted, event.StepParked)
+	last := startOf(events)
+	if last.Type != event.StepStarted {
 		return b, false, nil
 	}
-	b.cutOff, b.since, b.at = true, last.Seq, last.Time
+	b.cutOff, b.since, b.at, b.stopped = true, last.Seq, last.Time, isStop(events[len(events)-1])
 	return b, true, last.Decode(&b.StepStart)
+}
+
+// startOf returns the last of a leaf's events. A leaf that continued after the repository had
+// changed started before that.
+func startOf(events []event.Event) (last event.Event) {
+	for i := len(events) - 1; i >= 0; i-- {
+		e := events[i]
+		switch {
+		case isStop(e):
+			continue
+		case last.Type == "", e.Type == event.StepStarted:
+			last = e
+		}
+		if e.Type != event.StepStarted || i == 0 || !isStop(events[i-1]) {
+			return last
+		}
+	}
+	return last
 }
 
 // pause waits. After an interruption it waits for the remaining time.

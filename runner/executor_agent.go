@@ -19,6 +19,10 @@ import (
 // resumePrompt is the first prompt to an agent with an interrupted conversation.
 const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
 
+// requestPrompt introduces the prompt of an interrupted leaf that continues the
+// conversation of another.
+const requestPrompt = "You were working on this request:"
+
 // restartPrompt is appended to the prompt of a new agent if the CLI cannot resume the
 // interrupted conversation.
 const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed. Nothing it did was undone: check what is done before you continue."
@@ -96,6 +100,9 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (agen
 		}
 	}
 	failpoint.Point("agent.ended")
+	if isChanged(err) {
+		return report, err
+	}
 	if over := (*engine.OverTimeError)(nil); errors.As(err, &over) {
 		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
 	}
@@ -186,7 +193,7 @@ func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, resul
 func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
-		return x.startOver(ctx, c, b)
+		return x.firstRun(ctx, c, b)
 	}
 	last := starts[len(starts)-1]
 	report, complete, err := x.recall(ctx, c, last.Log)
@@ -198,15 +205,17 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (ag
 		return agent.Report{}, err
 	}
 	said := x.undelivered(c.Path, b, before.Acknowledged)
-	if complete && report.Kind != agent.Limit && len(said) == 0 {
+	if complete && report.Kind != agent.Limit && report.Kind != agent.Login && len(said) == 0 {
 		return report, nil
 	}
 	if !before.Started {
-		return x.startOver(ctx, c, b)
+		return x.firstRun(ctx, c, b)
 	}
-	report, err = x.runPrompt(ctx, c, b, event.AgentStart{
-		Conversation: conversation(before, last), Resumed: true, Prompt: x.reminder(resumePrompt, "Your", c.Path, b, said),
-	})
+	reminder := x.reminder(resumePrompt, "Your", c.Path, b, said)
+	if c.Agent.Continues != "" { // the conversation may lack the prompt of this leaf
+		reminder += "\n\n" + requestPrompt + "\n\n" + c.Agent.Prompt
+	}
+	report, err = x.runPrompt(ctx, c, b, event.AgentStart{Conversation: conversation(before, last), Resumed: true, Prompt: reminder})
 	switch {
 	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI cannot resume
 		return x.runPrompt(ctx, c, b, event.AgentStart{
@@ -219,7 +228,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (ag
 }
 
 // conversation returns the id of the conversation to resume: that of the CLI if it is
-// a UUID, as coven's are; otherwise that which coven chose.
+// a UUID, as coven's are; otherwise the id that coven chose.
 func conversation(before agent.Report, last event.AgentStart) string {
 	if uuid.Validate(before.Conversation) != nil {
 		return last.Conversation
@@ -227,15 +236,57 @@ func conversation(before agent.Report, last event.AgentStart) string {
 	return before.Conversation
 }
 
+// firstRun starts the agent of a leaf: in the conversation of an earlier leaf if it
+// continues one that the provider's CLI still knows.
+func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
+	earlier, err := x.conversationAt(ctx, c)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	if earlier == "" {
+		return x.startOver(ctx, c, b)
+	}
+	if err := x.restoreCutOff(ctx, b); err != nil {
+		return agent.Report{}, err
+	}
+	report, err := x.runPrompt(ctx, c, b, event.AgentStart{Conversation: earlier, Resumed: true, Prompt: c.Agent.Prompt})
+	if errors.Is(err, pluginerr.ErrUnsupported) || err == nil && !report.Started {
+		return x.startOver(ctx, c, b)
+	}
+	return report, err
+}
+
+// conversationAt returns the id of the conversation that an agent leaf continues; empty:
+// none.
+func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, error) {
+	starts := x.Journal.at(c.Agent.Continues, event.AgentStarted)
+	if c.Agent.Continues == "" || len(starts) == 0 {
+		return "", nil
+	}
+	c.Path = c.Agent.Continues
+	var last event.AgentStart
+	if err := starts[len(starts)-1].Decode(&last); err != nil {
+		return "", err
+	}
+	report, _, err := x.recall(ctx, c, last.Log)
+	return conversation(report, last), err
+}
+
 // startOver starts a new conversation, with the worktree restored to the start of the
 // step.
 func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
-	if b.cutOff {
-		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
-			return agent.Report{}, err
-		}
+	if err := x.restoreCutOff(ctx, b); err != nil {
+		return agent.Report{}, err
 	}
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+}
+
+// restoreCutOff restores the worktree of an interrupted leaf to the start of the step.
+func (x *Executor) restoreCutOff(ctx context.Context, b leafStart) error {
+	if !b.cutOff {
+		return nil
+	}
+	return x.Workspace.Restore(ctx, b.Snapshot)
 }
 
 // runPrompt runs the agent of a leaf with a prompt.
@@ -263,7 +314,16 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	used := usage.agent()
 	run.Key, run.Conversation, run.Resume, run.Prompt = x.key(run.Path), start.Conversation, start.Resumed, start.Prompt
 	run.Transcript, run.Spend = transcript, used.charge
-	report, err := x.Agents.Run(ctx, run)
+	var report agent.Report
+	work := func() (err error) {
+		report, err = x.Agents.Run(ctx, run)
+		return err
+	}
+	if run.ReadOnly { // all agents of a review are watched together
+		err = work()
+	} else {
+		err = x.watched(ctx, run.Path, work)
+	}
 	used.ended(report)
 	return report, err
 }

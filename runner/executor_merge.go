@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
@@ -21,6 +22,9 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	}
 	if landing, ok, err := x.recoverLanding(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
+	}
+	if result, ok, err := x.revision(c.Path); ok || err != nil {
+		return result, err
 	}
 	release, err := x.turn(ctx)
 	if err != nil {
@@ -75,7 +79,7 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 	if c.Merge.Strategy == "rebase" {
 		shown = "" // its commits keep their messages
 	}
-	if err := x.approval(c, candidate, shown); err != nil {
+	if err := x.approval(ctx, c, candidate, shown); err != nil {
 		return event.Landing{}, event.Result{}, err
 	}
 	candidate.Strategy = c.Merge.Strategy
@@ -149,25 +153,26 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 }
 
 // approval returns nil if the candidate is approved or needs no approval. Otherwise it
-// asks and returns a *Wait. A change that reviewers did not see in this form, or that
-// has open error findings, always needs a person. message is the message of the landing
-// commit.
-func (x *Executor) approval(c engine.Call, candidate event.Landing, message string) error {
+// asks and returns a *Wait. A change that reviewers did not see in this form, that has
+// open error findings, during which files of the repository changed, or that is to land
+// elsewhere always needs a person. message is the message of the landing commit.
+func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.Landing, message string) error {
 	open, err := x.Journal.openFindings()
 	if err != nil {
 		return err
 	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.becomes(tree, candidate.Tree) })
-	byPerson := unseen || len(open) > 0
+	changed, since := x.holding()
+	byPerson := unseen || len(open) > 0 || changed != ""
 	if !c.Merge.RequireReview && !byPerson {
 		return nil
 	}
-	asked, approved := x.askedAbout(c.Path, candidate)
+	asked, approved := x.askedAbout(c.Path, candidate, since)
 	if approved && len(open) == 0 {
 		return nil
 	}
 	question := event.MergeDecision{Patch: candidate.Patch, Tree: candidate.Tree}
-	if x.Approve != "" && !byPerson {
+	if x.Approve != "" && !byPerson && !c.Merge.Push {
 		question.Approved, question.By = true, x.Approve
 		return x.emit(event.ReviewAnswered, c.Path, question)
 	}
@@ -177,24 +182,46 @@ func (x *Executor) approval(c engine.Call, candidate event.Landing, message stri
 			return err
 		}
 	}
-	return reviewWait(open, unseen)
+	return x.pushed(ctx, c, reviewWait(open, unseen, changed))
 }
 
-// reviewWait returns why a change waits for a person's approval, and the command for
-// it.
-func reviewWait(open []event.Finding, unseen bool) *Wait {
-	const changed = "the change is not what the reviewers saw and needs approval"
-	w := &Wait{Reason: event.WaitReview, Detail: "the change is ready for approval", Next: "approve"}
-	if unseen {
-		w.Detail = changed
-	}
-	if len(open) == 0 {
+// pushed returns the wait w, with the command that pushes the branch if that is what the
+// step is for, nothing keeps the change from it, and there is a remote.
+func (x *Executor) pushed(ctx context.Context, c engine.Call, w *Wait) error {
+	if !c.Merge.Push || w.Detail != forApproval {
 		return w
 	}
-	w.Detail, w.Next = findings.Summary(open), "review"
-	if unseen {
-		w.Detail = changed + "; " + w.Detail
+	command, err := x.Landing.PushCommand(ctx)
+	if err != nil {
+		return err
 	}
+	if command != "" {
+		w.Command, w.Detail = command, forPush
+	}
+	return w
+}
+
+// forApproval and forPush are what a change is ready for.
+const (
+	forApproval = "the change is ready for approval"
+	forPush     = "the change is ready to push"
+)
+
+// reviewWait returns why a change waits for a person's approval, and the command for
+// it. changed describes what changed in the repository; it may be empty.
+func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
+	w := &Wait{Reason: event.WaitReview, Next: "approve"}
+	var why []string
+	if changed != "" {
+		why = append(why, changed)
+	}
+	if unseen {
+		why = append(why, "the change is not what the reviewers saw and needs approval")
+	}
+	if len(open) > 0 {
+		why, w.Next = append(why, findings.Summary(open)), "review"
+	}
+	w.Detail = cmp.Or(strings.Join(why, "; "), forApproval)
 	return w
 }
 
@@ -220,11 +247,11 @@ func (x *Executor) becomes(tree, now string) bool {
 }
 
 // askedAbout reports whether a person was asked about a candidate, and whether the
-// candidate, or a tree that becomes it, was approved.
-func (x *Executor) askedAbout(path string, candidate event.Landing) (asked, approved bool) {
+// candidate, or a tree that becomes it, was approved. Only events after the number since count.
+func (x *Executor) askedAbout(path string, candidate event.Landing, since int64) (asked, approved bool) {
 	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision
-		if e.Decode(&r) != nil {
+		if e.Seq < since || e.Decode(&r) != nil {
 			continue
 		}
 		same := r.Patch == candidate.Patch

@@ -170,6 +170,8 @@ func (p *reviewRun) incomplete(ctx context.Context, err error) (event.Result, er
 func withoutAnswer(ctx context.Context, err error, late string) (event.Result, error) {
 	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
 	switch {
+	case isChanged(err):
+		return event.Result{}, err
 	case errors.As(err, &wait):
 		return event.Result{}, wait
 	case errors.As(context.Cause(ctx), &over):
@@ -243,7 +245,8 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b leafStart) (eve
 	if err != nil {
 		return withoutAnswer(ctx, err, "no answer from "+judge.Name)
 	}
-	return event.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, Tree: tree}, nil
+	last := c.Arbiter.Question.Round >= c.Arbiter.Question.MaxRounds
+	return event.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, LastRound: last, Tree: tree}, nil
 }
 
 // whileUnchanged calls ask and verifies that it did not change the worktree or the
@@ -257,7 +260,10 @@ func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask fu
 	if err != nil {
 		return err
 	}
-	answered := ask(ctx)
+	answered := x.watched(ctx, path, func() error { return ask(ctx) })
+	if isChanged(answered) {
+		return answered
+	}
 	ctx = context.WithoutCancel(ctx)
 	moved, err := x.restoreTip(ctx, path, tip)
 	if err != nil {

@@ -35,7 +35,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 	}
 	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()
-	ran, err := x.Commands.Run(ctx, Command{
+	ran, err := x.run(ctx, c.Path, Command{
 		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("script.ended")
@@ -50,6 +50,15 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 		return x.commitUnfinished(ctx, result)
 	}
 	return x.commit(ctx, c, b, result, "")
+}
+
+// run runs a command of a leaf while the repository is watched.
+func (x *Executor) run(ctx context.Context, path string, command Command) (ran Ran, err error) {
+	err = x.watched(ctx, path, func() (err error) {
+		ran, err = x.Commands.Run(ctx, command)
+		return err
+	})
+	return ran, err
 }
 
 // maxArgument bounds an argument or a variable of a program: Linux allows 128 KiB,
@@ -139,10 +148,13 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 		return Ran{}, event.Receipt{}, err
 	}
 	sum := sha256.New()
-	ran, err := x.Commands.Run(ctx, Command{
+	ran, err := x.run(ctx, path, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("check.ran")
+	if isChanged(err) {
+		return Ran{}, event.Receipt{}, err
+	}
 	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
@@ -153,11 +165,17 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 // beforeCheck returns the snapshot before an interrupted check, which made the changes
 // since then; empty: no check was interrupted.
 func (x *Executor) beforeCheck(path string) string {
-	last, ok := x.Journal.lastAt(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
-	if !ok || last.Type != event.CheckStarted {
+	events := x.Journal.at(path, event.CheckStarted, event.CheckEnded, event.StepCompleted)
+	left := len(events)
+	for left > 0 && isStop(events[left-1]) { // the step ended without tidying up
+		left--
+	}
+	if left == 0 || events[left-1].Type != event.CheckStarted {
 		return ""
 	}
-	if stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked); ok && stop.Seq > last.Seq {
+	last := events[left-1]
+	stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked)
+	if ok && stop.Seq > last.Seq && left == len(events) {
 		return ""
 	}
 	return event.As[event.Check](last).Snapshot

@@ -169,6 +169,8 @@ func TestMergeDecision(t *testing.T) {
 		"refused by a person":                {tell: []func(*world){answer("land#1", "p1", "", false)}, merge: engine.MergeInput{RequireReview: true}, want: ready},
 		"another patch was approved":         {tell: []func(*world){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
 		"another landing was approved":       {tell: []func(*world){answer("first#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"to be pushed":                       {merge: engine.MergeInput{RequireReview: true, Push: true}, approve: "--auto-approve", want: ready, asked: 1},
+		"to be pushed, approved by a person": {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true, Push: true}},
 		"seen by reviewers":                  {merge: engine.MergeInput{Reviewed: []string{"t1"}}, approve: "--auto-approve"},
 		"not seen by reviewers":              {merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
 		"not seen by one step":               {merge: engine.MergeInput{Reviewed: []string{"t0", "t1"}}, want: changed, asked: 1},
@@ -213,6 +215,31 @@ func TestMergeDecision(t *testing.T) {
 			}
 			if _, err := w.Do(t.Context(), mergeCall(test.merge)); !errors.As(err, &wait) || s.count(event.ReviewAsked)-before != test.asked {
 				t.Errorf("a person was asked again: %v", err)
+			}
+		})
+	}
+}
+
+// A change that lands elsewhere is to be pushed, unless it needs approval, or there is no
+// remote.
+func TestMergePush(t *testing.T) {
+	for name, test := range map[string]struct {
+		merge         engine.MergeInput
+		push          string
+		command, text string
+	}{
+		"lands here":   {engine.MergeInput{RequireReview: true}, "git push o b", "", forApproval},
+		"pushed":       {engine.MergeInput{RequireReview: true, Push: true}, "git push o b", "git push o b", forPush},
+		"no remote":    {engine.MergeInput{RequireReview: true, Push: true}, "", "", forApproval},
+		"not reviewed": {engine.MergeInput{RequireReview: true, Push: true, Reviewed: []string{"t0"}}, "git push o b", "", "the change is not what the reviewers saw and needs approval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newWorld()
+			s.landing.push = test.push
+			_, err := s.executor().Do(t.Context(), mergeCall(test.merge))
+			wait := (*Wait)(nil)
+			if !errors.As(err, &wait) || wait.Command != test.command || wait.Detail != test.text || wait.Next != "approve" {
+				t.Errorf("%+v, %v", wait, err)
 			}
 		})
 	}

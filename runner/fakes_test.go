@@ -145,6 +145,27 @@ type fakeWorkspace struct {
 	messages []string            // of commits
 	merges   []string            // commits of the target that commits merged
 	refuses  *RefusedError       // of Commit
+
+	changes []*event.RepositoryChange // while programs run: each is returned once
+	watches string                    // the calls: w, c, d
+}
+
+func (f *fakeWorkspace) Watch(context.Context) error {
+	f.watches += "w"
+	return nil
+}
+
+func (f *fakeWorkspace) Compare(context.Context) (change *event.RepositoryChange, err error) {
+	f.watches += "c"
+	if len(f.changes) > 0 {
+		change, f.changes = f.changes[0], f.changes[1:]
+	}
+	return change, nil
+}
+
+func (f *fakeWorkspace) Watched() error {
+	f.watches += "d"
+	return nil
 }
 
 func (f *fakeWorkspace) Enter(context.Context) error {
@@ -218,7 +239,10 @@ type fakeLanding struct {
 	files     []string // in conflict
 	refuses   *RefusedError
 	workspace *fakeWorkspace
+	push      string // PushCommand
 }
+
+func (f *fakeLanding) PushCommand(context.Context) (string, error) { return f.push, f.err }
 
 func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
 
@@ -388,7 +412,7 @@ func newWorld() *world {
 // executor returns an executor in this world.
 func (w *world) executor() *Executor {
 	return &Executor{
-		Session: "s", Title: "A title", Journal: NewJournal(w), Workspace: &w.workspace, Landing: &w.landing,
+		Session: "s", Title: "A title", Journal: NewJournal(w), Workspace: &w.workspace, Tripwire: &w.workspace, Landing: &w.landing,
 		Agents: &w.agents, Reviewers: &w.reviewers, Commands: &w.commands,
 	}
 }

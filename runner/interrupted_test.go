@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -159,12 +162,12 @@ func TestAgentContinues(t *testing.T) {
 			recalled: agent.Report{Started: true, Text: "done"}, complete: true, runs: 1, resumed: true, has: "dana says: use b",
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
 		},
-		"anew, before it had started": {runs: 1, has: "work", not: "Read a.go", restored: true, next: []func(AgentRun) (agent.Report, error){says("done")}},
-		"anew, with a CLI that cannot resume": {
+		"again, before it had started": {runs: 1, has: "work", not: "Read a.go", restored: true, next: []func(AgentRun) (agent.Report, error){says("done")}},
+		"again, with a CLI that cannot resume": {
 			recalled: agent.Report{Started: true}, runs: 2, has: "work\n\n# What happened before", not: "Your last",
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, pluginerr.ErrUnsupported), says("done")},
 		},
-		"anew, when the CLI does not know the conversation": {
+		"again, when the CLI does not know the conversation": {
 			recalled: agent.Report{Started: true}, runs: 2, has: "work", not: "What happened", restored: true,
 			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, nil), says("done")},
 		},
@@ -290,5 +293,130 @@ func TestKey(t *testing.T) {
 	other.Session = "other"
 	if again := newWorld().executor(); x.key("a#1") != again.key("a#1") || x.key("a#1") == x.key("a#2") || x.key("a#1") == other.key("a#1") {
 		t.Error("keys of different leaves are equal")
+	}
+}
+
+// An agent that makes the changes that a person asked for continues the conversation of
+// the leaf that did the work, if the CLI can and still knows it.
+func TestAgentContinuesAnother(t *testing.T) {
+	for name, tt := range map[string]struct {
+		conversation string // of the transcript of the earlier leaf
+		cutOff       bool
+		next         []func(AgentRun) (agent.Report, error)
+		want         []string // conversation of each run; empty: a new one
+		has          string   // in the last prompt
+	}{
+		"in its conversation": {
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)}, want: []string{"ours"}, has: "work",
+		},
+		"by the name that the CLI gave it": {
+			conversation: "5230dfd6-0228-4864-8664-34ae0f021321",
+			next:         []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			want:         []string{"5230dfd6-0228-4864-8664-34ae0f021321"}, has: "work",
+		},
+		"a new one, with a CLI that cannot resume": {
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, pluginerr.ErrUnsupported), says("done")}, want: []string{"ours", ""}, has: "work",
+		},
+		"a new one, when the CLI does not know it": {
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, nil), says("done")}, want: []string{"ours", ""}, has: "work",
+		},
+		"after an interruption, with the request": {
+			cutOff: true, want: []string{"ours"}, has: "You were working on this request:\n\nwork",
+			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: "ours", Prompt: "do it"})
+			_, _, _ = w.OpenLog("a#1")
+			w.agents.recalled, w.agents.next = agent.Report{Started: true, Conversation: tt.conversation}, tt.next
+			if tt.cutOff {
+				w.started("revise@1/revise#1", "t0")
+				_ = w.Append(event.Event{Type: event.AgentStarted, Path: "revise@1/revise#1"}, event.AgentStart{Conversation: "ours", Resumed: true, Prompt: "work"})
+				_, _, _ = w.OpenLog("revise@1/revise#1")
+			}
+			call := agentCall("revise@1/revise#1")
+			call.Agent.Continues = "a#1"
+			r, err := w.executor().Do(t.Context(), call)
+			if err != nil || !r.OK || r.Output != "done" || len(w.agents.runs) != len(tt.want) {
+				t.Fatalf("%+v, %v, %d runs", r, err, len(w.agents.runs))
+			}
+			for i, want := range tt.want {
+				run := w.agents.runs[i]
+				if run.Resume != (want != "") || want != "" && run.Conversation != want || want == "" && run.Conversation == "ours" {
+					t.Errorf("run %d: resumed %v, conversation %q", i, run.Resume, run.Conversation)
+				}
+			}
+			if last := w.agents.runs[len(tt.want)-1]; !strings.Contains(last.Prompt, tt.has) {
+				t.Errorf("prompt %q", last.Prompt)
+			}
+		})
+	}
+}
+
+// Only the last answer to the question counts: changes asked for before a newer question
+// or answer are over.
+func TestRevision(t *testing.T) {
+	changes := func(text string) event.MergeDecision {
+		return event.MergeDecision{Patch: "p", By: "dana", Changes: []reviewer.Finding{{Severity: reviewer.Error, Message: text}}}
+	}
+	asked, approved := event.MergeDecision{Patch: "p"}, event.MergeDecision{Patch: "p", Approved: true, By: "dana"}
+	for name, tt := range map[string]struct {
+		answers []any // of a question, or a question
+		want    string
+	}{
+		"none":                {[]any{asked}, ""},
+		"changes":             {[]any{asked, changes("a")}, "a"},
+		"changes, twice":      {[]any{asked, changes("a"), changes("b")}, "a b"},
+		"before an approval":  {[]any{asked, changes("a"), approved}, ""},
+		"after an approval":   {[]any{asked, approved, changes("a")}, "a"},
+		"before a question":   {[]any{asked, changes("a"), asked}, ""},
+		"after both of these": {[]any{asked, changes("a"), asked, changes("b")}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			for _, a := range tt.answers {
+				kind := event.ReviewAnswered
+				if d := a.(event.MergeDecision); !d.Approved && len(d.Changes) == 0 {
+					kind = event.ReviewAsked
+				}
+				_ = w.Append(event.Event{Type: kind, Path: "land#1"}, a)
+			}
+			_ = w.Append(event.Event{Type: event.ReviewAnswered, Path: "other#1"}, changes("elsewhere"))
+			r, ok, err := w.executor().revision("land#1")
+			var got []string
+			for _, o := range r.Opinions {
+				for _, f := range o.Findings {
+					got = append(got, f.Message)
+				}
+			}
+			if err != nil || ok != (tt.want != "") || strings.Join(got, " ") != tt.want || ok && r.Error != "dana asked for changes" {
+				t.Errorf("%v %+v, %v", ok, r, err)
+			}
+		})
+	}
+}
+
+// The agent is passed the open findings of each reviewer, too.
+func TestRevisionWithOpenFindings(t *testing.T) {
+	w := newWorld()
+	found := func(name string, messages ...string) event.Opinion {
+		o := event.Opinion{Opinion: arbiter.Opinion{Reviewer: name, Verdict: reviewer.Fail}}
+		for _, m := range messages {
+			o.Findings = append(o.Findings, reviewer.Finding{Severity: reviewer.Error, Message: m})
+		}
+		return o
+	}
+	_ = w.Append(event.Event{Type: event.StepStarted, Path: "look#1"}, event.StepStart{Kind: "review"})
+	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "look#1"}, event.Result{
+		ErrorType: event.ErrorFindings, Opinions: []event.Opinion{found("lint", "a", "b"), found("agent", "c")},
+	})
+	_ = w.Append(event.Event{Type: event.ReviewAnswered, Path: "land#1"}, event.MergeDecision{
+		By: "dana", Changes: []reviewer.Finding{{Severity: reviewer.Error, Message: "more"}},
+	})
+	r, ok, err := w.executor().revision("land#1")
+	want := []event.Opinion{found("dana", "more"), found("lint", "a", "b"), found("agent", "c")}
+	if !ok || err != nil || !reflect.DeepEqual(r.Opinions, want) {
+		t.Errorf("%v %+v, %v", ok, r.Opinions, err)
 	}
 }

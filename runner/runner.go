@@ -102,7 +102,15 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 // stopped records the error that stopped the session, and returns it.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
+	if login := (*LoginError)(nil); errors.As(err, &login) {
+		ended.Reason, ended.Next = login.Reason, login.Then(ended.Next)
+	}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
+}
+
+// reason returns the error of a result without its type, with which some texts begin.
+func reason(r event.Result) string {
+	return strings.TrimPrefix(r.Error, string(r.ErrorType)+": ")
 }
 
 // outcome converts the outcome of the tree, or an expected error, to the outcome of the
@@ -113,24 +121,25 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	switch {
 	case errors.As(err, &wait):
 		outcome.Status, outcome.Reason, outcome.Detail = event.StatusWaiting, wait.Reason, wait.Detail
-		outcome.Next, outcome.Until = r.command(wait.Next), wait.Until
+		outcome.Next, outcome.Until = cmp.Or(wait.Command, r.command(wait.Next)), wait.Until
 		if outcome.More = wait.More; wait.More != "" {
 			outcome.Next += " --budget " + wait.More
 		}
 	case errors.Is(err, ErrInterrupted):
-		outcome.Status, outcome.Detail, outcome.Next = event.StatusInterrupted, "stopped by a person", r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusInterrupted, "stopped by you", r.command("resume")
 	case errors.Is(err, ErrCancelled):
-		outcome.Status, outcome.Detail, outcome.Next = event.StatusCancelled, "being cancelled by a person", r.command("cancel")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusCancelled, "by coven cancel", r.command("cancel")
 	case err != nil:
 		return Outcome{}, err
 	case out.Verdict == engine.Stopped:
-		outcome.Status, outcome.Detail = out.Status, out.Result.Error
+		outcome.Status, outcome.Detail = out.Status, reason(out.Result)
 		outcome.Next = r.command(cmp.Or(out.Result.Next, "resume"))
 		if out.Status == event.StatusFailed {
 			outcome.Next = r.command("retry")
 		}
+		outcome.Next = showRescue(out.Result.Rescue, outcome.Next)
 	case out.Verdict == engine.Failed:
-		outcome.Status, outcome.Detail, outcome.Next = event.StatusBlocked, out.Result.Error, r.command("resume")
+		outcome.Status, outcome.Detail, outcome.Next = event.StatusBlocked, reason(out.Result), r.command("resume")
 	default:
 		outcome.Status, outcome.Commit = event.StatusCompleted, r.landing().New
 	}

@@ -67,6 +67,17 @@ type workspace interface {
 	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
 }
 
+// tripwire compares the parts of the repository that no program of the task may change.
+type tripwire interface {
+	// Watch records them.
+	Watch(ctx context.Context) error
+	// Compare returns what has changed since Watch; nil: nothing. No program of the task
+	// runs any more. Until Watched, it finds the same again, also after a crash.
+	Compare(ctx context.Context) (*event.RepositoryChange, error)
+	// Watched ends Watch: what Compare found is recorded.
+	Watched() error
+}
+
 // Commit is the task branch after workspace.Commit.
 type Commit struct {
 	Oid   string
@@ -98,6 +109,9 @@ type landing interface {
 	// Land moves the target to the candidate that Integrate returned. It calls intent,
 	// which records the landing, before anything moves.
 	Land(ctx context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error)
+	// PushCommand returns the command that pushes the task branch to the remote of its
+	// target; empty: there is no such remote.
+	PushCommand(ctx context.Context) (string, error)
 	// Recover completes or undoes an interrupted landing.
 	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
 }

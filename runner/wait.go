@@ -10,11 +10,12 @@ import (
 // limit, a budget or the checkout. The leaf has no recorded result and is called again
 // on resume.
 type Wait struct {
-	Reason event.WaitReason
-	Detail string
-	Next   string    // the coven command that continues: approve, resume
-	More   string    // the amount to add to a budget: usd=+5
-	Until  time.Time // the earliest time to resume; zero: any time
+	Reason  event.WaitReason
+	Detail  string
+	Next    string    // the coven command that continues: approve, resume
+	Command string    // another command that continues, such as git push; it replaces Next
+	More    string    // the amount to add to a budget: usd=+5
+	Until   time.Time // the earliest time to resume; zero: any time
 }
 
 func (w *Wait) Error() string { return "waiting (" + string(w.Reason) + "): " + w.Detail }

@@ -27,7 +27,7 @@ const branchesKind = "branches"
 func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 	refs, err := r.git().Refs(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("account for coven's refs: %w", err)
+		return nil, fmt.Errorf("measure coven's refs: %w", err)
 	}
 	kinds := []string{"claims", "snapshots", "rescue", "in", "keep", branchesKind}
 	counts := map[string]int{}
@@ -43,7 +43,7 @@ func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 		account := RefAccount{Kind: kind, Count: counts[kind]}
 		if account.Count > 0 {
 			if account.Bytes, err = r.onlyFrom(ctx, kind, refs); err != nil {
-				return nil, fmt.Errorf("account for coven's %s: %w", kind, err)
+				return nil, fmt.Errorf("measure coven's %s: %w", kind, err)
 			}
 		}
 		all = append(all, account)

@@ -118,10 +118,15 @@ func (r *Repo) gitAdd(ctx context.Context, name string, args ...string) (string,
 	if err != nil {
 		return "", err
 	}
+	branch := git.Set(headsPrefix+branchPrefix+name, args[len(args)-1])
+	if err := r.logRefs(branch); err != nil {
+		return "", err
+	}
 	err = r.git().Run(ctx, append([]string{"worktree", "add", "--quiet", "--no-checkout"}, args...)...)
 	if err != nil {
 		return "", r.explained(ctx, err, headsPrefix+branchPrefix+name)
 	}
+	r.logDone([]git.Edit{branch})
 	after, err := r.admins()
 	if err != nil {
 		return "", err

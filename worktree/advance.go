@@ -149,7 +149,7 @@ func (w *Worktree) settle(ctx context.Context, l *lock) error {
 		err = w.finish(ctx, m, l)
 	}
 	if err != nil {
-		return fmt.Errorf("settle %s: %w", w.TaskID, err)
+		return fmt.Errorf("finish the landing of %s: %w", w.TaskID, err)
 	}
 	return nil
 }

@@ -78,10 +78,16 @@ func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits .
 		refs = append(refs, e.Ref())
 		deletes = deletes || e.Deletes()
 	}
+	if err := r.logRefs(edits...); err != nil {
+		return fmt.Errorf("%s: %w", message, err)
+	}
 	var err error
 	for range transactTries {
 		start := time.Now()
-		if err = g.Transact(ctx, message, edits...); err == nil || ctx.Err() != nil {
+		if err = g.Transact(ctx, message, edits...); err == nil {
+			r.logDone(edits)
+		}
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		busy := r.refLocks(ctx, refs, deletes)

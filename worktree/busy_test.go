@@ -54,6 +54,7 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 
 // A git that was killed in a transaction leaves a lock of each ref: one error names all.
 func TestLocksOfADeadTransaction(t *testing.T) {
+	oneAtATime(t)
 	r := sample(t)
 	tip := r.target(t).Tip
 	refs := []string{"refs/coven/keep/T/landing", "refs/coven/keep/T/integrate"}

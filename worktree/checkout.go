@@ -22,8 +22,9 @@ type userCheckout struct {
 	ref  string   // the requested branch: see checkoutsOf
 	task string   // the task that lands, if known
 
-	held *lock          // while it is moved
-	move *checkout.Move // after follow
+	held     *lock          // while it is moved
+	move     *checkout.Move // after follow
+	logMoved func()         // the same
 }
 
 // checkoutsOf lists the checkouts that have a branch checked out, or have an operation

@@ -31,7 +31,7 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 	defer trees.release()
 	rescueRef, err = r.clear(ctx, s, l)
 	if err != nil {
-		return rescueRef, fmt.Errorf("clear %s%s: %w", s.Path, s.Ref, err)
+		return rescueRef, fmt.Errorf("remove %s%s: %w", s.Path, s.Ref, err)
 	}
 	return rescueRef, nil
 }

@@ -21,7 +21,7 @@ func runHook(ctx context.Context, h Hook) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-func hook(t *testing.T, path, script string) {
+func hook(t testing.TB, path, script string) {
 	t.Helper()
 	write(t, path, "#!/bin/sh\n"+script)
 	must(t, os.Chmod(path, 0o755))

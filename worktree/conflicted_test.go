@@ -92,6 +92,7 @@ func TestIntegrateConflicted(t *testing.T) {
 // Every kind of conflict: what W gets, what stands beside, and how the
 // resolver's end of it is told.
 func TestConflictKinds(t *testing.T) {
+	oneAtATime(t)
 	ten := strings.Repeat("a line\n", 10)
 	cases := map[string]struct {
 		base, ours, theirs map[string]string

@@ -29,6 +29,7 @@ func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
 // A landing killed at any point, recovered, and done again lands once and
 // leaves the person's work alone.
 func TestLandSurvivesKill(t *testing.T) {
+	oneAtATime(t)
 	points := []string{
 		"integrate.locked", "integrate.merged", "integrate.commit", "integrate.journal",
 		"integrate.worktree", "integrate.ref", "integrate.return",
@@ -128,6 +129,7 @@ func movePathOf(r *Repo) string { return r.ours("moves", r.checkout(r.GitDir, r.
 // A coven of a version that let git write the files was killed, and its git, too:
 // it has left a mark. git itself is killed half way: some files are moved, the index is not.
 func TestRecoverHalfMovedCheckout(t *testing.T) {
+	oneAtATime(t)
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	personWorks(t, r.Root)

@@ -2,7 +2,9 @@ package worktree
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -12,12 +14,51 @@ import (
 // checkout. git would start them in the worktree, where the agent can replace relative
 // programs and modules of `python -m`.
 func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
-	found, err := r.git().Configured(ctx, `^filter\..*\.(clean|smudge|process)$`, false)
+	r.configAtOpen = r.configFiles()
+	found, err := r.git().Configured(ctx, filterKeys, false)
 	if err != nil {
 		return nil, err
 	}
 	r.filterCommands = slices.DeleteFunc(found, func(s git.Setting) bool { return s.Value == "" })
 	return within(r.filterCommands, "cd "+shellword.Quote(r.Root)+" && "), nil
+}
+
+const filterKeys = `^filter\..*\.(clean|smudge|process)$`
+
+// configFiles returns the repository's configuration; what cannot be read is empty, too, when it
+// is compared.
+func (r *Repo) configFiles() string {
+	var all strings.Builder
+	for _, name := range []string{"config", "config.worktree"} {
+		raw, _ := readPlain(filepath.Join(r.GitDir, name), maxConfig)
+		all.Write(raw)
+		all.WriteByte(0)
+	}
+	return all.String()
+}
+
+// maxConfig limits the configuration that is compared, in bytes.
+const maxConfig = 1 << 20
+
+// currentFilters returns the filters, and disables those that were configured since Open: an
+// agent without a sandbox may have planted them.
+func (r *Repo) currentFilters() []git.Setting {
+	if r.configFiles() == r.configAtOpen {
+		return r.filters
+	}
+	found, err := r.git().Configured(context.Background(), filterKeys, false)
+	if err != nil {
+		return r.filters // git cannot read its configuration: it runs nothing
+	}
+	settings := slices.Clone(r.filters)
+	for _, s := range found {
+		if slices.ContainsFunc(r.filterCommands, func(known git.Setting) bool { return known.Key == s.Key }) {
+			continue
+		}
+		required := s.Key[:strings.LastIndexByte(s.Key, '.')] + ".required"
+		settings = append(settings, git.Setting{Key: s.Key}, git.Setting{Key: required, Value: "false"})
+	}
+	return settings
 }
 
 // filtersFor makes the filters run in a checkout although git writes its new files

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -77,7 +78,7 @@ func (c *userCheckout) follow(ctx context.Context, from, to string) error {
 		err = c.ready(ctx)
 	}
 	if err == nil {
-		c.move, err = c.mover().Advance(ctx, from, to)
+		err = c.advance(ctx, from, to)
 	}
 	if err != nil {
 		c.release()
@@ -85,9 +86,36 @@ func (c *userCheckout) follow(ctx context.Context, from, to string) error {
 	return err
 }
 
+// advance is follow for the holder of the checkout.
+func (c *userCheckout) advance(ctx context.Context, from, to string) (err error) {
+	if c.logMoved, err = c.logMove(from, to); err != nil {
+		return err
+	}
+	if c.move, err = c.mover().Advance(ctx, from, to); err == nil {
+		return nil
+	}
+	back, logErr := c.logMove(to, from)
+	c.logMoved()
+	if logErr == nil {
+		back()
+	}
+	return errors.Join(err, logErr)
+}
+
+// logMove logs, before the first file moves, that the checkout moves to another commit. moved
+// logs it after the last one.
+func (c *userCheckout) logMove(from, to string) (moved func(), err error) {
+	edit := git.Move(movedCheckout+c.ref, to, from)
+	if err := c.repo.logRefs(edit); err != nil {
+		return nil, err
+	}
+	return func() { c.repo.logDone([]git.Edit{edit}) }, nil
+}
+
 // settle finishes a move after the target has moved.
 func (c *userCheckout) settle(ctx context.Context) error {
 	defer c.release()
+	defer c.logMoved()
 	return c.move.Settle(ctx)
 }
 
@@ -95,6 +123,7 @@ func (c *userCheckout) settle(ctx context.Context) error {
 // changes: then the checkout is already correct.
 func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) error {
 	defer c.release()
+	defer c.logMoved()
 	swallowed, err := swallows(ctx, g, intent)
 	if err != nil {
 		return err
@@ -102,6 +131,11 @@ func (c *userCheckout) putBack(ctx context.Context, g git.Repo, intent Landing) 
 	if swallowed {
 		return c.move.Settle(ctx)
 	}
+	undone, err := c.logMove(intent.New, intent.Old)
+	if err != nil {
+		return err
+	}
+	defer undone()
 	return c.move.Undo(ctx)
 }
 
@@ -122,26 +156,38 @@ func (c *userCheckout) finishLeft(ctx context.Context) error {
 		if err != nil || left == nil {
 			return err
 		}
-		intent := Landing{Task: left.Task, Target: Target{Ref: left.Ref}, Old: left.From, New: left.To}
-		if intent.Target.Ref == "" {
-			intent.Target.Ref = c.ref
-		}
-		kept, err := c.repo.keeps(ctx, intent)
-		switch {
-		case err != nil:
-		case left.ByGit && kept:
-			err = m.Forget()
-		case left.ByGit:
-			err = c.repair(ctx, left)
-		case kept:
-			err = m.Settle(ctx)
-		default:
-			err = m.Undo(ctx)
-		}
-		if err != nil {
+		if err := c.finishMove(ctx, m, left); err != nil {
 			return fmt.Errorf("finish the killed landing in %s: %w", c.path, err)
 		}
 	}
+}
+
+func (c *userCheckout) finishMove(ctx context.Context, m *checkout.Move, left *checkout.Left) error {
+	intent := Landing{Task: left.Task, Target: Target{Ref: cmp.Or(left.Ref, c.ref)}, Old: left.From, New: left.To}
+	kept, err := c.repo.keeps(ctx, intent)
+	if err != nil {
+		return err
+	}
+	from, to := left.From, left.To
+	if !kept {
+		from, to = to, from
+	}
+	finished, err := c.logMove(from, to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case left.ByGit && kept:
+		err = m.Forget()
+	case left.ByGit:
+		err = c.repair(ctx, left)
+	case kept:
+		err = m.Settle(ctx)
+	default:
+		err = m.Undo(ctx)
+	}
+	finished()
+	return err
 }
 
 func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {

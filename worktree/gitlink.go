@@ -176,6 +176,22 @@ func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
 
 var oidRE = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
+// packedRefs reads the packed refs of a git directory that an agent controls: the object of
+// each ref by its full name.
+func packedRefs(dir string) (map[string]string, error) {
+	raw, err := readPlain(filepath.Join(dir, "packed-refs"), maxPackedRefs)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		if oid, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && oidRE.MatchString(oid) {
+			refs[name] = oid
+		}
+	}
+	return refs, nil
+}
+
 // remoteTips returns the commits of a repository's remote branches. It only reads
 // files.
 func remoteTips(dir string) ([]string, error) {
@@ -185,9 +201,9 @@ func remoteTips(dir string) ([]string, error) {
 			tips = append(tips, oid)
 		}
 	}
-	if packed, err := readPlain(filepath.Join(dir, "packed-refs"), maxPackedRefs); err == nil {
-		for line := range strings.Lines(string(packed)) {
-			if oid, name, _ := strings.Cut(line, " "); strings.HasPrefix(name, "refs/remotes/") {
+	if packed, err := packedRefs(dir); err == nil {
+		for name, oid := range packed {
+			if strings.HasPrefix(name, "refs/remotes/") {
 				add(oid)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 func (w *Worktree) here() error {
 	vacant, err := w.vacant()
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", w.Path, err)
+		return fmt.Errorf("check %s: %w", w.Path, err)
 	}
 	if vacant {
 		return fmt.Errorf("task %s: %s does not exist: %w", w.TaskID, w.Path, ErrNoWorktree)

@@ -118,6 +118,7 @@ func TestLandingLockAskedOften(t *testing.T) {
 // A lock of git's is held by another process: nothing changes, and when it is
 // gone the same landing succeeds.
 func TestLandMeetsForeignLocks(t *testing.T) {
+	oneAtATime(t)
 	for _, name := range []string{"index.lock", "HEAD.lock", "refs/heads/main.lock"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +174,7 @@ func holdFile(t *testing.T, file string) func() {
 
 // Other writes name the lock that is in their way, too.
 func TestWritesMeetForeignLocks(t *testing.T) {
+	oneAtATime(t)
 	cases := map[string]struct {
 		lock string
 		act  func(r *Repo, w *Worktree, held Held) error

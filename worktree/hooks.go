@@ -115,14 +115,32 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 	if err := s.ix.copyTo(copied); err != nil {
 		return fmt.Errorf("prepare hook %s: %w", name, err)
 	}
-	output, err := s.runner(ctx, Hook{
+	hook := Hook{
 		Name: name, Path: filepath.Join(s.dir, name), Args: args, Dir: s.w.Path,
 		Env: []string{"GIT_INDEX_FILE=" + copied, "GIT_EDITOR=:", "GIT_PREFIX="}, Input: s.input,
-	})
+	}
+	output, failed, err := s.isolated(ctx, hook)
 	if err != nil {
-		return &HookError{Name: name, Output: string(output), Err: err}
+		return fmt.Errorf("hook %s: %w", name, err)
+	}
+	if failed != nil {
+		return &HookError{Name: name, Output: string(output), Err: failed}
 	}
 	return nil
+}
+
+// isolated runs a hook while W is isolated. Commits that the hook makes are not taken. The
+// caller holds the task's lock.
+func (s *hookSet) isolated(ctx context.Context, hook Hook) (output []byte, failed, err error) {
+	if err := s.w.isolate(ctx); err != nil {
+		return nil, nil, err
+	}
+	since, err := s.w.isolation()
+	if err != nil {
+		return nil, nil, err
+	}
+	output, failed = s.runner(ctx, hook)
+	return output, failed, s.w.rejoin(context.WithoutCancel(ctx), since)
 }
 
 // message lets hooks change a message, in the given order.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/google/renameio/v2"
 )
@@ -51,6 +52,9 @@ func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 		_ = syscall.Flock(int(ix.held.Fd()), syscall.LOCK_EX)
 	}
 	ix.git.Index = filepath.Join(dir, "index")
+	if damaged(ix.kept) {
+		_ = os.RemoveAll(ix.kept) // git makes a new one from the files; Link reports what stays
+	}
 	// A link is sufficient, because git never changes an index in place. It preserves the
 	// time stamp, which git needs to detect changed entries.
 	if err := os.Link(ix.kept, ix.git.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -60,10 +64,29 @@ func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 	return ix, nil
 }
 
+// damaged reports whether a kept index is not one: git does not sync it, so that it can be empty
+// after a power failure.
+func damaged(path string) bool {
+	if _, err := os.Lstat(path); err != nil {
+		return false
+	}
+	file, err := regularfile.Open(path, syscall.O_NOFOLLOW)
+	if err != nil {
+		return !errors.Is(err, fs.ErrPermission)
+	}
+	defer func() { _ = file.Close() }()
+	head := make([]byte, len(indexSignature))
+	_, err = io.ReadFull(file, head)
+	return err != nil || string(head) != indexSignature
+}
+
+// indexSignature begins every index of git.
+const indexSignature = "DIRC"
+
 // keep makes this copy the kept index.
 func (ix *index) keep() error {
 	if err := os.Rename(ix.git.Index, ix.kept); err != nil {
-		return fmt.Errorf("keep the index: %w", err)
+		return fmt.Errorf("store the index: %w", err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (w *Worktree) mergeLabelled(ctx context.Context, ix *index, ours, theirs, t
 		return m, parseErr
 	}
 	if err != nil && len(m.stages) == 0 {
-		return m, fmt.Errorf("git finds a conflict that is in no file: %s", strings.Join(m.notes, "; "))
+		return m, fmt.Errorf("git reports a conflict outside of any file: %s", strings.Join(m.notes, "; "))
 	}
 	return m, nil
 }

@@ -127,7 +127,7 @@ func (l *landing) run(ctx context.Context) (Landing, error) {
 // moveRecorded moves the target after the intent is on disk.
 func (l *landing) moveRecorded(ctx context.Context, intent Landing) error {
 	if err := l.req.Journal.Intent(intent); err != nil {
-		return fmt.Errorf("write the intent: %w", err)
+		return fmt.Errorf("record the landing: %w", err)
 	}
 	failpoint.Point("land.intent")
 	return l.move(ctx, intent)

@@ -23,6 +23,15 @@ func TestMain(m *testing.M) {
 	os.Exit(sealed(m))
 }
 
+// oneAtATime skips a long test in which only one thing runs at a time when the race detector
+// looks, which makes it much longer. CI runs it without.
+func oneAtATime(t *testing.T) {
+	t.Helper()
+	if racing {
+		t.Skip("nothing runs at the same time")
+	}
+}
+
 // isLong reports whether tests run at full length, which takes minutes: make stories
 // does that.
 func isLong() bool { return os.Getenv("COVEN_LONG") != "" }
@@ -257,6 +266,27 @@ func actor(args []string) int {
 		w, err := r.Find(ctx, request.Task)
 		if err != nil {
 			return err
+		}
+		if request.Intent == "isolate" {
+			return w.Isolate(ctx)
+		}
+		if request.Intent == "rescue." {
+			m, err := w.Watch(ctx, WatchOptions{})
+			if err != nil {
+				return err
+			}
+			found, err := m.Compare(ctx)
+			if err != nil {
+				return err
+			}
+			info, err := r.Rescue(ctx, found.Rescue)
+			if err == nil {
+				_, err = r.Restore(ctx, info)
+			}
+			return err
+		}
+		if request.Intent == "collect" {
+			return w.Collect(ctx)
 		}
 		if strings.HasPrefix(request.Intent, "conflicted.") {
 			target, err := r.Target(ctx, "main")

@@ -274,6 +274,7 @@ func TestGoneLeavesOtherRegistrationsAlone(t *testing.T) {
 }
 
 func TestRecreateSurvivesKill(t *testing.T) {
+	oneAtATime(t)
 	for _, point := range []string{"recreate.recorded", "recreate.cleared", "recreate.registered", "recreate.filled"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

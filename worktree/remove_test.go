@@ -120,6 +120,7 @@ func TestRemoveReadOnlyDirectories(t *testing.T) {
 
 // Adding and removing, killed at any point, can be done again.
 func TestAddAndRemoveSurviveKill(t *testing.T) {
+	oneAtATime(t)
 	points := []string{
 		"add.recorded", "add.registered", "add.filled",
 		"remove.stored", "remove.trashed", "remove.unregistered", "remove.branch",

@@ -21,7 +21,8 @@
 //     as long as they do. The file of a lock names its holder; only the lock itself
 //     shows whether it is held.
 //   - A lock file of git belongs to the process that made it. Operations wait for it
-//     and then report it (*BusyError, *CheckoutError), but never remove it. While coven
+//     and then report it (*BusyError, *CheckoutError), but never remove it, except those that
+//     killed programs of a task left in W's own git directory. While coven
 //     changes a checkout, it holds the index lock of that checkout itself: see package
 //     checkout.
 //   - Worktrees, registrations and checkouts that coven did not make are never changed,
@@ -29,9 +30,11 @@
 //
 // On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
 // indexes, op-* with the index of each running operation, integrate.json while an
-// integration runs, conflicted.json while W holds a conflicted merge),
+// integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
+// step is watched),
 // coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots), coven/moves
-// (moves of checkouts in progress: see package checkout); refs/heads/coven/<name>,
+// (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
+// of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
 package worktree
 
@@ -73,6 +76,8 @@ type Repo struct {
 	filters     []git.Setting // see filterSettings
 
 	filterCommands []git.Setting // as they are configured
+	configAtOpen   string        // see currentFilters
+	memo           *memo
 }
 
 // Open finds the repository that dir is in: in the main checkout, any subdirectory, or
@@ -86,7 +91,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	at, err := git.Discover(ctx, start)
 	if err != nil {
 		if git.ExitCode(err) > 0 && !insideAny(start) {
-			return nil, fmt.Errorf("open %s: %w", dir, ErrNotRepository)
+			return nil, fmt.Errorf("%s: %w", dir, ErrNotRepository)
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
@@ -94,13 +99,13 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, bareError(at)
 	}
 	if !at.Inside {
-		return nil, fmt.Errorf("open %s: is a git directory, not a checkout: %w", dir, ErrNotRepository)
+		return nil, fmt.Errorf("%s: is a git directory, not a checkout: %w", dir, ErrNotRepository)
 	}
 	return newRepo(ctx, at)
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, memo: &memo{}}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {
@@ -121,7 +126,7 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
 	if len(branches) == 0 {
-		return nil, fmt.Errorf("open %s: %w", at.Top, ErrNoCommits)
+		return nil, fmt.Errorf("%s: %w", at.Top, ErrNoCommits)
 	}
 	return r, nil
 }

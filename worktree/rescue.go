@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +40,19 @@ const (
 	dropIgnored               // store up to ignoredCap, else none
 )
 
-// A RescueInfo is one stored state of a task's worktree.
+// The subjects of the commits of rescues, before the task's ID.
+const (
+	rescueSubject  = "coven rescue of "
+	changesSubject = "coven tripwire of "
+)
+
+// A RescueInfo is one stored state of a task's worktree, or changes that a Mark found.
 type RescueInfo struct {
 	Ref, Commit, Note string
 	N                 int
 	Time              time.Time
+	Task              string // its ID
+	Changes           bool   // it has changes: see RescuedChanges
 }
 
 // Rescue stores everything in W as a commit above the branch's tip, under
@@ -131,13 +140,18 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInf
 		return RescueInfo{}, err
 	}
 	info := RescueInfo{Note: note, Time: time.Now()}
-	info.Commit, err = w.repo.makeCommit(ctx, tree, "coven rescue of "+w.TaskID+"\n\n"+note, nil, parents...)
+	info.Commit, err = w.repo.makeCommit(ctx, tree, rescueSubject+w.TaskID+"\n\n"+note, nil, parents...)
 	if err != nil {
 		return info, err
 	}
+	return w.repo.refRescue(ctx, w.repo.git(), w.TaskID, info)
+}
+
+// refRescue creates the next free ref for the commit of a rescue.
+func (r *Repo) refRescue(ctx context.Context, g git.Repo, taskID string, info RescueInfo) (RescueInfo, error) {
 	var refused error
 	for range rescueTries {
-		all, err := w.repo.Rescues(ctx, w.TaskID)
+		all, err := r.rescues(ctx, g, taskID)
 		if err != nil {
 			return info, err
 		}
@@ -145,8 +159,8 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInf
 		if len(all) > 0 {
 			info.N = all[len(all)-1].N + 1
 		}
-		info.Ref = rescuePrefix(w.TaskID) + strconv.Itoa(info.N)
-		refused = w.repo.transact(ctx, w.repo.git(), "coven: rescue", git.Create(info.Ref, info.Commit))
+		info.Ref = rescuePrefix(taskID) + strconv.Itoa(info.N)
+		refused = r.transact(ctx, g, "coven: rescue", git.Create(info.Ref, info.Commit))
 		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
 			return info, refused
 		}
@@ -178,7 +192,11 @@ func (w *Worktree) rescueParents(ctx context.Context) ([]string, error) {
 
 // Rescues lists the stored states of a task's worktrees, oldest first.
 func (r *Repo) Rescues(ctx context.Context, taskID string) ([]RescueInfo, error) {
-	refs, err := r.git().Refs(ctx, rescuePrefix(taskID))
+	return r.rescues(ctx, r.git(), taskID)
+}
+
+func (r *Repo) rescues(ctx context.Context, g git.Repo, taskID string) ([]RescueInfo, error) {
+	refs, err := g.Refs(ctx, rescuePrefix(taskID))
 	if err != nil {
 		return nil, fmt.Errorf("list rescues of %s: %w", taskID, err)
 	}
@@ -188,22 +206,88 @@ func (r *Repo) Rescues(ctx context.Context, taskID string) ([]RescueInfo, error)
 		if err != nil {
 			continue // not one of ours
 		}
-		c, err := r.git().Commit(ctx, ref.Oid)
+		c, err := g.Commit(ctx, ref.Oid)
 		if err != nil {
 			return nil, fmt.Errorf("list rescues of %s: %w", taskID, err)
 		}
-		_, note, _ := strings.Cut(c.Message, "\n\n")
-		all = append(all, RescueInfo{
-			Ref: ref.Name, Commit: ref.Oid, Note: strings.TrimSpace(note), N: n, Time: c.Time,
-		})
+		info := rescueInfo(ref.Name, c)
+		info.N = n
+		all = append(all, info)
 	}
 	slices.SortFunc(all, func(a, b RescueInfo) int { return a.N - b.N })
 	return all, nil
 }
 
-func rescuePrefix(taskID string) string { return "refs/coven/rescue/" + SafeName(taskID) + "/" }
+// rescueInfo returns what the commit of a rescue says.
+func rescueInfo(ref string, c git.Commit) RescueInfo {
+	subject, note, _ := strings.Cut(c.Message, "\n\n")
+	info := RescueInfo{Ref: ref, Commit: c.Oid, Note: strings.TrimSpace(note), Time: c.Time}
+	for _, kind := range []string{rescueSubject, changesSubject} {
+		if task, found := strings.CutPrefix(subject, kind); found {
+			info.Task, info.Changes = task, kind == changesSubject
+		}
+	}
+	return info
+}
+
+const rescuesPrefix = "refs/coven/rescue/"
+
+func rescuePrefix(taskID string) string { return rescuesPrefix + SafeName(taskID) + "/" }
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
+}
+
+// AllRescues lists the rescues of all tasks, oldest first.
+func (r *Repo) AllRescues(ctx context.Context) ([]RescueInfo, error) {
+	refs, err := r.git().Refs(ctx, rescuesPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the rescues: %w", err)
+	}
+	var oids []string
+	for _, ref := range refs {
+		oids = append(oids, ref.Oid)
+	}
+	commits, err := r.git().Commits(ctx, oids...)
+	if err != nil {
+		return nil, fmt.Errorf("list the rescues: %w", err)
+	}
+	var all []RescueInfo
+	for i, c := range commits {
+		info := rescueInfo(refs[i].Name, c)
+		if info.N, err = strconv.Atoi(info.Ref[strings.LastIndexByte(info.Ref, '/')+1:]); err == nil {
+			all = append(all, info)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b RescueInfo) int { return cmp.Or(a.Time.Compare(b.Time), a.N-b.N) })
+	return all, nil
+}
+
+// ErrNoRescue means that there is no rescue with that ref.
+var ErrNoRescue = errors.New("no such rescue")
+
+// Rescue returns the rescue with this full ref, or ErrNoRescue.
+func (r *Repo) Rescue(ctx context.Context, ref string) (RescueInfo, error) {
+	if !strings.HasPrefix(ref, rescuesPrefix) {
+		return RescueInfo{}, fmt.Errorf("%s: %w", ref, ErrNoRescue)
+	}
+	g, err := r.plainGit()
+	if err != nil {
+		return RescueInfo{}, err
+	}
+	oid, err := g.Ref(ctx, ref)
+	if errors.Is(err, git.ErrNoRef) {
+		return RescueInfo{}, fmt.Errorf("%s: %w", ref, ErrNoRescue)
+	}
+	if err != nil {
+		return RescueInfo{}, fmt.Errorf("read %s: %w", ref, err)
+	}
+	c, err := g.Commit(ctx, oid)
+	if err != nil {
+		return RescueInfo{}, fmt.Errorf("read %s: %w", ref, err)
+	}
+	info := rescueInfo(ref, c)
+	info.N, _ = strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:]) // 0: it has another name
+	return info, nil
 }

@@ -6,9 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 func TestSnapshotLeavesGitAlone(t *testing.T) {
@@ -164,6 +167,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 // Whatever is done to a worktree, a revert brings every byte back, and a
 // second one undoes it.
 func TestRevertProperty(t *testing.T) {
+	oneAtATime(t)
 	r := sample(t)
 	w := add(t, r, "T")
 	round := 0
@@ -247,4 +251,48 @@ func clear(top, name string) bool {
 		}
 	}
 	return os.RemoveAll(name) == nil && os.MkdirAll(filepath.Dir(name), 0o755) == nil
+}
+
+// An index that a power failure damaged is made again.
+func TestDamagedIndex(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	first := value[Snapshot](t)(w.Snapshot(t.Context(), "S", "first"))
+	for name, damage := range map[string]func(path string) error{
+		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"zeros":     func(path string) error { return os.WriteFile(path, make([]byte, 1000), 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kept := range []string{snapshotIndex, commitIndex} {
+				must(t, os.RemoveAll(w.ours(kept)))
+				must(t, damage(w.ours(kept)))
+			}
+			equal(t, "the snapshot", value[Snapshot](t)(w.Snapshot(t.Context(), "S", "again")).Tree, first.Tree)
+			value[string](t)(w.Tree(t.Context()))
+		})
+	}
+}
+
+// A pipe in the place of a file that git reads stops coven with an error that names it. git
+// itself would wait until somebody writes to the pipe.
+func TestPipesOfAgents(t *testing.T) {
+	r := sample(t)
+	for _, name := range []string{".gitignore", "dir/.gitattributes", "sub/.git/HEAD"} {
+		t.Run(name, func(t *testing.T) {
+			w := add(t, r, "T"+strings.ReplaceAll(name, "/", "-"))
+			if strings.HasPrefix(name, "sub/") {
+				gitIn(t, w.Path, "init", "-q", "sub")
+			}
+			must(t, os.RemoveAll(filepath.Join(w.Path, name)))
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.Path, name)), 0o755))
+			must(t, syscall.Mkfifo(filepath.Join(w.Path, name), 0o600))
+			_, err := w.Snapshot(t.Context(), "s", "")
+			pipe := wantError[*git.PipeError](t, err)
+			equal(t, "directory", pipe.Dir, w.Path)
+			must(t, os.Remove(filepath.Join(w.Path, name)))
+			value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+		})
+	}
 }

@@ -210,7 +210,7 @@ func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
 // staleFiles finds files that killed operations left in coven's own directories.
 func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
-	tasks := map[string]string{r.ours("tasks", scratchName): "", r.ours("moves"): "", r.ours("raw"): ""}
+	tasks := map[string]string{r.ours("tasks", scratchName): "", r.ours("tasks", watchName): "", r.ours("moves"): "", r.ours("raw"): ""}
 	for _, name := range s.records {
 		tasks[r.ours("tasks", name)] = s.task(name)
 	}

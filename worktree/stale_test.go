@@ -269,6 +269,7 @@ func TestClearLanding(t *testing.T) {
 
 // The next landing on the target, of another task, finishes what was killed.
 func TestLandAfterKilledLanding(t *testing.T) {
+	oneAtATime(t)
 	for _, point := range []string{"checkout.locked", "checkout.step.after:2", "land.ref.before", "land.ref.after", "checkout.unlocked"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,7 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	if onto == "" {
 		var err error
 		if ref, err = headOf(ctx, r.checkoutDir); err != nil {
-			return Target{}, fmt.Errorf("find the target: %w", err)
+			return Target{}, err
 		}
 	}
 	target := Target{Branch: strings.TrimPrefix(ref, headsPrefix), Ref: ref}

@@ -118,8 +118,8 @@ func (w *Worktree) PutTip(ctx context.Context, tip, note string) (rescue string,
 	if rescue, err = w.Rescue(ctx, note, true); err != nil {
 		return "", err
 	}
-	if err := w.repo.git().Run(ctx, "update-ref", "-m", note, headsPrefix+w.Branch, tip, now); err != nil {
-		return "", fmt.Errorf("put the branch of %s back: %w", w.TaskID, err)
+	if err := w.repo.transact(ctx, w.repo.git(), note, git.Move(headsPrefix+w.Branch, tip, now)); err != nil {
+		return "", fmt.Errorf("restore the branch of %s: %w", w.TaskID, err)
 	}
 	return rescue, nil
 }
@@ -132,11 +132,11 @@ func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, err
 	}
 	other, err := w.repo.git().Commit(ctx, commitish)
 	if err != nil {
-		return "", fmt.Errorf("merge base of %s: %w", w.Branch, err)
+		return "", fmt.Errorf("find the merge base of %s: %w", w.Branch, err)
 	}
 	fork, err := w.repo.git().Line(ctx, "merge-base", tip, other.Oid)
 	if err != nil {
-		return "", fmt.Errorf("merge base of %s and %s: %w", w.Branch, commitish, err)
+		return "", fmt.Errorf("find the merge base of %s and %s: %w", w.Branch, commitish, err)
 	}
 	return fork, nil
 }
@@ -150,9 +150,16 @@ func (w *Worktree) git() git.Repo {
 	}
 	return git.Repo{
 		Dir: w.repo.GitDir, WorkTree: w.Path,
-		Settings: append(settings, w.repo.filters...),
+		Settings: append(settings, w.repo.currentFilters()...),
 	}
 }
+
+// Name is the task's name in paths and refs, unique in the repository.
+func (w *Worktree) Name() string { return w.name }
+
+// StateDir is a directory for what agent CLIs know about the task, outside of W. It exists as
+// long as W does, once it is made.
+func (w *Worktree) StateDir() string { return w.ours("state") }
 
 // ours returns a path in coven's private directory of this task.
 func (w *Worktree) ours(elem ...string) string {

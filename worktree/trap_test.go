@@ -13,6 +13,7 @@ import (
 // An agent owns W and its git directory. Whatever it plants there, no method
 // runs it.
 func TestBoobyTraps(t *testing.T) {
+	oneAtATime(t)
 	r := sample(t)
 	ctx := t.Context()
 	gitIn(t, r.Root, "config", "filter.own.clean", "./clean.log")
@@ -27,6 +28,11 @@ func TestBoobyTraps(t *testing.T) {
 			w := add(t, r, kind)
 			target := r.target(t)
 			first := value[Snapshot](t)(w.Snapshot(ctx, kind, "before"))
+			marks := map[bool]*Mark{}
+			for _, fenced := range []bool{true, false} {
+				m := value[*Mark](t)(add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)).Watch(ctx, WatchOptions{Fenced: fenced}))
+				marks[fenced] = m
+			}
 			plant(t, w, kind, sprung)
 			check := func(what string, err error) {
 				t.Helper()
@@ -41,6 +47,12 @@ func TestBoobyTraps(t *testing.T) {
 			check("Open", err)
 			_, err = r.Find(ctx, kind)
 			check("Find", err)
+			for fenced, m := range marks {
+				_, err := m.Compare(ctx)
+				check(fmt.Sprintf("Compare, fenced: %v", fenced), err)
+				_, err = m.w.Watch(ctx, WatchOptions{Fenced: fenced})
+				check(fmt.Sprintf("Watch, fenced: %v", fenced), err)
+			}
 			_, err = w.Tree(ctx)
 			check("Tree", err)
 			_, err = w.Diff(ctx, target.Tip)
@@ -81,6 +93,46 @@ func TestBoobyTraps(t *testing.T) {
 			gitIn(t, r.Root, "rm", "-q", "filtered", ".gitattributes")
 			gitIn(t, r.Root, "commit", "-qm", "again")
 		})
+	}
+}
+
+// An agent without a fence can plant its code in the repository itself. Finding, showing and
+// undoing that does not run it.
+func TestPlantedInRepository(t *testing.T) {
+	e := watchedRepo(t)
+	ctx := t.Context()
+	sprung := filepath.Join(t.TempDir(), "sprung")
+	trap := filepath.Join(t.TempDir(), "trap")
+	hook(t, trap, fmt.Sprintf("echo \"$0 $@\" >>'%s'\ncat\n", sprung))
+	for _, fenced := range []bool{true, false} {
+		before := everything(t, e)
+		m := e.watch(t, fenced)
+		for _, key := range []string{
+			"core.fsmonitor", "core.pager", "core.sshCommand", "diff.external", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process",
+			"diff.evil.textconv", "merge.evil.driver", "gpg.program", "core.editor", "core.alternateRefsCommand",
+		} {
+			e.plumbing(t, "config", key, trap)
+		}
+		e.plumbing(t, "config", "core.hooksPath", filepath.Dir(trap))
+		e.plumbing(t, "update-ref", "refs/heads/main", e.first)
+		for _, name := range hookNames() {
+			hook(t, filepath.Join(e.r.GitDir, "hooks", name), fmt.Sprintf("echo %s >>'%s'\n", name, sprung))
+			hook(t, filepath.Join(filepath.Dir(trap), name), fmt.Sprintf("echo %s >>'%s'\n", name, sprung))
+		}
+		write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=evil diff=evil merge=evil\n")
+		must(t, os.RemoveAll(sprung)) // which planting sprang
+		found := value[Found](t)(m.Compare(ctx))
+		info := value[RescueInfo](t)(e.r.Rescue(ctx, found.Rescue))
+		_, _, err := e.r.RescuedPatch(ctx, info, 1<<20)
+		must(t, err)
+		value[[]Change](t)(e.r.RescuedChanges(ctx, info))
+		value[[]RescueInfo](t)(e.r.AllRescues(ctx))
+		value[RescueInfo](t)(e.r.Restore(ctx, info))
+		must(t, m.Done())
+		if exists(sprung) {
+			t.Fatalf("fenced %v: ran %s", fenced, read(t, sprung))
+		}
+		equal(t, "everything", everything(t, e), before)
 	}
 }
 

@@ -159,7 +159,7 @@ func (w *tale) Do(_ context.Context, c runengine.Call) (event.Result, error) {
 				one{event.AgentTool, event.Tool{ID: oid, Name: "Edit", Summary: "Edit it.go"}})
 		}
 		all = append(all, one{event.AgentUsage, event.Usage{Input: 1000, Output: 1000, Turns: 4, Model: "sonnet"}})
-		result = event.Result{OK: true, Output: "I mended it.", Summary: "mended it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
+		result = event.Result{OK: true, Output: "I fixed it.", Summary: "fixed it", Commit: oid, Tree: oid, Files: []string{"it.go"}}
 		result.Used = budget.Amount{USD: 0.02, Tokens: 2000, Turns: 4, Wall: time.Minute}
 	}
 	for _, o := range all {

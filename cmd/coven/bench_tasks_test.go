@@ -80,11 +80,7 @@ func runTasks(b *testing.B, n, files, done int) cost {
 		b.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	root := filepath.Join(dir, "repo")
-	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@example.invalid", "GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@example.invalid",
-	}
+	root, env := filepath.Join(dir, "repo"), benchEnv(dir)
 	benchRepo(b, root, n+min(done, 1), files) // one shows what a task leaves
 	for _, argv := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
 		timed(b, root, env, "git", argv...)
@@ -94,6 +90,14 @@ func runTasks(b *testing.B, n, files, done int) cost {
 	}
 	all := timed(b, root, env, "coven", "run", "-j", "2", "--auto-approve", "--yes")
 	return cost{all.wall / time.Duration(n), all.cpu / time.Duration(n)}
+}
+
+// benchEnv returns the environment of a user whose home is dir.
+func benchEnv(dir string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@example.invalid", "GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@example.invalid",
+	}
 }
 
 // fastDir is where the disk is not what is measured.

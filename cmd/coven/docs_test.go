@@ -16,7 +16,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/trust"
 )
 
 // TestDocs holds the documents to the program: every command in a shell block
@@ -52,13 +51,58 @@ func TestDocs(t *testing.T) {
 				}
 			case "coven":
 				parses(t, file, line)
+			case "go":
+				installs(t, file, line)
 			default:
-				t.Errorf("%s: %q is neither coven nor make", file, line)
+				t.Errorf("%s: %q is neither coven, go nor make", file, line)
 			}
 		}
 	}
 	if commands == 0 {
 		t.Error("no commands found in the documents")
+	}
+}
+
+// installs checks that a go install names a program of this module.
+func installs(t *testing.T, file, line string) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	dir, ours := strings.CutPrefix(line, "go install "+strings.TrimPrefix(first, "module ")+"/")
+	dir, latest := strings.CutSuffix(dir, "@latest")
+	if _, err := os.Stat(filepath.Join(root, dir, "main.go")); !ours || !latest || err != nil {
+		t.Errorf("%s: %q installs no program of coven: %v", file, line, err)
+	}
+}
+
+// The story readme runs the commands of the README's first hour, in that order.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	story, err := os.ReadFile(filepath.Join("testdata", "script", "readme.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hour, _ := strings.Cut(string(readme), "\n## The first hour\n")
+	hour, _, _ = strings.Cut(hour, "\nAnd then:\n")
+	lines := shellLines(hour)
+	if len(lines) < 5 {
+		t.Fatalf("the first hour has %d commands", len(lines))
+	}
+	rest := strings.ReplaceAll(string(story), "'", `"`) // a story quotes with '
+	for _, line := range lines {
+		_, after, found := strings.Cut(rest, "exec "+line+"\n")
+		if !found {
+			t.Errorf("the story does not run, in this place: %s", line)
+			continue
+		}
+		rest = after
 	}
 }
 
@@ -84,6 +128,7 @@ func parses(t *testing.T, file, line string) {
 	a := root.NewApp("dev")
 	a.Out, a.Err = io.Discard, io.Discard
 	root := root.NewRoot(a)
+	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(words(line)[1:])
 	if err != nil || cmd == root {
 		t.Errorf("%s: %q: no such command", file, line)
@@ -165,7 +210,7 @@ func settings(t *testing.T, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, "coven", "config.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := config.Load(t.TempDir(), trust.UntrustedPaths{}, func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] })
+	_, err := config.Sources{Root: t.TempDir(), Getenv: func(key string) string { return map[string]string{"XDG_CONFIG_HOME": dir}[key] }}.Load()
 	return err
 }
 

@@ -32,10 +32,12 @@ func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
 
 // condition is what a script can ask for in brackets.
 func condition(name string) (bool, error) {
-	if name != "python" {
-		return false, fmt.Errorf("no condition %q", name)
+	switch name {
+	case "python": // plugins in Python can be built and run here, or have to be
+		return os.Getenv("COVEN_REQUIRE_PYTHON") != "" ||
+			exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
+	case "venv": // Python can make virtual environments
+		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
 	}
-	// Plugins in Python can be built and run here, or have to be.
-	return os.Getenv("COVEN_REQUIRE_PYTHON") != "" ||
-		exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
+	return false, fmt.Errorf("no condition %q", name)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,12 +19,21 @@ func TestMain(m *testing.M) {
 		"coven":  main,
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
 		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },
+
+		"without": without,
+		"dial":    dial,
+		"listen":  listen,
 	})
 }
 
 // TestScript tells the product's behavior: one story per file, with the real
-// coven, real git, and the fake agent CLI on a fake model API.
+// coven, real git, and the fake agent CLI on a fake model API. When the race detector looks,
+// which makes them much longer, those are left out that TestReal tells, too.
 func TestScript(t *testing.T) {
+	if racing {
+		playFake(t, "script")
+		return
+	}
 	playFake(t, "script", "real")
 }
 
@@ -131,7 +141,8 @@ func seal(env *testscript.Env) error {
 	} {
 		env.Setenv(key, value)
 	}
-	if err := plainGrimoire(filepath.Join(home, ".config", "coven", "grimoires")); err != nil {
+	settings := filepath.Join(home, ".config", "coven")
+	if err := errors.Join(plainGrimoire(filepath.Join(settings, "grimoires")), fakeSettings(filepath.Join(settings, "config.yaml"))); err != nil {
 		return err
 	}
 	// Sockets have short paths.
@@ -144,6 +155,15 @@ func seal(env *testscript.Env) error {
 	env.Values[apisKey{}] = &apis{}
 	env.Defer(func() { env.Values[apisKey{}].(*apis).close() })
 	return nil
+}
+
+// fakeSettings writes the user's settings, unless the story has its own, so that the fake CLI
+// can keep its records.
+func fakeSettings(file string) error {
+	if _, err := os.Lstat(file); err == nil {
+		return nil
+	}
+	return os.WriteFile(file, []byte("sandbox: {write: [~/.fake-claude]}\n"), 0o600)
 }
 
 // plainGrimoire puts a grimoire in the place of the built-in one that asks no agent

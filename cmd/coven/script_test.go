@@ -13,11 +13,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/internal/clock"
@@ -67,6 +65,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"clear":     cmdClear,
 		"same":      cmdSame,
 		"gated":     cmdGated,
+		"watched":   cmdWatched,
 		"idle":      cmdIdle,
 		"beads":     cmdBeads,
 		"crowd":     cmdCrowd,
@@ -77,12 +76,17 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"outcome":   cmdOutcome,
 		"once":      cmdOnce,
 		"hasten":    cmdHasten,
+		"remember":  cmdRemember,
+		"later":     cmdLater,
 		"guide":     cmdGuide,
 		"example":   cmdExample,
 		"zoo":       animals.put,
 		"extinct":   cmdExtinct,
 		"stops":     cmdStops,
+		"modules":   cmdModules,
+		"serve":     cmdServe,
 		"holds":     cmdHolds,
+		"explained": cmdExplained,
 	}
 }
 
@@ -111,6 +115,17 @@ func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 func cmdHasten(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "hasten FACTOR")
 	ts.Setenv(clock.Env, fmt.Sprintf("%s@%d", args[0], time.Now().Unix()))
+}
+
+// remember VAR sets the variable to the one line that the last command printed, such as the
+// id of a new task.
+func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "remember VAR")
+	line := strings.TrimSuffix(ts.ReadFile("stdout"), "\n")
+	if line == "" || strings.Contains(line, "\n") {
+		ts.Fatalf("the last command did not print one line: %q", line)
+	}
+	ts.Setenv(args[0], line)
 }
 
 // release NAME lets the model continue.
@@ -152,136 +167,13 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 // pause lets others work between two looks at the same thing.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// pty [!] [WAIT[=>TYPE] ...] -- COMMAND runs a command on a terminal; each time
-// the screen shows WAIT it types TYPE, if given, and a newline; TYPE may be ^C, hangup,
-// which closes the terminal, or !COMMAND, which a shell runs elsewhere meanwhile. The screen goes to the file
-// "screen". With ! the command must fail; the code goes to the file
-// "code".
-func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
-	at := 0
-	for at < len(args) && args[at] != "--" {
-		at++
-	}
-	if at >= len(args)-1 {
-		ts.Fatalf("usage: pty [WAIT=>TYPE ...] -- COMMAND")
-	}
-	program, err := lookPath(args[at+1], ts.Getenv("PATH"))
+// later DURATION makes the time of the commands that follow this much later than now, and
+// stand still, so that ages on the screen are the same in every run.
+func cmdLater(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, "later DURATION")
+	d, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	cmd := exec.CommandContext(context.Background(), program, args[at+2:]...)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = environment(ts)
-	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
-	ts.Check(err)
-	master, err = unblocked(master)
-	ts.Check(err)
-	screen := &pane{}
-	copied := make(chan struct{})
-	go func() { defer close(copied); _, _ = io.Copy(screen, master) }()
-	failed := ""
-	for _, step := range args[:at] {
-		wait, text, types := strings.Cut(step, "=>")
-		if !screen.await(wait) {
-			failed = "the screen never showed " + wait
-			_ = cmd.Process.Kill()
-			break
-		}
-		if !types {
-			continue
-		}
-		if command, ok := strings.CutPrefix(text, "!"); ok {
-			meanwhile(ts, command)
-			continue
-		}
-		if text == "hangup" { // the terminal is closed
-			_ = master.Close()
-			continue
-		}
-		if text, ok := strings.CutPrefix(text, "^"); ok { // a control character
-			text = string(rune(text[0] - '@'))
-			if _, err := io.WriteString(master, text); err != nil {
-				failed = err.Error()
-			}
-			continue
-		}
-		if _, err := io.WriteString(master, text+"\n"); err != nil {
-			failed = err.Error()
-		}
-	}
-	err = wait(cmd)
-	select {
-	case <-copied:
-	case <-time.After(time.Second): // a child of the command has the terminal open
-	}
-	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen.text()), 0o644))
-	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o644))
-	_ = master.Close()
-	if failed != "" || (err != nil) != neg {
-		ts.Fatalf("%s (ended with %v); the screen:\n%s", failed, err, screen.text())
-	}
-}
-
-// unblocked is a terminal whose reader does not keep it open when it is closed.
-func unblocked(master *os.File) (*os.File, error) {
-	fd, err := syscall.Dup(int(master.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "terminal"), master.Close()
-}
-
-// meanwhile runs a shell command while another command waits.
-func meanwhile(ts *testscript.TestScript, command string) {
-	cmd := exec.CommandContext(context.Background(), "sh", "-c", command)
-	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
-	out, err := cmd.CombinedOutput()
-	ts.Logf("%s\n%s", command, out)
-	if err != nil {
-		ts.Fatalf("meanwhile: %v", err)
-	}
-}
-
-// wait waits for a command, but not forever.
-func wait(cmd *exec.Cmd) error {
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	return cmd.Wait()
-}
-
-// pane is what a terminal showed so far.
-type pane struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	seen int // await looks only at what came after its last match
-}
-
-func (s *pane) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *pane) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
-
-func (s *pane) await(text string) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
-		s.mu.Lock()
-		i := bytes.Index(s.buf.Bytes()[s.seen:], []byte(text))
-		if i >= 0 {
-			s.seen += i + len(text)
-		}
-		s.mu.Unlock()
-		if i >= 0 {
-			return true
-		}
-	}
-	return false
+	ts.Setenv(clock.Env, fmt.Sprintf("0.000001@%d", time.Now().Add(d).Unix()))
 }
 
 // killcoven kills -9 the coven that writes the session of a task: killcoven REPO.
@@ -447,11 +339,14 @@ func git(ts *testscript.TestScript, dir string, args ...string) string {
 // environment is what exec gives a command of the script.
 func environment(ts *testscript.TestScript) []string {
 	var env []string
+	if options := os.Getenv("GORACE"); options != "" { // see race_test.go
+		env = append(env, "GORACE="+options)
+	}
 	for _, key := range []string{
 		"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
 		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER", "NO_COLOR",
 	} {
 		if value := ts.Getenv(key); value != "" {
 			env = append(env, key+"="+value)

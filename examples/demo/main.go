@@ -1,6 +1,6 @@
-// Command demo shows coven's main job in a scratch repository: three tasks, run
-// by the real Claude Code CLI against a scripted model API on this machine, so
-// that it needs no account and costs nothing. Run it with make demo.
+// Command demo shows coven's main job in a scratch repository: two tasks, run by the
+// real Claude Code CLI against a scripted model API on this machine, so that it needs
+// no account and costs nothing. Run it with make demo.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,12 +27,17 @@ func main() {
 	if filepath.Base(os.Args[0]) == "claude" { // the stand-in for the agent CLI
 		os.Exit(fakeclaude.Main(os.Args[1:]))
 	}
-	d := &demo{}
+	d := &demo{out: os.Stdout}
 	flag.StringVar(&d.coven, "coven", "bin/coven", "path of the coven binary")
 	flag.StringVar(&d.claude, "claude", "", "path of the Claude Code CLI; without it, a stub is used")
 	flag.BoolVar(&d.real, "real", false, "use your own login; this costs money")
+	picture := flag.String("picture", "", "run one task on a terminal instead, and draw its screen in this SVG `FILE`")
 	flag.Parse()
-	if err := d.run(context.Background()); err != nil {
+	if *picture != "" {
+		d.out = io.Discard
+	}
+	err := d.run(context.Background(), *picture)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -40,13 +46,15 @@ func main() {
 type demo struct {
 	coven, claude string
 	real          bool
+	out           io.Writer
 
 	dir, repo string
+	stub      bool // stands in for the agent CLI
 	env       []string
 }
 
-// run runs the demo.
-func (d *demo) run(ctx context.Context) error {
+// run runs the demo. If picture is not empty, it draws a picture in that file instead.
+func (d *demo) run(ctx context.Context, picture string) error {
 	if err := d.prepare(); err != nil {
 		return err
 	}
@@ -58,6 +66,12 @@ func (d *demo) run(ctx context.Context) error {
 		defer api.Close() //nolint:errcheck // the demo is over
 	}
 	if err := d.repository(ctx); err != nil {
+		return err
+	}
+	if picture != "" {
+		return errors.Join(d.draw(ctx, picture), os.RemoveAll(d.dir))
+	}
+	if err := d.introduce(); err != nil {
 		return err
 	}
 	if err := d.tasks(ctx); err != nil {
@@ -83,7 +97,7 @@ func (d *demo) prepare() error {
 	if err := errors.Join(os.Mkdir(bin, 0o755), os.Mkdir(home, 0o755), os.Symlink(coven, filepath.Join(bin, "coven"))); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	d.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	d.env = append(os.Environ(), "GIT_PAGER=cat", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if d.real {
 		return nil
 	}
@@ -100,7 +114,7 @@ func (d *demo) agentCLI(place string) error {
 		return fmt.Errorf("find the agent CLI: %w", err)
 	}
 	if _, err := os.Stat(cli); d.claude == "" || err != nil {
-		fmt.Println("Claude Code CLI not found: using a stub.")
+		d.stub = true
 		if cli, err = os.Executable(); err != nil {
 			return fmt.Errorf("find the stand-in: %w", err)
 		}
@@ -125,11 +139,20 @@ func (d *demo) model() (*fakeapi.Server, error) {
 	return api, nil
 }
 
+// testScript tests the scripts that exist.
+const testScript = `#!/bin/sh
+set -e
+[ "$(sh greet.sh)" = hello ]
+[ ! -e name.sh ] || [ "$(sh name.sh Ada)" = 'hello Ada' ] || { echo 'FAIL: name.sh Ada'; exit 1; }
+[ ! -e bye.sh ] || [ "$(sh bye.sh Ada)" = 'goodbye Ada' ] || { echo 'FAIL: bye.sh Ada'; exit 1; }
+echo all tests pass
+`
+
 // repository creates a small program with a test.
 func (d *demo) repository(ctx context.Context) error {
 	files := map[string]string{
 		"greet.sh": "#!/bin/sh\necho hello\n",
-		"test.sh":  "#!/bin/sh\nset -e\n[ \"$(sh greet.sh)\" = hello ]\n[ ! -e name.sh ] || [ \"$(sh name.sh Ada)\" = 'hello Ada' ] || { echo 'FAIL: name.sh Ada'; exit 1; }\necho all tests pass\n",
+		"test.sh":  testScript,
 		"Makefile": "test:\n\t@sh test.sh\n",
 	}
 	if err := os.Mkdir(d.repo, 0o755); err != nil {
@@ -151,10 +174,28 @@ func (d *demo) repository(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Println("A scratch repository:", d.repo)
 	return nil
 }
 
+// introduce says what will happen.
+func (d *demo) introduce() error {
+	agent, cost := "the real Claude Code CLI", "a scripted model API on this machine answers it: no account, no cost"
+	switch {
+	case d.real:
+		cost = "with your login: this costs a few cents"
+	case d.stub:
+		agent = "a stub of the Claude Code CLI"
+	}
+	_, err := fmt.Fprintf(d.out, `
+coven turns two tasks into merged changes in a scratch repository:
+  repository  %s
+  agent       %s
+              %s
+`, d.repo, agent, cost)
+	return err
+}
+
+// tasks adds two tasks and lists them.
 func (d *demo) tasks(ctx context.Context) error {
 	first := []string{"task", "add", "Greet a person by name", "-d", "A script name.sh that greets its first argument.", "--accept", "name.sh Ada prints: hello Ada"}
 	if err := d.show(ctx, "coven", first...); err != nil {
@@ -166,34 +207,41 @@ func (d *demo) tasks(ctx context.Context) error {
 	return d.show(ctx, "coven", "task", "ready")
 }
 
-// result shows the result.
+// result shows the result and what to try next.
 func (d *demo) result(ctx context.Context) error {
 	for _, line := range [][]string{
-		{"git", "--no-pager", "log", "--oneline", "--stat", "--format=%h %s"},
-		{"git", "worktree", "list"},
-		{"coven", "task", "list", "--all"},
+		{"git", "log", "--oneline"},
+		{"git", "show", "--oneline"},
 		{"coven", "status"},
 	} {
 		if err := d.show(ctx, line[0], line[1:]...); err != nil {
 			return err
 		}
 	}
-	stories, err := filepath.Glob(filepath.Join(d.repo, ".coven", "sessions", "*", "session.md"))
-	if err != nil || len(stories) == 0 {
-		return fmt.Errorf("no session was recorded: %w", err)
-	}
-	relative := strings.TrimPrefix(stories[0], d.repo+"/")
-	if err := d.show(ctx, "cat", relative); err != nil {
-		return err
-	}
-	fmt.Println("\nIt is all still there:", d.repo)
-	return nil
+	_, err := fmt.Fprintf(d.out, `
+Both changes were checked, reviewed, fixed where needed, and landed on main.
+The scratch repository stays until you remove it: rm -rf %s
+
+Next, in a repository of your own, with your login:
+  go install github.com/coven-run/coven/cmd/coven@latest    (or use %s)
+  coven doctor                           check what coven needs
+  coven run -p "add a --version flag"    one task; you are asked before it lands
+  coven help day                         a day with coven
+`, d.dir, d.coven)
+	return err
 }
 
 // show prints a command and runs it.
 func (d *demo) show(ctx context.Context, name string, args ...string) error {
-	fmt.Printf("\n$ %s\n", strings.Join(append([]string{name}, quoted(args)...), " "))
+	if _, err := fmt.Fprintf(d.out, "\n$ %s\n", commandLine(name, args)); err != nil {
+		return err
+	}
 	return d.quiet(ctx, name, args...)
+}
+
+// commandLine returns a command as one types it in a shell.
+func commandLine(name string, args []string) string {
+	return strings.Join(append([]string{name}, quoted(args)...), " ")
 }
 
 func (d *demo) quiet(ctx context.Context, name string, args ...string) error {
@@ -203,7 +251,7 @@ func (d *demo) quiet(ctx context.Context, name string, args ...string) error {
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = d.repo, d.env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, d.out, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
 	}

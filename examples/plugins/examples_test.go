@@ -27,8 +27,12 @@ func built(t *testing.T, name string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "coven-"+filepath.Base(name))
 	cmd := exec.Command("go", "build", "-o", binary, ".")
-	if name == "reviewer-python" {
+	switch name {
+	case "reviewer-python":
 		python(t)
+		cmd = exec.Command("./build", filepath.Dir(binary))
+	case "reviewer-node":
+		node(t)
 		cmd = exec.Command("./build", filepath.Dir(binary))
 	}
 	cmd.Dir = name
@@ -56,11 +60,28 @@ func python(t *testing.T) {
 	t.Skip("gRPC for Python is not here: apt-get install python3-grpcio python3-grpc-tools python3-cryptography")
 }
 
+// node skips a test where the packages of the example in Node.js are not installed, unless
+// they have to be.
+func node(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("node", "--version").CombinedOutput()
+	if err == nil {
+		out, err = exec.Command("cmp", "reviewer-node/package-lock.json", "reviewer-node/node_modules/.installed").CombinedOutput()
+	}
+	if err == nil {
+		return
+	}
+	if os.Getenv("COVEN_REQUIRE_NODE") != "" {
+		t.Fatalf("the packages of reviewer-node are required: %v\n%s", err, out)
+	}
+	t.Skip("the packages of reviewer-node are not here: examples/plugins/reviewer-node/build")
+}
+
 // Every example is here.
 func examples(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("*-*")
-	if err != nil || len(dirs) < 4 {
+	if err != nil || len(dirs) < 5 {
 		t.Fatalf("examples: %q %v", dirs, err)
 	}
 	return dirs
@@ -74,22 +95,7 @@ func TestConformance(t *testing.T) {
 			if name == "provider-runbook" {
 				o.Transcript = []byte("started\tc1\ncall\t1\techo a\\nb\nresult\t1\t0\ta\\nb\ndone\tok\tI have run it.\n")
 			}
-			results, err := plugintest.Run(t.Context(), built(t, name), "", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			passed := 0
-			for _, r := range results {
-				switch r.Status {
-				case plugintest.Passed:
-					passed++
-				case plugintest.Failed:
-					t.Errorf("%s: %s: %s", r.Name, r.Demand, r.Detail)
-				default:
-					t.Logf("%s is skipped: %s", r.Name, r.Detail)
-				}
-			}
-			if passed < 15 {
+			if passed := plugintest.Test(t, built(t, name), "", o); passed < 15 {
 				t.Errorf("%d cases passed", passed)
 			}
 		})
@@ -271,5 +277,38 @@ func TestPython(t *testing.T) {
 	want = []string{"error a.txt:3 blanks at the end of the line", "error docs/b.md:1 blanks at the end of the line", "info a.txt:3 left to do: three"}
 	if got := places(review.Findings); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// The reviewer in Node.js reviews, reads a file through coven and writes to the log.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	binary := built(t, "reviewer-node")
+	repo := plugintest.NewRepo(t, t.TempDir(), map[string]string{"a.js": "debugger;\nlet a;\n", "gone.json": "{"})
+	repo.Write(t, "a.js", "debugger;\nlet a;\nconsole.log(a);\n  debugger;\n")
+	repo.Write(t, "b.json", `{"a": 1,}`)
+	repo.Write(t, "c.json", `{"a": 1}`)
+	files := map[string][]byte{"b.json": []byte(`{"a": 1,}`), "c.json": []byte(`{"a": 1}`)}
+	host := &plugintest.Services{Files: files}
+	review := reviewed(t, binary, repo, host, nil)
+	want := []string{"error b.json the file is not JSON", "error a.js:4 a debugger statement is left", "warning a.js:3 console.log is left"}
+	if got := places(review.Findings); review.Verdict != reviewer.Fail || len(got) != 3 || !strings.HasPrefix(got[0], want[0]) || !slices.Equal(got[1:], want[1:]) {
+		t.Errorf("%s %q", review.Verdict, got)
+	}
+	if reads, logs := host.Reads(), host.Logs(); !slices.Equal(reads, []string{"b.json", "c.json"}) || !slices.Equal(logs, []string{"3 files, 3 findings"}) {
+		t.Errorf("read %q, logged %q", reads, logs)
+	}
+	review = reviewed(t, binary, repo, &plugintest.Services{}, map[string]string{"severity": "info"}) // no file can be read
+	if got := places(review.Findings); !slices.Equal(got, []string{"error a.js:4 a debugger statement is left", "info a.js:3 console.log is left"}) {
+		t.Errorf("%q", got)
+	}
+	r, err := plugintest.Start(t, binary, plugintest.Options{}).Reviewer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := repo.Change(t)
+	change.Options = map[string]string{"colour": "red"}
+	if _, err := r.Review(t.Context(), change, host); !errors.Is(err, pluginerr.ErrInvalid) || !strings.Contains(err.Error(), "no option colour") {
+		t.Errorf("an unknown option: %v", err)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -47,11 +48,18 @@ type Job struct {
 	System       string // added to the CLI's own system prompt
 	Model        string
 	Tools        []string
-	Dir          string   // the worktree
-	Pass         []string // additional variables to pass from the user's environment
-	Env          []string // KEY=VALUE, set for the agent
+	Dir          string        // the worktree
+	StateDir     string        // where the CLI keeps settings and conversations; empty: they are lost
+	Room         *sandbox.Room // where the CLI runs; nil: it may do whatever its user can
+	Network      []string      // KEY=VALUE, with which the CLI reaches the network; they replace the user's
+	ReadOnly     bool          // it may not change the worktree
+	Pass         []string      // additional variables to pass from the user's environment
+	Env          []string      // KEY=VALUE, set for the agent
 	Idle         time.Duration
 	Gate         Gate
+	// Forward starts the forwarder of an API: see provider.Command. It returns nil if the
+	// user's way to log in cannot be forwarded. If it is nil, no API is forwarded.
+	Forward func(ctx context.Context, api string) (Forwarder, error)
 	// Ungated stores the worktree, if it has changed, while an agent runs whose calls do
 	// not pass the gate. An error stops the agent. If it is nil, no such agent is started.
 	Ungated    func(ctx context.Context) error
@@ -96,12 +104,20 @@ type Gate interface {
 	Refused(id string) bool
 }
 
+// Forwarder lets the CLI use an API without a credential.
+type Forwarder interface {
+	Env() []string              // KEY=VALUE, with which the CLI uses it
+	Withholds(name string) bool // whether the CLI must not get a variable of the user
+	Close() error
+}
+
 // The kinds of failure.
 const (
 	None        event.ErrorType = ""
 	Timeout                     = event.ErrorTimeout     // out of time, or silent for too long
 	ProcessExit                 = event.ErrorProcessExit // the CLI ended on its own without success
 	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload
+	Login                       = event.ErrorLogin       // the API refused the login of the CLI
 	Budget                      = event.ErrorBudget      // Job.Spend returned an error
 	Stuck                       = event.ErrorStuck       // it repeated the same calls
 	Failed                      = event.ErrorProvider    // the CLI reported failure
@@ -136,7 +152,11 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	}
 	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
 	defer close(run.ended)
-	command, err := r.command(ctx, job, listener)
+	at, err := newPlace(job, listener.Dir())
+	if err != nil {
+		return Report{}, err
+	}
+	command, err := r.command(ctx, job, listener, at)
 	if err != nil {
 		return Report{}, err
 	}
@@ -149,8 +169,16 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		record.end()
 		close(run.stopping)
 	}
+	if err := at.forward(ctx, job, command); err != nil {
+		return Report{}, err
+	}
+	defer at.close()
+	boundary, err := at.boundary(command)
+	if err != nil {
+		return Report{}, err
+	}
 	run.child, err = r.Launcher.Start(ctx, process.Spec{
-		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command),
+		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command, at), Boundary: boundary,
 		Transcript: record, OnStop: stop, Idle: job.Idle,
 	})
 	if err != nil {
@@ -162,10 +190,10 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 }
 
 // command gets the command from the provider and writes the files that it needs.
-func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (provider.Command, error) {
+func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener, at place) (provider.Command, error) {
 	command, err := job.Provider.Command(ctx, provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
-		Model: job.Model, Tools: job.Tools, FilesDir: listener.Dir(),
+		Model: job.Model, Tools: job.Tools, FilesDir: at.files, StateDir: at.state, TempDir: at.temp,
 		Gate:     provider.Server{Name: mcp.Name, Argv: slices.Concat(r.Self, []string{"gate"}), Env: listener.Env()},
 		GateTool: mcp.ApproveTool,
 	})
@@ -186,10 +214,4 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener) (
 		}
 	}
 	return command, nil
-}
-
-func (r *Runner) environment(job Job, command provider.Command) []string {
-	env := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
-	env = append(env, command.Env...)
-	return append(env, job.Env...)
 }

@@ -8,23 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
 // The reasons why a run stops its own agent.
 var (
-	errGateLost = errors.New("the connection to coven's permission server was lost while the agent worked")
+	errGateLost = errors.New("the connection to coven's gate was lost while the agent worked")
 	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
 	errNeverMet = errors.New("the agent CLI never connected to coven's gate, although its provider declares that every tool call passes the gate")
-	errNoGate   = errors.New("the agent CLI could not reach coven's permission server")
+	errNoGate   = errors.New("the agent CLI could not reach coven's gate")
 	errUngated  = errors.New("a tool ran without a decision by coven's gate")
+	errLogin    = errors.New("the API answered")
 	errLimited  = errors.New("the API refuses requests")
 	errSpent    = errors.New("spent")
 	errStuck    = errors.New("the agent repeats itself")
@@ -104,7 +107,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	r.report.Used = r.meter.total()
 	r.report.fillUsage(r.meter)
 	if _, unread := r.talk.open(); unread > 0 {
-		r.warn("messages that the agent did not read: %d", unread)
+		r.warn("the agent did not read %s", oneline.Count(unread, "message"))
 	}
 	return r.report
 }
@@ -188,6 +191,7 @@ func (r *run) handle(e provider.Event) error {
 		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
 		return r.stuck(r.circle.result(e))
 	case provider.Retry:
+		r.refused(e)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
 	case provider.Acknowledged:
 		r.talk.acknowledged(e.ID)
@@ -208,6 +212,14 @@ func (r *run) handle(e provider.Event) error {
 		return err
 	}
 	return nil
+}
+
+// refused stops an agent whose login the API has refused twice. The CLI renews a login
+// after the first refusal, and then repeats the request for minutes.
+func (r *run) refused(e provider.Retry) {
+	if e.Status == http.StatusUnauthorized && e.Attempt > 1 {
+		r.child.Stop(fmt.Errorf("%w %d (%s)", errLogin, e.Status, e.Reason))
+	}
 }
 
 // retryText describes a retry. Not every CLI counts retries or reports the answer of

@@ -27,6 +27,8 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(Stuck, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errLimited):
 		r.fail(Limit, "%v", exit.Cause)
+	case errors.Is(exit.Cause, errLogin):
+		r.fail(Login, "%v", exit.Cause)
 	case r.recordErr != nil:
 		r.fail(Internal, "%v", r.recordErr)
 	case exit.Err != nil:

@@ -130,7 +130,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	}
 	w.job = agent.Job{
 		Provider: claude.Provider{}, Conversation: "11111111-1111-4111-8111-111111111111", Prompt: "the task", Model: "sonnet",
-		Tools: []string{provider.ToolBash, provider.ToolWrite}, Dir: w.dir, Idle: patience, Gate: w, Messages: w.messages,
+		Tools: []string{provider.ToolBash, provider.ToolWrite}, Dir: w.dir, StateDir: filepath.Join(w.home, ".claude"), Idle: patience, Gate: w, Messages: w.messages,
 		Emit: w.emit, Say: func(provider.Event) error { return nil },
 	}
 	return w

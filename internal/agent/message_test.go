@@ -191,7 +191,7 @@ conversations:
 		if report.Kind != agent.ProcessExit || len(taken) != 1 || slices.Contains(report.Acknowledged, taken[0].ID) {
 			t.Errorf("report %+v, taken %+v", report, taken)
 		}
-		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "did not read: 1") {
+		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "did not read 1 message") {
 			t.Errorf("warnings: %+v", warnings)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/oneline"
@@ -97,6 +98,8 @@ func verdict(result provider.Result) (event.ErrorType, string) {
 	switch {
 	case result.Limit:
 		return Limit, oneline.Of(result.Error)
+	case !result.OK && result.Status == http.StatusUnauthorized:
+		return Login, oneline.Of(result.Error)
 	case !result.OK:
 		return Failed, oneline.Of(result.Error)
 	}

@@ -89,7 +89,7 @@ func (t *talk) open() (owed bool, unread int) {
 // closed, the agent must stop, or done is closed.
 func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 	if _, err := r.child.Stdin().Write(r.command.Input); err != nil {
-		r.child.Stop(fmt.Errorf("the agent did not take its task: %w", err))
+		r.child.Stop(fmt.Errorf("send the task to the agent: %w", err))
 		return
 	}
 	if r.command.Once {
@@ -146,7 +146,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 	}
 	r.talk.expect(m.ID)
 	if _, err := r.child.Stdin().Write(input); err != nil {
-		r.child.Stop(fmt.Errorf("the agent did not take a message: %w", err))
+		r.child.Stop(fmt.Errorf("send a message to the agent: %w", err))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/oneline"
 )
 
 // Amount is a budget, or a part of one that is used.
@@ -134,7 +136,7 @@ func (a Amount) String() string {
 		parts = append(parts, fmt.Sprintf("%d tokens", a.Tokens))
 	}
 	if a.Turns != 0 {
-		parts = append(parts, fmt.Sprintf("%d turns", a.Turns))
+		parts = append(parts, oneline.Count(a.Turns, "turn"))
 	}
 	if a.Wall != 0 {
 		parts = append(parts, a.Wall.String())

@@ -16,17 +16,17 @@ func (t Tokens) New() int64 { return t.Input + t.Output + t.CacheWrite }
 
 // Price is the price of a million tokens of a model, in US dollars.
 type Price struct {
-	Model      string // a pattern of path.Match over the model's name: claude-sonnet-*
-	Input      float64
-	Output     float64
-	CacheRead  float64
-	CacheWrite float64
+	Model      string  `yaml:"model" need:"true" about:"a name, or a pattern: claude-sonnet-*"` // of path.Match
+	Input      float64 `yaml:"input" need:"true" about:"US dollars per million tokens"`
+	Output     float64 `yaml:"output" need:"true" about:"US dollars per million tokens"`
+	CacheRead  float64 `yaml:"cache_read" about:"as input"`
+	CacheWrite float64 `yaml:"cache_write" about:"as input"`
 }
 
 // Prices is a table of prices.
 type Prices struct {
-	AsOf   string // the date of the prices: 2006-01-02
-	Models []Price
+	AsOf   string  `yaml:"as_of" need:"true" about:"the date they applied on: 2026-01-31"`
+	Models []Price `yaml:"models" about:"prices; the first matching pattern applies"`
 }
 
 // DefaultPrices returns the list prices of the date in AsOf.

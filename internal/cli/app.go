@@ -32,17 +32,28 @@ type App struct {
 
 	// Operations that park their work when they are interrupted; see Park.
 	parks   atomic.Int32
+	paging  atomic.Int32     // pagers on the terminal: a Ctrl-C is for them
 	shown   *display         // nil: no task is running
+	lines   chan line        // from the input; nil: nobody waits for one
 	project *project.Project // that the command opened; its secrets are not printed
 
-	// The terminal: whether it can ask the user, and its size.
+	// The terminal: whether Out is one, whether it can ask the user, and its size.
+	Terminal    bool
 	Interactive bool
 	Size        func() (width, height int)
+	Keyboard    *terminal.Keyboard // nil: the terminal cannot report single keys
 }
 
 // Open opens the repository that contains the user's directory.
 func (a *App) Open(ctx context.Context) (*project.Project, error) {
 	p, err := project.Open(ctx, a.Environment)
+	a.project = p
+	return p, err
+}
+
+// OpenOrOutside opens the repository that contains the user's directory, if there is one.
+func (a *App) OpenOrOutside(ctx context.Context) (*project.Project, error) {
+	p, err := project.OpenOrOutside(ctx, a.Environment)
 	a.project = p
 	return p, err
 }
@@ -115,7 +126,25 @@ func (a *App) exitSoon(done <-chan struct{}) {
 			idle = 0
 		}
 	}
-	a.PrintError(control.ErrInterrupted)
+	a.exitNow(func() { a.PrintError(control.ErrInterrupted) })
+}
+
+// exitNow ends the process after an interrupt. It restores the terminal and calls say, unless
+// the terminal does not accept output.
+func (a *App) exitNow(say func()) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		if a.Keyboard != nil {
+			a.Keyboard.Release()
+			_, _ = io.WriteString(a.Out, terminal.EraseBelow) // the live lines
+		}
+		say()
+	}()
+	select {
+	case <-said:
+	case <-time.After(StopTick):
+	}
 	os.Exit(exit.Interrupted)
 }
 
@@ -132,20 +161,19 @@ func (a *App) Interruptible() (context.Context, func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
-		select {
-		case <-done:
-			return
-		case <-signals:
-			cancel(control.ErrInterrupted)
-			go a.exitSoon(done)
-		}
-		for {
+		for interrupted := false; ; {
 			select {
 			case <-done:
 				return
-			case again := <-signals:
-				if again != syscall.SIGHUP {
-					os.Exit(exit.Interrupted)
+			case s := <-signals:
+				switch {
+				case s == os.Interrupt && a.paging.Load() > 0:
+				case !interrupted:
+					interrupted = true
+					cancel(control.ErrInterrupted)
+					go a.exitSoon(done)
+				case s != syscall.SIGHUP:
+					a.exitNow(func() {})
 				}
 			}
 		}

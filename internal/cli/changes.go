@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/coven-run/coven/internal/cli/reviewpage"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -19,34 +20,22 @@ func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, s
 	if stat {
 		return a.printStat(diff.Files)
 	}
-	return a.Printf("%s", SafeDiff(diff.Patch))
-}
-
-// SafeDiff makes the control characters of a diff visible, except for tabs.
-func SafeDiff(patch string) string {
-	lines := strings.Split(patch, "\n")
-	for i, line := range lines {
-		cells := strings.Split(line, "\t")
-		for j := range cells {
-			cells[j] = terminal.Printable(cells[j])
-		}
-		lines[i] = strings.Join(cells, "\t")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// SizeOf returns how much of a file has changed.
-func SizeOf(f control.FileChange) string {
-	if f.Binary {
-		return "binary"
-	}
-	return fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+	return a.Printf("%s", reviewpage.Diff(diff.Patch, false))
 }
 
 func (a *App) printStat(files []control.FileChange) error {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)
 	for _, f := range files {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), SizeOf(f)) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, terminal.Printable(f.Path), reviewpage.SizeOf(f)) //nolint:errcheck // Flush reports it
 	}
-	return WriteError(w.Flush())
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("format the files: %w", err)
+	}
+	return a.Printf("%s", text.String())
+}
+
+// ReviewPage returns the page of a change, as it fits the terminal.
+func (a *App) ReviewPage(p control.Page) string {
+	return reviewpage.Text(reviewpage.Fit(p, a.width()), a.Color())
 }

@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coven-run/coven/internal/control"
 )
@@ -10,4 +14,50 @@ import (
 func RemoveFlags(cmd *cobra.Command, ignored *control.IgnoredFiles) {
 	cmd.Flags().BoolVar(&ignored.Store, "keep-big", false, "store ignored files of any size")
 	cmd.Flags().BoolVar(&ignored.Drop, "drop-ignored", false, "delete ignored files that are too large to store")
+}
+
+// UnsandboxedFlag adds the flag that accepts a machine without a sandbox.
+func UnsandboxedFlag(cmd *cobra.Command, accepted *bool) {
+	cmd.Flags().BoolVar(accepted, "unsandboxed", false, "run although this machine has no sandbox; remembered for the repository")
+}
+
+// emptyAllowed is the annotation of flags whose value may be empty.
+const emptyAllowed = "coven_empty_allowed"
+
+// AllowEmpty lets a flag of a command have an empty value. All other flags refuse it,
+// because it usually is a shell variable that is not set.
+func AllowEmpty(cmd *cobra.Command, name string) {
+	if err := cmd.Flags().SetAnnotation(name, emptyAllowed, []string{"true"}); err != nil {
+		panic(fmt.Errorf("flag --%s of %s: %w", name, cmd.CommandPath(), err))
+	}
+}
+
+// MayBeEmpty reports whether the value of a flag may be empty.
+func MayBeEmpty(f *pflag.Flag) bool { return f.Annotations[emptyAllowed] != nil }
+
+// ErrTwice reports a flag of Once that is given twice.
+var ErrTwice = errors.New("it is given twice")
+
+// Once refuses flags of a command that are given twice. By default the last one counts and
+// the text of the first is lost.
+func Once(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		f.Value = &once{Value: f.Value}
+	}
+}
+
+// once is a value that can be set once.
+type once struct {
+	pflag.Value
+	set bool
+}
+
+// Set implements pflag.Value.
+func (o *once) Set(text string) error {
+	if o.set {
+		return ErrTwice
+	}
+	o.set = true
+	return o.Value.Set(text)
 }

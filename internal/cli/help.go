@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/didyoumean"
 )
 
 // NoCommand returns an error for arguments of a command that only has subcommands.
@@ -12,11 +15,39 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	near := ""
-	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
-		near = fmt.Sprintf(" (did you mean %s?)", strings.Join(found, " or "))
+	var names []string
+	for _, sub := range cmd.Commands() {
+		switch {
+		case sub.Name() == args[0]:
+			return fmt.Errorf("-- must not precede the command %s", args[0])
+		case sub.IsAvailableCommand():
+			names = append(names, sub.Name())
+		}
 	}
-	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], near)
+	if strings.TrimSpace(args[0]) == "" {
+		return fmt.Errorf("the command after %s is empty (is a variable unset?)", cmd.CommandPath())
+	}
+	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], Meant(args[0], names))
+}
+
+// Meant returns the question at the end of an error about an unknown word, such as (did
+// you mean "run"?), or "": it names the known words that begin with this one, or else the most
+// similar.
+func Meant(word string, known []string) string {
+	var found []string
+	for _, k := range known {
+		if word != "" && strings.HasPrefix(k, strings.ToLower(word)) {
+			found = append(found, k)
+		}
+	}
+	if near, ok := didyoumean.Nearest(word, known); ok && len(found) == 0 {
+		found = append(found, near)
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.Sort(found)
+	return ` (did you mean "` + strings.Join(slices.Compact(found), `" or "`) + `"?)`
 }
 
 // ShowHelp prints the help of a command that only has subcommands.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -32,8 +33,15 @@ func (a *App) Showf(format string, args ...any) error {
 	return nil
 }
 
-// ShowError prints an error between the lines of running tasks.
+// ShowError prints an error between the lines of running tasks. An agent CLI that is missing
+// stops many tasks and is reported once.
 func (a *App) ShowError(err error) {
+	if missing := (*control.CLIError)(nil); errors.As(err, &missing) {
+		if a.shown.missing[missing.Program] {
+			return
+		}
+		a.shown.missing[missing.Program] = true
+	}
 	if err != nil {
 		a.shown.Later(func() { a.PrintError(err) })
 	}
@@ -57,33 +65,52 @@ func (a *App) PrintJSON(value any) error {
 	if err := enc.Encode(value); err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
-	_, err := a.Out.Write(terminal.SafeJSON(text.Bytes()))
+	_, err := a.Out.Write(terminal.SafeJSON([]byte(a.hidden(text.String()))))
 	return WriteError(err)
 }
 
 // Ask asks the user and returns the answer: one line, trimmed. It is empty at the end of the
 // input. Ctrl-C ends the question.
 func (a *App) Ask(ctx context.Context, question string) (string, error) {
+	answer, err := a.askLine(ctx, question)
+	if errors.Is(err, io.EOF) {
+		return answer, nil
+	}
+	return answer, err
+}
+
+// line is a line of the input, or why there is none.
+type line struct {
+	text string
+	err  error
+}
+
+// askLine is Ask that returns io.EOF at the end of the input. A line that comes after ctx has
+// ended answers the next question.
+func (a *App) askLine(ctx context.Context, question string) (string, error) {
 	if err := a.Printf("%s", question); err != nil {
 		return "", err
 	}
-	type answer struct {
-		line string
-		err  error
+	if a.lines == nil {
+		lines := make(chan line, 1)
+		a.lines = lines
+		go func() {
+			text, err := readLine(a.In)
+			lines <- line{strings.TrimSpace(text), err}
+		}()
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		line, err := readLine(a.In)
-		answers <- answer{line, err}
-	}()
 	select {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
-	case got := <-answers:
-		if got.err != nil && !errors.Is(got.err, io.EOF) {
-			return "", fmt.Errorf("read the answer: %w", got.err)
+	case got := <-a.lines:
+		a.lines = nil
+		switch {
+		case got.err == nil || errors.Is(got.err, io.EOF) && got.text != "":
+			return got.text, nil
+		case errors.Is(got.err, io.EOF):
+			return "", io.EOF
 		}
-		return strings.TrimSpace(got.line), nil
+		return "", fmt.Errorf("read the answer: %w", got.err)
 	}
 }
 

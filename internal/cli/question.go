@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/coven-run/coven/internal/cli/reviewpage"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/oneline"
@@ -13,84 +17,180 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Question asks the user about a change, between the lines of running tasks.
-func (a *App) Question(ctx context.Context, c *control.Controller, v session.View) (decided scheduler.Decision, err error) {
-	if gaveUp := a.shown.Alone(ctx, func() { decided, err = a.askReview(ctx, c, v) }); gaveUp != nil {
-		return scheduler.Decision{}, gaveUp
+// reviewOptions are the answers about a change. yesNo are those about its findings.
+var (
+	reviewOptions = []terminal.Option{
+		{Key: "a", Word: "approve", Help: "land the change"},
+		{Key: "d", Word: "diff", Help: "show what it changes, in your pager"},
+		{Key: "v", Word: "view", Help: "show the whole review page, in your pager"},
+		{Key: "c", Word: "changes", Help: "request changes: the agent continues with your comment"},
+		{Key: "r", Word: "reject", Help: "store the change and reopen the task; the next attempt is told why"},
+		{Key: "l", Word: "later", Help: "leave the change waiting"},
+		{Key: "?", Help: "explain the keys"},
+	}
+	yesNo = []terminal.Option{{Key: "y", Word: "yes"}, {Key: "n", Word: "no"}}
+)
+
+// errElsewhere ends a question that was answered elsewhere.
+var errElsewhere = errors.New("answered elsewhere")
+
+// lookEvery is how often an open question looks whether it was answered elsewhere.
+const lookEvery = 500 * time.Millisecond
+
+// question is an open question about a change.
+type question struct {
+	app        *App
+	controller *control.Controller
+	view       session.View
+}
+
+// Question asks the user about a change, below the lines of running tasks.
+func (a *App) Question(ctx context.Context, c *control.Controller, v session.View) (scheduler.Decision, error) {
+	q := question{app: a, controller: c, view: v}
+	asking, over := context.WithCancelCause(ctx)
+	defer over(nil)
+	go q.look(asking, over)
+	decided, err := q.ask(ctx, asking)
+	if ctx.Err() == nil && (err != nil || decided.Verdict != scheduler.Later) {
+		err = cmp.Or(q.current(), err) // what no longer waits may have no worktree, either
+	}
+	if errors.Is(err, errElsewhere) {
+		return scheduler.Decision{Verdict: scheduler.Elsewhere}, a.Showf("%s  was answered elsewhere\n", terminal.Printable(v.Task))
 	}
 	return decided, err
 }
 
-// askReview asks until there is an answer. Nothing else may use the terminal meanwhile.
-func (a *App) askReview(ctx context.Context, c *control.Controller, v session.View) (scheduler.Decision, error) {
-	if current, err := control.IsCurrent(v); err != nil || !current {
-		return scheduler.Decision{Verdict: scheduler.Elsewhere}, err
-	}
-	if err := a.introduce(ctx, c, v); err != nil {
-		return scheduler.Decision{}, err
-	}
+// look ends the question when the change no longer waits for an answer.
+func (q question) look(ctx context.Context, over context.CancelCauseFunc) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
 	for {
-		answer, err := a.Ask(ctx, terminal.Printable(v.Task)+"  [a]pprove [d]iff [r]eject [l]ater ")
-		if err != nil {
-			return scheduler.Decision{}, err
-		}
-		switch answer {
-		case "a", "approve":
-			accepted, err := a.acceptFindings(ctx, v)
-			if err != nil || accepted {
-				return scheduler.Decision{Verdict: scheduler.Approved}, err
-			}
-		case "d", "diff":
-			if err := a.PrintDiff(ctx, c, v.Task, false); err != nil {
-				return scheduler.Decision{}, err
-			}
-		case "r", "reject":
-			reason, err := a.askReason(ctx)
-			if err != nil || reason != "" {
-				return scheduler.Decision{Verdict: scheduler.Rejected, Reason: reason}, err
-			}
-		case "", "l", "later":
-			return scheduler.Decision{}, a.Printf("left waiting\n  next: %s\n", terminal.Printable(control.NextOf(v)))
-		default:
-			if err := a.Printf("%q is not a valid answer\n", answer); err != nil {
-				return scheduler.Decision{}, err
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := q.current(); err != nil {
+				over(err)
 			}
 		}
 	}
 }
 
-// askReason asks why a change is rejected. The reason may be empty.
-func (a *App) askReason(ctx context.Context) (string, error) {
-	reason, err := a.Ask(ctx, "reason: ")
-	if err == nil && reason == "" {
-		err = a.Printf("a reason is required\n")
+// current returns errElsewhere if the change no longer waits for an answer.
+func (q question) current() error {
+	current, err := control.IsCurrent(q.view)
+	if err == nil && !current {
+		err = errElsewhere
 	}
-	return reason, err
+	return err
+}
+
+// ask asks until there is an answer. asking ends when the question is answered elsewhere, but
+// does not end a pager.
+func (q question) ask(ctx, asking context.Context) (scheduler.Decision, error) {
+	if err := q.current(); err != nil {
+		return scheduler.Decision{}, err
+	}
+	if err := q.introduce(ctx); err != nil {
+		return scheduler.Decision{}, err
+	}
+	for {
+		key, err := q.app.choose(asking, terminal.Printable(q.view.Task), reviewOptions)
+		if err != nil {
+			return scheduler.Decision{}, err
+		}
+		decided, err := q.answer(asking, key)
+		if err != nil {
+			return scheduler.Decision{}, err
+		}
+		if decided != nil {
+			return *decided, nil
+		}
+		if err := q.show(ctx, key); err != nil {
+			return scheduler.Decision{}, err
+		}
+	}
+}
+
+// answer returns the decision that a key begins, or nil if there is none.
+func (q question) answer(ctx context.Context, key string) (*scheduler.Decision, error) {
+	switch key {
+	case "a":
+		accepted, err := q.acceptFindings(ctx)
+		if err != nil || !accepted {
+			return nil, err
+		}
+		return &scheduler.Decision{Verdict: scheduler.Approved}, q.app.Showf("%s  approved\n", terminal.Printable(q.view.Task))
+	case "c":
+		return q.reasoned(ctx, scheduler.Revised, "changes: ")
+	case "r":
+		return q.reasoned(ctx, scheduler.Rejected, "reason: ")
+	case "", "l":
+		return &scheduler.Decision{}, q.app.Showf("%s  left waiting\n  next: %s\n", terminal.Printable(q.view.Task), terminal.Printable(control.NextOf(q.view)))
+	}
+	return nil, nil
+}
+
+// reasoned returns a decision with a text that it asks for, or nil if the user goes back.
+func (q question) reasoned(ctx context.Context, verdict scheduler.Verdict, label string) (*scheduler.Decision, error) {
+	text, err := q.app.input(ctx, label)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return &scheduler.Decision{Verdict: verdict, Reason: text}, nil
+}
+
+// show shows what a key asks for: the diff, the page, or what the keys do.
+func (q question) show(ctx context.Context, key string) error {
+	switch key {
+	case "d", "v":
+		page, err := q.controller.Page(ctx, q.view.Task)
+		if err != nil {
+			return err
+		}
+		text := reviewpage.Diff(page.Diff.Patch, q.app.Color())
+		if key == "v" {
+			text = q.app.ReviewPage(page)
+		}
+		if gaveUp := q.app.shown.Alone(ctx, func() { err = q.app.Page(ctx, text) }); gaveUp != nil {
+			return gaveUp
+		}
+		return err
+	case "?":
+		var b strings.Builder
+		for _, o := range reviewOptions {
+			fmt.Fprintf(&b, "  %s  %s\n", o.Key, o.Help)
+		}
+		return q.app.Showf("%s  Ctrl-C  stop: park running tasks and leave this change waiting\n", b.String())
+	}
+	return nil
 }
 
 // acceptFindings asks whether the user accepts the open error findings of a change, if there
 // are any.
-func (a *App) acceptFindings(ctx context.Context, v session.View) (bool, error) {
-	if len(v.Open) == 0 {
+func (q question) acceptFindings(ctx context.Context) (bool, error) {
+	open := q.view.Open
+	if len(open) == 0 {
 		return true, nil
 	}
-	if err := a.Printf("%s\n", control.OpenLines(v.Open)); err != nil {
+	if err := q.app.Showf("%s\n", control.OpenLines(open)); err != nil {
 		return false, err
 	}
 	them := "these errors are"
-	if len(v.Open) == 1 {
+	if len(open) == 1 {
 		them = "this error is"
 	}
-	answer, err := a.Ask(ctx, "Land it although "+them+" not fixed? Your name is recorded. [y]es [n]o ")
-	return answer == "y" || answer == "yes", err
+	answer, err := q.app.choose(ctx, "Land it although "+them+" not fixed? Your name is recorded.", yesNo)
+	return answer == "y", err
 }
 
 // fewFiles is how many files of a change a question lists.
 const fewFiles = 6
 
 // introduce prints what a question is about.
-func (a *App) introduce(ctx context.Context, c *control.Controller, v session.View) error {
-	diff, err := c.Diff(ctx, v.Task)
+func (q question) introduce(ctx context.Context) error {
+	v := q.view
+	diff, err := q.controller.Diff(ctx, v.Task)
 	if err != nil {
 		return err
 	}
@@ -106,5 +206,5 @@ func (a *App) introduce(ctx context.Context, c *control.Controller, v session.Vi
 	if open := findings.Summary(v.Open); open != "" {
 		text += "  " + terminal.Printable(open) + "\n"
 	}
-	return a.Printf("%s", text)
+	return q.app.Showf("%s", text)
 }

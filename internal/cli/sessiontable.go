@@ -1,62 +1,167 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"text/tabwriter"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// StatusTable prints sessions, the newest first.
-func (a *App) StatusTable(views []session.View) error {
-	if len(views) == 0 {
-		return a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n")
+// StatusTable prints sessions, the newest first. On a terminal, it fits the width and shows
+// the short forms of IDs; otherwise nothing is shortened.
+func (a *App) StatusTable(views []session.View, short map[string]string) error {
+	if !a.Terminal {
+		short = nil
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tSTATUS\tSTEP\tTITLE\tNEXT") //nolint:errcheck // Flush reports it
-	seen := map[string]bool{}
+	width, now := a.width(), a.Now()
+	title, next := &column{cells: []string{"TITLE"}}, &column{cells: []string{"DOING / NEXT"}}
+	id, state, age, cost := &column{cells: []string{"TASK"}}, &column{cells: []string{"STATUS"}}, &column{cells: []string{"AGE"}}, &column{cells: []string{"COST"}}
+	seen, longest := map[string]bool{}, 0
 	for _, v := range views { // only the newest session of a task has a next command
-		next := control.NextOf(v)
-		if seen[v.Task] {
-			next = ""
+		command := ""
+		if !seen[v.Task] {
+			command = shortNext(v, short)
 		}
 		seen[v.Task] = true
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Clip(nameOf(v), 30), control.StateOf(v), terminal.Clip(whereOf(v), 30), terminal.Clip(v.Info.Query, 40), terminal.Printable(next)) //nolint:errcheck // Flush reports it
+		longest = max(longest, runewidth.StringWidth(command))
+		id.add(cmp.Or(short[v.Task], v.Task, v.ID))
+		state.add(control.StateOf(v))
+		age.add(ageText(now.Sub(control.StateSince(v))))
+		cost.add(costText(v))
+		title.add(oneline.Of(v.Info.Query))
+		next.add(cmp.Or(doingText(v, now), command, becameText(v)))
 	}
-	if err := WriteError(w.Flush()); err != nil {
+	if a.Color() {
+		state.color = func(row int) string { return stateColor(views, row) }
+	}
+	columns := []*column{id, state, age, cost, title, next}
+	lines := tableLines(width, columns, squeeze{title, minTitle}, squeeze{next, max(longest, minTitle)}, squeeze{title, 0}, squeeze{next, 0})
+	if err := a.Printf("%s\n", strings.Join(lines, "\n")); err != nil {
 		return err
 	}
-	return a.openFindings(views)
+	return a.openFindings(views, short, width)
+}
+
+// minTitle is the width to which the title gives way before anything else does.
+const minTitle = 24
+
+// add adds a cell.
+func (c *column) add(cell string) { c.cells = append(c.cells, cell) }
+
+// width returns the width that lines may have: 0 without a terminal, where they have any.
+func (a *App) width() int {
+	if !a.Terminal {
+		return 0
+	}
+	width, _ := a.Size()
+	return width
 }
 
 // openFindings lists the sessions that wait because of their findings, below the table.
-func (a *App) openFindings(views []session.View) error {
+func (a *App) openFindings(views []session.View, short map[string]string, width int) error {
 	for _, v := range views {
 		if !control.HasOpenErrors(v) {
 			continue
 		}
-		if err := a.Printf("%s: %s\n", terminal.Printable(v.Task), terminal.Printable(findings.Summary(v.Open))); err != nil {
+		text := cmp.Or(short[v.Task], v.Task) + ": " + findings.Summary(v.Open)
+		if err := a.Printf("%s\n", cut(text, width)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nameOf returns the task of a session, or the session's ID if the task is unknown.
-func nameOf(v session.View) string {
-	if v.Task == "" {
-		return v.ID
+// cut returns a text as one printable line of at most width columns; 0: of any width.
+func cut(text string, width int) string {
+	text = terminal.Printable(text)
+	if width > 0 {
+		return runewidth.Truncate(text, width, "…")
 	}
-	return v.Task
+	return text
 }
 
-// whereOf returns the step that a session is at.
-func whereOf(v session.View) string {
-	if v.Status == session.Damaged {
-		return "see: coven doctor"
+// shortNext returns the next command for a session, with the short form of its task.
+func shortNext(v session.View, short map[string]string) string {
+	next := control.NextOf(v)
+	if id := short[v.Task]; id != "" {
+		next = strings.Replace(next+" ", " "+shellword.Word(v.Task)+" ", " "+shellword.Word(id)+" ", 1)
 	}
-	return v.At()
+	return strings.TrimSpace(next)
+}
+
+// doingText returns what a session does at the moment, in its own process; empty: nothing.
+func doingText(v session.View, now time.Time) string {
+	step, action := control.Doing(v)
+	switch {
+	case v.Status == session.Running && v.Parked != nil:
+		return "continues at " + terminal.Clock(v.Parked.At, now)
+	case step == "":
+		return ""
+	}
+	return step + terminal.Colon(action)
+}
+
+// becameText returns what became of a session that needs no command.
+func becameText(v session.View) string {
+	switch {
+	case v.Status != session.Completed:
+		return ""
+	case v.Commit == "":
+		return "nothing changed"
+	}
+	return fmt.Sprintf("landed %.10s", v.Commit)
+}
+
+// costText returns what a session has cost; empty: it has used nothing that is known.
+func costText(v session.View) string {
+	if v.Used.USD == 0 && v.Usage.Tokens() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("$%.2f", v.Used.USD)
+}
+
+// ageText returns a duration in its largest unit: 45s, 3m, 2h, 5d.
+func ageText(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// stateColor returns the color of a state in a row of the table of views.
+func stateColor(views []session.View, row int) string {
+	if row == 0 {
+		return ""
+	}
+	switch v := views[row-1].Shown(); v.Status {
+	case session.Running:
+		return "36" // cyan
+	case session.Completed:
+		return "32" // green
+	case session.Waiting:
+		if v.Reason == event.WaitLimit {
+			return ""
+		}
+		return "33" // yellow: a person can do something
+	case session.Interrupted:
+		return "33"
+	case session.Failed, session.Blocked, session.Damaged:
+		return "31" // red
+	}
+	return ""
 }

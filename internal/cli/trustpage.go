@@ -40,6 +40,11 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 		fmt.Fprintf(&b, "          a link to %s\n", terminal.Printable(proj.Near(real)))
 	}
 	fmt.Fprintf(&b, "  sha256  %.12s\n", p.SHA256)
+	if p.Kind == plugins.KindProvider {
+		can, cannot := p.Abilities()
+		abilityLine(&b, "can", can)
+		abilityLine(&b, "cannot", cannot)
+	}
 	switch p.Hides {
 	case "":
 	case registry.FromCoven:
@@ -57,7 +62,7 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 		}
 	}
 	if more := p.Lines - min(len(lines), headLines); p.Lines > 0 && more > 0 {
-		fmt.Fprintf(&b, "        and %d more lines\n", more)
+		fmt.Fprintf(&b, "        and %s\n", oneline.Count(more, "more line"))
 	}
 	return b.String()
 }
@@ -83,6 +88,12 @@ func Nature(p registry.Plugin) string {
 		return "a script of 1 line"
 	}
 	return fmt.Sprintf("a script of %d lines", p.Lines)
+}
+
+func abilityLine(b *strings.Builder, name, text string) {
+	if text != "" {
+		fmt.Fprintf(b, "  %-6s  %s\n", name, text)
+	}
 }
 
 // AskTrust shows what the user could trust and asks. Without a terminal the answer is no,

@@ -26,11 +26,7 @@ func ExitStatus(o control.Outcome, err error) error {
 // WithController opens the repository and calls do with a Controller whose sessions are shown
 // on the terminal.
 func (a *App) WithController(ctx context.Context, do func(*control.Controller) error) error {
-	p, err := a.Open(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := control.New(p)
+	c, err := a.Controller(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,15 +35,27 @@ func (a *App) WithController(ctx context.Context, do func(*control.Controller) e
 	return do(c)
 }
 
+// Controller opens the repository and returns a Controller, which the caller closes.
+func (a *App) Controller(ctx context.Context) (*control.Controller, error) {
+	p, err := a.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return control.New(p)
+}
+
 // Watch shows on the terminal what the sessions of c do, until stop is called.
 func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
-	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON}
+	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON, missing: map[string]bool{}}
 	c.Parking = a.Park
 	c.Ask = func(ctx context.Context, needs []plugins.Need) (err error) {
 		if gaveUp := a.shown.Alone(ctx, func() { err = a.AdmitPlugins(ctx, c.Project, needs) }); gaveUp != nil {
 			return gaveUp
 		}
 		return err
+	}
+	if a.Interactive && !asJSON && c.Unsandboxed == nil {
+		c.Unsandboxed = a.acceptUnsandboxed
 	}
 	c.Observer = control.Observer{
 		Event: a.shown.See,
@@ -57,6 +65,21 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
 	return a.shown.Close
+}
+
+// WatchEnds is Watch for several tasks: it shows how each of them ends, warnings, and
+// changes to the repository.
+func (a *App) WatchEnds(c *control.Controller) (stop func()) {
+	stop = a.Watch(c, false, func(e event.Event) string {
+		if e.Type == event.Warning || e.Type == event.RepositoryChanged {
+			return terminal.TaskLines(e)
+		}
+		return ""
+	})
+	c.Observer.Ended = func(o control.Outcome) {
+		_ = a.Showf("%s\n", terminal.PrintableLines(outcomeText(o))) // nothing else can report the error
+	}
+	return stop
 }
 
 // noticeText returns a notice for a terminal.
@@ -74,7 +97,8 @@ func noticeText(n control.Notice) string {
 // display shows running tasks.
 type display struct {
 	*terminal.Screen
-	json bool // prints events and nothing else
+	json    bool            // prints events and nothing else
+	missing map[string]bool // agent CLIs that were reported
 }
 
 // outcomeText describes how a session ended.
@@ -92,7 +116,7 @@ func outcomeText(e control.Outcome) string {
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
 	}
-	if e.Next != "" {
+	if e.Next != "" && e.Status != session.Cancelled { // the command that cancels says what next
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
 	}
 	return b.String()
@@ -103,8 +127,8 @@ func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 	switch {
 	case asJSON:
 		return terminal.New(a.Out, terminal.JSONLine, nil)
-	case a.Interactive:
-		return terminal.New(a.Out, draw, terminal.NewLive(a.Out, a.Size, a.Now))
+	case a.Keyboard != nil:
+		return terminal.New(a.Out, draw, terminal.NewLive(a.Out, a.Size, a.Now, a.Keyboard, a.Getenv("TERM")))
 	}
 	return terminal.New(a.Out, draw, nil)
 }
@@ -112,6 +136,11 @@ func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 // RejectedText describes what became of a rejected change.
 func RejectedText(d control.Dismissal) string {
 	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(d.Task), StoredAs(d.Rescue), terminal.Printable(shellword.Word(d.Task)))
+}
+
+// SkippedText explains why a change was not approved with the others.
+func SkippedText(v session.View) string {
+	return fmt.Sprintf("%s  skipped: %s\n  next: %s\n", terminal.Printable(v.Task), terminal.Printable(control.DetailOf(v)), terminal.Printable(control.NextOf(v)))
 }
 
 // StoredAs describes where the work of a session is stored.

@@ -19,7 +19,10 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -27,53 +30,64 @@ import (
 // Errors lists everything that is wrong in the files.
 type Errors = yamldoc.Errors
 
-// Config is coven's settings.
+// Config is coven's settings. The tags define the keys of the files: see package yamldoc
+// for yaml, later and oneof, and package schema for about. Keys tagged user are allowed in
+// the user's file only.
 type Config struct {
-	Checks       []string      // commands that must pass before a change lands, in order; nil: detect them
-	DefaultModel string        // the model that agents use
-	Provider     string        // the provider that runs agents
-	Grimoire     string        // the default workflow
-	PriorAttempt bool          // give agents the summary of the session before
-	Tracker      string        // where tasks live: auto, bd, br or jsonl
-	Budget       budget.Amount // of runs whose grimoire sets none
-	Prices       budget.Prices // of models whose CLI does not report the cost
-	Run          Run
-	Env          Env
-	Timeouts     Timeouts
-	Limits       Limits
-	Notify       []Notice // commands that notify a person; the user's file only
-	AllowUngated bool     // run agents whose tool calls bypass the gate; the user's file only
+	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil: detect them
+	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
+	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
+	Grimoire     string        `yaml:"grimoire" about:"the default workflow"`
+	PriorAttempt bool          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended"`
+	Tracker      string        `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live"`
+	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
+	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
+	Run          Run           `yaml:"run" about:"how tasks are run"`
+	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
+	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
+	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
+	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
+	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
+	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen) also without a sandbox; the user's file only"`
 }
 
 // Run is how tasks are run.
 type Run struct {
-	MaxTasks int           // how many at once
-	Budget   budget.Amount // of all tasks of one coven run together
+	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
+	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
 }
 
 // Notice is a command that coven runs when a task changes its state.
 type Notice struct {
-	Command string   // given to sh -c
-	On      []string // the states; empty: completed, and all that need a person
+	Command string   `yaml:"command" need:"true" about:"given to sh -c"`
+	On      []string `yaml:"on,omitempty" about:"states; default: all but interrupted"`
 }
 
 // Env selects the user's environment variables that agents and scripts get.
 type Env struct {
-	Pass []string // their names
+	Pass []string `yaml:"pass" about:"names of additional variables"`
 	// Asked lists the variables of Pass that only the repository's file names. They
 	// need the user's trust.
-	Asked []string
+	Asked []string `yaml:"-"`
+}
+
+// Sandbox extends what the programs of a task may do; see package sandbox for the defaults.
+type Sandbox struct {
+	Write []string `yaml:"write" user:"true" about:"files and directories that they may change: absolute, or below ~"`
+	// Network lists hosts in the form of package egress.
+	Network []string `yaml:"network" user:"true" about:"hosts that they may reach: example.com, *.example.com, example.com:8443"`
+	Hide    []string `yaml:"hide" user:"true" about:"files and directories that they cannot read: absolute, or below ~; !PATH shows a default one"`
 }
 
 // Timeouts limits every step.
 type Timeouts struct {
-	Idle time.Duration // a step without output for this long is stopped
+	Idle time.Duration `yaml:"idle" about:"a step that prints nothing for this long is stopped"`
 }
 
 // Limits ends a step or a run that makes no progress.
 type Limits struct {
-	MaxWait  time.Duration // how long a task waits for an account's rate limit
-	SameCall int           // how often in a row an agent may make the same call with the same result; 0: any number
+	MaxWait  time.Duration `yaml:"max_wait" about:"how long a task waits for a rate limit"`
+	SameCall int           `yaml:"same_call" about:"how often in a row an agent may make the same call with the same result; 0: any number"`
 }
 
 // Default returns the default settings.
@@ -90,31 +104,45 @@ const (
 	maxFile  = 1 << 20
 )
 
-// Load reads the settings of a repository. root is its main checkout; where lists the
-// places that authors of the repository control; getenv gives XDG_CONFIG_HOME and
-// HOME. The error is an Errors if a file is invalid.
-func Load(root string, where trust.UntrustedPaths, getenv func(string) string) (Config, error) {
-	c := Default()
+// Sources tells where the settings files are.
+type Sources struct {
+	Root      string               // the main checkout of the repository; empty: only the user's file
+	Untrusted trust.UntrustedPaths // what authors of the repository control
+	Getenv    func(string) string  // gives XDG_CONFIG_HOME and HOME
+	Dir       string               // that the user is in: the project's file is named from here; empty: from Root
+}
+
+// Load reads the settings. The error is an Errors if a file is invalid.
+func (s Sources) Load() (Config, error) {
+	c, _, err := s.load()
+	return c, err
+}
+
+// load reads the settings, and the place of each key that a file sets, as FILE:LINE.
+func (s Sources) load() (Config, map[string]string, error) {
+	c, from := Default(), map[string]string{}
 	var all Errors
-	for _, f := range files(root, getenv) {
-		f.theirs = f.inside || where.Contains(filepath.Join(f.dir, f.name))
+	for _, f := range s.files() {
 		all = append(all, f.misnamed()...)
 		data, err := f.read()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return Config{}, fmt.Errorf("read %s: %w", f.label, err)
+			return Config{}, nil, err
 		}
-		err = c.apply(f, data)
+		lines, err := c.apply(f, data)
 		if found := Errors(nil); errors.As(err, &found) {
 			all = append(all, found...)
 		}
+		for key, line := range lines {
+			from[key] = fmt.Sprintf("%s:%d", f.label, line)
+		}
 	}
 	if len(all) > 0 {
-		return Config{}, all
+		return Config{}, nil, all
 	}
-	return c, nil
+	return c, from, nil
 }
 
 // file is a place for settings.
@@ -125,19 +153,39 @@ type file struct {
 	theirs    bool   // authors of the repository control the content
 }
 
-// files returns the places, weakest first.
-func files(root string, getenv func(string) string) []file {
-	dir := getenv("XDG_CONFIG_HOME")
-	if home := getenv("HOME"); !filepath.IsAbs(dir) && filepath.IsAbs(home) {
+// files returns the files, weakest first.
+func (s Sources) files() []file {
+	var all []file
+	dir := s.Getenv("XDG_CONFIG_HOME")
+	if home := s.Getenv("HOME"); !filepath.IsAbs(dir) && filepath.IsAbs(home) {
 		dir = filepath.Join(home, ".config")
 	}
-	project := path.Join(".coven", fileName)
-	all := []file{{dir: root, name: project, label: project, inside: true}}
 	if filepath.IsAbs(dir) {
 		dir = filepath.Join(dir, "coven")
-		all = slices.Insert(all, 0, file{dir: dir, name: fileName, label: filepath.Join(dir, fileName)})
+		all = append(all, file{dir: dir, name: fileName, label: filepath.Join(dir, fileName), theirs: s.Untrusted.Contains(filepath.Join(dir, fileName))})
+	}
+	if s.Root != "" {
+		project := path.Join(".coven", fileName)
+		all = append(all, file{dir: s.Root, name: project, label: s.fromHere(project), inside: true, theirs: true})
 	}
 	return all
+}
+
+// fromHere returns the path of a file of the project for a command that the user runs.
+func (s Sources) fromHere(name string) string {
+	dir, err := filepath.EvalSymlinks(s.Dir)
+	if err != nil || s.Dir == "" {
+		return name
+	}
+	root, err := filepath.EvalSymlinks(s.Root)
+	if err != nil {
+		return name
+	}
+	path, err := filepath.Rel(dir, filepath.Join(root, name))
+	if err != nil {
+		return name
+	}
+	return path
 }
 
 // misnamed reports a config.yml, which would otherwise be ignored without notice.
@@ -149,82 +197,65 @@ func (f file) misnamed() Errors {
 	return Errors{{File: yml(f.label), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: "rename it to " + fileName}}
 }
 
+// path returns the path of the file.
+func (f file) path() string { return filepath.Join(f.dir, f.name) }
+
+// read returns the content of the file. If there is none, the error is fs.ErrNotExist.
 func (f file) read() ([]byte, error) {
 	opened, err := f.open()
 	if err != nil {
-		return nil, err
+		return nil, f.readError(err)
 	}
 	defer func() { _ = opened.Close() }()
 	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
-	return data, err
+	return data, f.readError(err)
+}
+
+// errLeadsOut means that the project's file is a link to a file elsewhere.
+var errLeadsOut = errors.New("it is a symbolic link that points outside the repository")
+
+// readError returns the usage error of a file that cannot be read.
+func (f file) readError(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if f.inside && f.leadsOut() {
+		err = errLeadsOut
+	}
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err // the label names the file
+	}
+	return exit.Usagef("ls -ld "+shellword.Word(f.label), "read %s: %w", f.label, err)
+}
+
+// leadsOut reports whether a link leads out of the directory of the file.
+func (f file) leadsOut() bool {
+	dir, err := filepath.EvalSymlinks(f.dir)
+	if err != nil {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(f.path())
+	if err != nil { // nothing is there
+		link, err := os.Readlink(f.path())
+		if err != nil {
+			return false
+		}
+		if target = link; !filepath.IsAbs(link) {
+			target = filepath.Join(dir, filepath.Dir(f.name), link)
+		}
+	}
+	inside, err := filepath.Rel(dir, target)
+	return err != nil || !filepath.IsLocal(inside)
 }
 
 func (f file) open() (*os.File, error) {
 	if f.inside {
 		return regularfile.OpenIn(f.dir, f.name)
 	}
-	return regularfile.Open(filepath.Join(f.dir, f.name))
-}
-
-// keys is a settings file.
-type keys struct {
-	Checks       yamldoc.At[[]text]        `yaml:"checks" about:"shell commands that must pass before a change lands, in order"`
-	DefaultModel text                      `yaml:"default_model" about:"the model that agents use; sonnet"`
-	Provider     text                      `yaml:"provider" about:"the provider that runs agents; claude"`
-	Grimoire     text                      `yaml:"grimoire" about:"the default workflow; implement"`
-	PriorAttempt yamldoc.At[bool]          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended; true"`
-	Tracker      text                      `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live; auto"`
-	Budget       yamldoc.At[budget.Amount] `yaml:"budget" about:"of a run whose grimoire sets none"`
-	Prices       yamldoc.At[pricesKeys]    `yaml:"prices" about:"of models whose CLI does not report the cost"`
-	Run          struct {
-		MaxTasks yamldoc.At[int]           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64; 3"`
-		Budget   yamldoc.At[budget.Amount] `yaml:"budget"`
-	} `yaml:"run" about:"how tasks are run"`
-	Env struct {
-		Pass yamldoc.At[[]text] `yaml:"pass" about:"names of additional variables"`
-	} `yaml:"env" about:"environment variables for agents and scripts"`
-	Timeouts struct {
-		Idle yamldoc.At[time.Duration] `yaml:"idle" about:"a step that prints nothing for this long is stopped; 10m"`
-	} `yaml:"timeouts" about:"limits of every step"`
-	Limits       limits               `yaml:"limits" about:"of accounts and agents"`
-	Notify       yamldoc.At[[]notice] `yaml:"notify" about:"commands that notify you when a task changes its state; the user's file only"`
-	AllowUngated yamldoc.At[bool]     `yaml:"allow_ungated" about:"run agents whose tool calls coven cannot stop (codex, qwen); the user's file only; false"`
-}
-
-type text = yamldoc.At[string]
-
-// apply applies a file. It changes only settings that the file contains.
-func (c *Config) apply(f file, data []byte) error {
-	doc, err := yamldoc.Parse(f.label, data)
-	if err != nil {
-		return err
-	}
-	var k keys
-	doc.Decode(&k)
-	c.Checks = list(doc, k.Checks, c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
-	c.Env = c.Env.over(doc, f, k.Env.Pass)
-	c.DefaultModel = word(doc, k.DefaultModel, c.DefaultModel)
-	c.Provider = word(doc, k.Provider, c.Provider)
-	c.Grimoire = word(doc, k.Grimoire, c.Grimoire)
-	c.PriorAttempt = k.PriorAttempt.Or(c.PriorAttempt)
-	c.Timeouts.Idle = k.Timeouts.Idle.Or(c.Timeouts.Idle)
-	c.Tracker = k.Tracker.Or(c.Tracker)
-	if k.Run.MaxTasks.Set() && (k.Run.MaxTasks.Value < 1 || k.Run.MaxTasks.Value > MaxTasks) {
-		doc.Fail(k.Run.MaxTasks, fmt.Sprintf("%d is not between 1 and %d", k.Run.MaxTasks.Value, MaxTasks), "")
-	}
-	c.Run.MaxTasks = k.Run.MaxTasks.Or(c.Run.MaxTasks)
-	c.Budget = amount(doc, k.Budget, c.Budget)
-	c.Run.Budget = amount(doc, k.Run.Budget, c.Run.Budget)
-	c.Prices = prices(doc, k.Prices, c.Prices)
-	c.Limits = k.Limits.over(doc, c.Limits)
-	c.Notify = notices(doc, f, k.Notify, c.Notify)
-	if usersOnly(doc, f, k.AllowUngated, "allow_ungated") {
-		c.AllowUngated = k.AllowUngated.Or(c.AllowUngated)
-	}
-	return doc.Err()
+	return regularfile.Open(f.path())
 }
 
 var (
@@ -232,40 +263,129 @@ var (
 	wordRE     = regexp.MustCompile(`^[^\s\pC-][^\s\pC]*$`)
 )
 
-// over returns the environment settings of a file on top of the previous ones.
-func (e Env) over(doc *yamldoc.Document, f file, given yamldoc.At[[]text]) Env {
-	pass := list(doc, given, e.Pass, "the name of a variable", variableRE.MatchString)
-	if !given.Set() {
-		return e
+// apply applies a file. It changes only settings that the file contains, and returns the
+// line of each.
+func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
+	doc, err := yamldoc.Parse(f.label, data)
+	if err != nil {
+		return nil, err
 	}
-	if !f.theirs {
-		return Env{Pass: pass}
+	before, r := *c, reader{doc, f}
+	if r.at("budget").Set() {
+		c.Budget = budget.Amount{}
 	}
-	own := slices.DeleteFunc(slices.Clone(e.Pass), func(name string) bool { return slices.Contains(e.Asked, name) })
-	asked := slices.DeleteFunc(slices.Clone(pass), func(name string) bool { return slices.Contains(own, name) })
-	return Env{Pass: pass, Asked: asked}
+	if r.at("run.budget").Set() {
+		c.Run.Budget = budget.Amount{}
+	}
+	doc.Decode(c)
+	r.each("checks", c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
+	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
+	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
+	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })
+	r.hosts(c.Sandbox.Network)
+	c.Env.Asked = r.asked(before.Env, c.Env.Pass)
+	r.word("default_model", c.DefaultModel)
+	r.word("provider", c.Provider)
+	r.word("grimoire", c.Grimoire)
+	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {
+		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Run.MaxTasks, MaxTasks), "")
+	}
+	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
+		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")
+	}
+	c.Budget.Check(doc, r.at("budget"))
+	c.Run.Budget.Check(doc, r.at("run.budget"))
+	c.Prices = r.prices(before.Prices)
+	r.notices(c.Notify)
+	r.usersOnly()
+	return r.lines(), doc.Err()
 }
 
-// list returns the given list, or the previous one. A file replaces a list and never
-// appends to it; an empty list stays empty.
-func list(doc *yamldoc.Document, given yamldoc.At[[]text], before []string, what string, ok func(string) bool) []string {
-	if !given.Set() {
-		return before
-	}
-	values := make([]string, len(given.Value))
-	for i, v := range given.Value {
-		if v.Set() && !ok(v.Value) {
-			doc.Fail(v, fmt.Sprintf("%q is not %s", v.Value, what), "")
+// hosts checks the items of sandbox.network.
+func (r reader) hosts(values []string) {
+	const key = "sandbox.network"
+	at := r.at(key)
+	items := r.doc.Items(at)
+	for i, v := range values {
+		if _, err := egress.ParsePattern(v); err != nil && at.Set() && len(items) == len(values) {
+			r.doc.Fail(items[i], err.Error(), "")
 		}
-		values[i] = v.Value
 	}
-	return values
 }
 
-// word returns the given word, or the previous one.
-func word(doc *yamldoc.Document, given text, before string) string {
-	if given.Set() && !wordRE.MatchString(given.Value) {
-		doc.Fail(given, fmt.Sprintf("%q is not a name", given.Value), "")
+// isPath reports whether a text of the settings is the path of a file: /PATH, ~ or ~/PATH.
+func isPath(s string) bool {
+	return !strings.ContainsRune(s, 0) && (filepath.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/"))
+}
+
+// reader reads one file.
+type reader struct {
+	doc  *yamldoc.Document
+	file file
+}
+
+// at returns the value of a key, such as run.max_tasks; it is not set if the file does not
+// contain the key.
+func (r reader) at(key string) yamldoc.Node {
+	node := r.doc.Root()
+	for part := range strings.SplitSeq(key, ".") {
+		node = r.doc.Key(node, part)
 	}
-	return given.Or(before)
+	return node
+}
+
+// lines returns the lines of the keys that the file contains.
+func (r reader) lines() map[string]int {
+	found := map[string]int{}
+	for _, k := range keys() {
+		if at := r.at(k.name); at.Set() {
+			found[k.name], _ = r.doc.Where(at)
+		}
+	}
+	return found
+}
+
+// each checks the items of a list.
+func (r reader) each(key string, values []string, what string, ok func(string) bool) {
+	at := r.at(key)
+	items := r.doc.Items(at)
+	for i, v := range values {
+		if at.Set() && len(items) == len(values) && !ok(v) {
+			r.doc.Fail(items[i], fmt.Sprintf("%q is not %s", v, what), "")
+		}
+	}
+}
+
+// word checks a word.
+func (r reader) word(key, value string) {
+	if at := r.at(key); at.Set() && !wordRE.MatchString(value) {
+		r.doc.Fail(at, fmt.Sprintf("%q is not a name", value), "")
+	}
+}
+
+// asked returns the variables that need the user's trust after a file: those that only the
+// repository names.
+func (r reader) asked(before Env, pass []string) []string {
+	if !r.at("env.pass").Set() {
+		return before.Asked
+	}
+	if !r.file.theirs {
+		return nil
+	}
+	own := slices.DeleteFunc(slices.Clone(before.Pass), func(name string) bool { return slices.Contains(before.Asked, name) })
+	return slices.DeleteFunc(slices.Clone(pass), func(name string) bool { return slices.Contains(own, name) })
+}
+
+// usersOnly refuses the keys of the user's file in a file of the repository. A user's file
+// inside the repository counts as the repository's.
+func (r reader) usersOnly() {
+	hint := "move it to $XDG_CONFIG_HOME/coven/config.yaml"
+	if !r.file.inside {
+		hint = "this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it"
+	}
+	for _, k := range keys() {
+		if at := r.at(k.name); k.usersOnly && r.file.theirs && at.Set() {
+			r.doc.Fail(at, k.name+" is allowed only in your own file", hint)
+		}
+	}
 }

@@ -41,10 +41,15 @@ const (
 	ofRepo = "repo/.coven/config.yaml"
 )
 
+// loadFrom loads the settings of a repository.
+func loadFrom(root string, untrusted trust.UntrustedPaths, getenv func(string) string) (Config, error) {
+	return Sources{Root: root, Untrusted: untrusted, Getenv: getenv}.Load()
+}
+
 func TestLoadDefaults(t *testing.T) {
 	for _, files := range []map[string]string{{"repo/x": ""}, {ofRepo: "# nothing\n", user: ""}} {
 		root, getenv := project(t, files)
-		c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
+		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
@@ -59,12 +64,12 @@ func TestLoadDefaults(t *testing.T) {
 // Only names that the repository's file adds need the user's trust.
 func TestAskedNames(t *testing.T) {
 	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
-	c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
+	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	if want := (Env{Pass: []string{"MINE", "THEIRS"}, Asked: []string{"THEIRS"}}); err != nil || !reflect.DeepEqual(c.Env, want) {
 		t.Errorf("%+v, %v", c.Env, err)
 	}
 	// A user's file inside the repository counts as the repository's.
-	c, err = Load(root, trust.NewUntrustedPaths(filepath.Dir(root)), getenv)
+	c, err = loadFrom(root, trust.NewUntrustedPaths(filepath.Dir(root)), getenv)
 	if want := []string{"MINE", "THEIRS"}; err != nil || !reflect.DeepEqual(c.Env.Asked, want) {
 		t.Errorf("%+v, %v", c.Env, err)
 	}
@@ -79,7 +84,7 @@ func TestLoadPrecedence(t *testing.T) {
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
 	})
-	c, err := Load(root, trust.NewUntrustedPaths(root), getenv)
+	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
@@ -101,7 +106,7 @@ func TestLoadWhere(t *testing.T) {
 	root, _ := project(t, map[string]string{"repo/x": "", "xdg/coven/config.yaml": "grimoire: there"})
 	dir := filepath.Dir(root)
 	for xdg, want := range map[string]string{filepath.Join(dir, "xdg"): "there", "xdg": "implement", "": "implement"} {
-		c, err := Load(root, trust.NewUntrustedPaths(root), func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
+		c, err := loadFrom(root, trust.NewUntrustedPaths(root), func(name string) string { return map[string]string{"XDG_CONFIG_HOME": xdg}[name] })
 		if err != nil || c.Grimoire != want {
 			t.Errorf("%q: %s, %v", xdg, c.Grimoire, err)
 		}
@@ -122,6 +127,7 @@ timeouts:
   idle: 10
 tracker: linear
 run: {max_tasks: 0}
+limits: {same_call: x}
 budget: {usd: 0}
 prices: {models: [{input: 3}, {model: x}]}
 notify: [{command: x}]
@@ -129,7 +135,7 @@ allow_ungated: true
 `,
 		"repo/.coven/config.yml": "",
 	})
-	_, err := Load(root, trust.NewUntrustedPaths(root), getenv)
+	_, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	var all Errors
 	if !errors.As(err, new(Errors)) || !errors.As(err, &all) {
 		t.Fatalf("got %T %v", err, err)
@@ -145,14 +151,51 @@ allow_ungated: true
 .coven/config.yaml:9:9: "10" is not a duration (a unit is missing: 10s or 10m?)
 .coven/config.yaml:10:10: "linear" is not one of auto, bd, br, jsonl
 .coven/config.yaml:11:18: 0 is not between 1 and 64
-.coven/config.yaml:12:15: a budget must be more than 0 (leave it out for none)
-.coven/config.yaml:13:9: prices need the date they applied on (as_of: 2026-01-31)
-.coven/config.yaml:13:9: a price needs a model name or pattern (model: claude-sonnet-*)
-.coven/config.yaml:13:39: a price needs input and output, in US dollars per million tokens (input: 3, output: 15)
-.coven/config.yaml:14:9: notify is allowed in the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)
-.coven/config.yaml:15:16: allow_ungated is allowed in the user's file only (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
+.coven/config.yaml:12:21: this must be a whole number, not "x"
+.coven/config.yaml:13:15: a budget must be more than 0 (leave it out for none)
+.coven/config.yaml:14:9: prices need the date they applied on (as_of: 2026-01-31)
+.coven/config.yaml:14:9: a price needs a model name or pattern (model: claude-sonnet-*)
+.coven/config.yaml:14:39: a price needs input and output, in US dollars per million tokens (input: 3, output: 15)
+.coven/config.yaml:15:9: notify is allowed only in your own file (move it to $XDG_CONFIG_HOME/coven/config.yaml)
+.coven/config.yaml:16:16: allow_ungated is allowed only in your own file (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// What a single key must not be.
+func TestLoadWrongValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"grimoire: a b":                         `:1:11: "a b" is not a name`,
+		"notify: [{command: ' '}]":              `:1:9: a notice needs a command`,
+		"notify: [{on: [blocked]}]":             `:1:9: a notice needs a command`,
+		"notify: [{command: x, on: [blokced]}]": `:1:28: "blokced" is not one of waiting, blocked, failed, completed, cancelled, interrupted (did you mean "blocked"?)`,
+	} {
+		root, getenv := project(t, map[string]string{user: text + "\n", "repo/x": ""})
+		if _, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// XDG_CONFIG_HOME comes before HOME if it is absolute.
+func TestUsersFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".config/coven/config.yaml"), "provider: home\n")
+	write(t, filepath.Join(dir, "xdg/coven/config.yaml"), "provider: xdg\n")
+	for _, test := range []struct{ xdg, home, want string }{
+		{filepath.Join(dir, "xdg"), dir, "xdg"},
+		{filepath.Join(dir, "xdg"), "", "xdg"},
+		{"", dir, "home"},
+		{"xdg", dir, "home"},
+		{"", "", "claude"},
+		{"xdg", "home", "claude"},
+	} {
+		env := map[string]string{"XDG_CONFIG_HOME": test.xdg, "HOME": test.home}
+		c, err := Sources{Getenv: func(name string) string { return env[name] }}.Load()
+		if err != nil || c.Provider != test.want {
+			t.Errorf("%+v: %q, %v", test, c.Provider, err)
+		}
 	}
 }
 
@@ -161,18 +204,18 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	if err := os.Symlink("../../outside", filepath.Join(root, ".coven", fileName)); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil {
+	if c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err == nil {
 		t.Errorf("a link that leads out of the repository was followed: %+v", c)
 	}
 	root, getenv = project(t, map[string]string{"repo/.coven/x": ""})
 	if err := syscall.Mkfifo(filepath.Join(root, ".coven", fileName), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+	if _, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "it is not a file") {
 		t.Errorf("got %v", err)
 	}
 	root, getenv = project(t, map[string]string{ofRepo: strings.Repeat("#", maxFile+1)})
-	if _, err := Load(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "larger") {
+	if _, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -197,16 +240,16 @@ func TestUsersFileInside(t *testing.T) {
 	} {
 		root, getenv := project(t, map[string]string{"repo/x": ""})
 		where(t, root, getenv("HOME"))
-		_, err := Load(root, trust.NewUntrustedPaths(root), getenv)
+		_, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		for _, key := range []string{"2:16: allow_ungated", "3:9: notify"} {
-			want := key + " is allowed in the user's file only (this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
+			want := key + " is allowed only in your own file (this file is inside the repository: export XDG_CONFIG_HOME=DIR, outside of it)"
 			if found := Errors(nil); !errors.As(err, &found) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
 	}
 	root, getenv := project(t, map[string]string{"repo/x": "", user: text})
-	if c, err := Load(root, trust.NewUntrustedPaths(root), getenv); err != nil || !c.AllowUngated || len(c.Notify) != 1 {
+	if c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err != nil || !c.AllowUngated || len(c.Notify) != 1 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
@@ -274,7 +317,7 @@ func TestReference(t *testing.T) {
 	}
 	for _, b := range blocks {
 		c := Default()
-		if err := c.apply(file{label: "config.md"}, []byte(b[1])); err != nil {
+		if _, err := c.apply(file{label: "config.md"}, []byte(b[1])); err != nil {
 			t.Errorf("%v\nin\n%s", err, b[1])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins"
@@ -48,20 +49,22 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(plan.Provider))
 }
 
-// AllowsProvider returns an error if a provider's agents may not run here. Agents whose tool
-// calls do not pass the gate can do anything the user can, so only the user's own settings
-// allow them. Callers check this before they claim anything.
+// AllowsProvider returns an error if a provider's agents may not run here. Without a sandbox,
+// agents whose tool calls do not pass the gate can do anything the user can, so only the user's
+// own settings allow them. Callers check this before they claim anything.
 func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
-	if c.Project.Config.AllowUngated {
-		return nil
-	}
 	drives, err := c.Runtime.providers.Traits(ctx, name)
-	if err != nil || drives.Gated {
+	if err != nil || drives.Gated || c.allowsUngated() {
 		return err
 	}
 	file := filepath.Join(c.Project.Env.UserDir(), "config.yaml")
 	return exit.Usagef("coven run --provider claude; or, if you accept that: echo 'allow_ungated: true' >> "+shellword.Word(file),
-		"provider %s: coven cannot stop tool calls of its agents, and they are not sandboxed: they can do anything you can", name)
+		"provider %s: coven cannot stop tool calls of its agents, and there is no sandbox here: they can do anything you can", name)
+}
+
+// allowsUngated reports whether agents may run whose tool calls do not pass the gate.
+func (c *Controller) allowsUngated() bool {
+	return c.Project.Config.AllowUngated || c.Runtime.Sandbox.Level() != sandbox.None
 }
 
 // mayUse returns an error if a secret of a grimoire is missing, or if its variable is not

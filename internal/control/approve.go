@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
@@ -25,7 +26,7 @@ type ApproveRequest struct {
 // Approve records a person's approval of a change and of its open error findings, and
 // resumes the session. If the worktree has changed since the session asked, it asks again.
 func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, error) {
-	v, err := c.subject(r.Task, r.Seen)
+	v, err := c.subject(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = Refusal(OpApprove, v)
 	}
@@ -38,6 +39,9 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	if err == nil {
 		err = c.checkSession(v)
 	}
+	if err == nil {
+		err = c.checkSandbox(ctx, resumeUnsandboxed)
+	}
 	if err != nil {
 		return Outcome{}, err // nothing is recorded
 	}
@@ -45,23 +49,57 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	if r.Patch != nil {
 		patch = *r.Patch
 	}
-	answer := event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
-	if err := c.answer(v, answer); err != nil {
-		return Outcome{}, err
+	return c.answer(ctx, v, event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open})
+}
+
+// Approvals is what coven approve does with several changes.
+type Approvals struct {
+	Requests []ApproveRequest // in the order in which they were given, or the oldest first
+	Skipped  []session.View   // have open error findings that nobody accepts
+	Damaged  []session.View   // cannot be read
+}
+
+// ToApprove returns the changes to approve: those of the tasks that a person names, or
+// without names all that wait for a review. accept accepts their open error findings.
+func (c *Controller) ToApprove(ctx context.Context, names []string, accept bool) (Approvals, error) {
+	if len(names) == 0 {
+		return c.allToApprove(accept)
 	}
-	v, err = session.Load(v.Dir)
-	if err != nil {
-		return Outcome{}, err
+	var found Approvals
+	seen := map[string]bool{}
+	for _, name := range names {
+		v, err := c.Project.Find(ctx, name)
+		if err != nil {
+			return Approvals{}, err
+		}
+		if !seen[v.Task] {
+			found.Requests = append(found.Requests, ApproveRequest{Task: v.Task, AcceptFindings: accept})
+		}
+		seen[v.Task] = true
 	}
-	return c.resume(ctx, v, budget.Amount{})
+	return found, nil
+}
+
+// allToApprove returns the changes that wait for a review.
+func (c *Controller) allToApprove(accept bool) (Approvals, error) {
+	waiting, damaged, err := Reviews(c.Project)
+	found := Approvals{Damaged: damaged}
+	for _, v := range slices.Backward(waiting) {
+		if HasOpenErrors(v) && !accept {
+			found.Skipped = append(found.Skipped, v)
+			continue
+		}
+		found.Requests = append(found.Requests, ApproveRequest{Task: v.Task, Seen: v, AcceptFindings: accept})
+	}
+	return found, err
 }
 
 // subject returns the session that a request is about.
-func (c *Controller) subject(task string, seen session.View) (session.View, error) {
+func (c *Controller) subject(ctx context.Context, task string, seen session.View) (session.View, error) {
 	if seen.ID != "" {
 		return seen, nil
 	}
-	return c.Project.Find(task)
+	return c.Project.Find(ctx, task)
 }
 
 // checkPatch refuses an approval of a patch that the worktree no longer has.
@@ -76,8 +114,20 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 	return err
 }
 
-// answer records a person's answer to the question that v asked.
-func (c *Controller) answer(v session.View, decision event.MergeDecision) error {
+// answer records a person's answer to the question that v asked, and resumes the session.
+func (c *Controller) answer(ctx context.Context, v session.View, decision event.MergeDecision) (Outcome, error) {
+	if err := c.record(v, decision); err != nil {
+		return Outcome{}, err
+	}
+	v, err := session.Load(v.Dir)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return c.resume(ctx, v, budget.Amount{})
+}
+
+// record records an answer. Nobody else can answer afterwards.
+func (c *Controller) record(v session.View, decision event.MergeDecision) error {
 	s, err := c.take(v)
 	if err != nil {
 		return err

@@ -20,13 +20,9 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	if err != nil {
 		return Outcome{}, err
 	}
-	base := target.Tip
-	if o.Base != "" {
-		info, err := c.Project.Repo.Show(ctx, o.Base)
-		if err != nil {
-			return Outcome{}, exit.Usagef("git log --oneline", "--base %s: %w", o.Base, err)
-		}
-		base = info.Oid
+	base, err := baseOf(ctx, c.Project, target, o.Base)
+	if err != nil {
+		return Outcome{}, err
 	}
 	defer c.park()()
 	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
@@ -39,7 +35,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID),
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()),
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
 		return Outcome{}, err
@@ -94,6 +90,9 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+	if err == nil {
+		forgetCaches(c.Project, tree)
+	}
 	if err != nil || ref == "" {
 		return project.DropIgnoredFirst(item.Task.ID, err)
 	}

@@ -12,12 +12,15 @@ import (
 // out if onto is empty.
 func TargetBranch(ctx context.Context, p *project.Project, onto string) (string, error) {
 	target, err := p.Repo.Target(ctx, onto)
-	return target.Branch, err
+	return target.Branch, unknownBranch(ctx, p, onto, err)
 }
 
 // Briefing returns what a person should know before agents start: a line each.
 func (c *Controller) Briefing(ctx context.Context, branch string) ([]string, error) {
-	lines := []string{"warning: shell commands are not sandboxed; agents can run anything you can"}
+	var lines []string
+	if line := c.sandboxLine(); line != "" {
+		lines = append(lines, line)
+	}
 	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type FileChange struct {
 
 // Diff returns what the worktree of a task changes: committed, uncommitted and untracked.
 func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
-	v, err := c.Project.Find(task)
+	v, err := c.Project.Find(ctx, task)
 	if err != nil {
 		return Diff{}, err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
@@ -51,6 +52,9 @@ type Controller struct {
 	// Ask reports whether plugins may run before a session is resumed. It may ask a
 	// person to trust them. nil: plugins run if they are trusted.
 	Ask func(context.Context, []plugins.Need) error
+	// Unsandboxed reports whether the user accepts for this repository that there is no
+	// sandbox. It may ask a person. nil: nobody is asked, and the answer is no.
+	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 }
 
 // Observer is told what happens while sessions run, in the goroutine of the session. A
@@ -113,7 +117,7 @@ func (c *Controller) take(v session.View) (*session.Session, error) {
 func (c *Controller) workspace(s *session.Session, id string, info event.Session) *workspace.Workspace {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
-		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
+		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
 		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt,
@@ -127,14 +131,14 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,
-		Limits: c.Project.Config.Limits, Ungated: c.Project.Config.AllowUngated, LimitWait: &agents.LimitWait{}, Inbox: mail,
+		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail,
 	}
 	journal := runner.NewJournal(s)
 	r := &runner.Runner{
 		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: newTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Landing: ws,
-			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Launcher: c.Runtime.launcher, Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
+			Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget,
 		},
 	}
@@ -149,13 +153,18 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	ctx, stop := mail.Open(ctx)
 	ended, err := r.Run(ctx)
 	stop()
+	ws.Close()
 	drop()
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
 	// The session is closed before anyone is told: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
 		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
+		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
+			c.Runtime.refused.Store(login.Provider, login)
+			err = &exit.Error{Exit: exit.Usage, Err: err, Next: login.Then("coven resume " + shellword.Word(item.Task.ID))}
+		}
 		if errors.Is(err, process.ErrNotFound) {
-			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume"}
+			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume " + shellword.Word(item.Task.ID)}
 		}
 		return outcome, err
 	}

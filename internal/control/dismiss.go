@@ -36,7 +36,7 @@ func (c *Controller) Reject(ctx context.Context, r RejectRequest) (Dismissal, er
 	if strings.TrimSpace(r.Reason) == "" {
 		return Dismissal{}, exit.Usagef("", "a rejection needs a reason for the next attempt")
 	}
-	v, err := c.subject(r.Task, r.Seen)
+	v, err := c.subject(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = c.dismissRefusal(ctx, OpReject, v)
 	}
@@ -55,7 +55,7 @@ type CancelRequest struct {
 // Cancel stores the change of a session and reopens its task. A session that another
 // coven is running is stopped first.
 func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, error) {
-	v, err := c.Project.Find(r.Task)
+	v, err := c.Project.Find(ctx, r.Task)
 	if err == nil && v.Status == session.Running {
 		v, err = c.stop(ctx, v)
 	}
@@ -104,6 +104,13 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	}
 	if landing.New != "" && end == event.SessionFailed {
 		return done, &LandedError{Task: v.Task, Commit: landing.New}
+	}
+	if end == event.SessionFailed {
+		if _, diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change
+			if err := s.KeepRejected(c.Project.Hidden(diff.Patch)); err != nil {
+				return done, err
+			}
+		}
 	}
 	if end == event.SessionFailed && v.Review != nil {
 		answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}

@@ -25,8 +25,8 @@ func (m Message) Pending() bool { return session.Asked(m.file) }
 func (m Message) Withdraw() bool { return session.Withdraw(m.file) }
 
 // Attach returns the session of a task if an agent can be watched and sent messages.
-func (c *Controller) Attach(task string) (session.View, error) {
-	v, err := c.Project.Find(task)
+func (c *Controller) Attach(ctx context.Context, task string) (session.View, error) {
+	v, err := c.Project.Find(ctx, task)
 	if err != nil {
 		return v, err
 	}
@@ -48,7 +48,7 @@ func (c *Controller) Send(v session.View, text string) (Message, error) {
 // Deliver sends a message to the agent that works on a task and returns when the agent has
 // acknowledged it. The error is an *UndeliveredError if the session stopped before that.
 func (c *Controller) Deliver(ctx context.Context, task, text string) error {
-	v, err := c.Attach(task)
+	v, err := c.Attach(ctx, task)
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,17 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		return nil, err
 	}
 	plan.Provider = cmp.Or(o.Provider, cfg.Provider)
+	if err := checkModel(plan.Provider, o.Model); err != nil {
+		return nil, err
+	}
 	plan.Model = cmp.Or(o.Model, project.ModelOf(plan.Provider, cfg))
 	if err := c.Project.CheckPlugins(project.NeedsOf(g, plan.Provider)); err != nil {
 		return nil, err
 	}
 	if err := c.admits(ctx, plan); err != nil {
+		return nil, err
+	}
+	if err := c.preflight(ctx, plan); err != nil {
 		return nil, err
 	}
 	plan.Target = target.Ref
@@ -74,6 +80,12 @@ func AttemptText(v session.View) string {
 	} {
 		if part.text != "" {
 			fmt.Fprintf(&b, "%s: %s\n", part.name, oneline.Of(part.text))
+		}
+	}
+	if patch := session.RejectedPatch(v.Dir); v.Rejected && patch != "" {
+		b.WriteString("\nThe rejected change:\n\n")
+		for line := range strings.Lines(patch) {
+			b.WriteString("    " + line)
 		}
 	}
 	return b.String()

@@ -35,16 +35,15 @@ const proposedBy = "from:"
 // maxProposed is how many tasks an agent may propose at once.
 const maxProposed = 100
 
-// proposedTypes returns the types that a proposed task may have.
-func proposedTypes() []string { return []string{"task", "bug", "feature", "chore", "epic"} }
-
-// Proposals returns the tasks that an agent proposed for a task, all of them valid.
-func Proposals(p *project.Project, id string) ([]Proposal, error) {
-	v, err := p.Find(id)
+// Proposals returns the tasks that an agent proposed for the task that a person names, all
+// of them valid, and the ID of that task.
+func Proposals(ctx context.Context, p *project.Project, name string) (id string, all []Proposal, err error) {
+	v, err := p.Find(ctx, name)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return proposals(v)
+	all, err = proposals(v)
+	return v.Task, all, err
 }
 
 // ImportTasks adds proposed tasks to the tracker, for the task from. It calls added with
@@ -168,8 +167,8 @@ func (p Proposal) check(earlier int) string {
 		return "the title has control characters"
 	case p.Priority != nil && (*p.Priority < 0 || *p.Priority > 4):
 		return fmt.Sprintf("priority %d is not between 0 and 4", *p.Priority)
-	case p.Type != "" && !slices.Contains(proposedTypes(), p.Type):
-		return fmt.Sprintf("type %q is not one of %s", p.Type, strings.Join(proposedTypes(), ", "))
+	case p.Type != "" && !slices.Contains(task.Types(), p.Type):
+		return fmt.Sprintf("type %q is not one of %s", p.Type, strings.Join(task.Types(), ", "))
 	case slices.ContainsFunc(p.After, func(n int) bool { return n < 1 || n > earlier }):
 		return "after must list the numbers of earlier tasks, starting at 1"
 	}

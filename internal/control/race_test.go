@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -61,7 +63,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		if len(won) != 1 {
 			t.Fatalf("round %d: %d answers were taken: %v", round, len(won), won)
 		}
-		v, err := first.Project.Find(item.Task.ID)
+		v, err := first.Project.Find(t.Context(), item.Task.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func answerAtOnce(t *testing.T, dir, id string, round int) []control.Operation {
 			}
 			refused := errors.As(err, new(*control.StateError)) || errors.As(err, new(*control.BusyError)) ||
 				errors.As(err, new(*control.ChangedError)) || errors.As(err, new(*control.LandedError)) || errors.Is(err, errStopped)
-			if !refused {
+			if t.Logf("round %d: %s: %v", round, op, err); !refused {
 				t.Errorf("%s: %T %v", op, err, err)
 			}
 		})
@@ -146,16 +148,17 @@ func removePoem(t *testing.T, dir string) {
 	}
 }
 
-// An approval of an empty change, seen while the worktree was reset, does not approve the
-// change that is there again.
-func TestApproveWhatWasSeen(t *testing.T) {
+// waitingChange returns a controller of a new repository, and a task of it whose change
+// waits for a review.
+func waitingChange(t *testing.T) (c *control.Controller, id string) {
+	t.Helper()
 	_, remove := scratch()
-	defer remove()
+	t.Cleanup(remove)
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := face(t, dir)
+	c = face(t, dir)
 	item, err := c.Project.AdHoc(t.Context(), "Write a poem")
 	if err != nil {
 		t.Fatal(err)
@@ -163,17 +166,63 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	if out, err := c.Run(t.Context(), item, control.Options{Grimoire: "none"}); err != nil || !out.WaitsForReview() {
 		t.Fatalf("%+v, %v", out, err)
 	}
+	return c, item.Task.ID
+}
+
+// An approval of an empty change, seen while the worktree was reset, does not approve the
+// change that is there again.
+func TestApproveWhatWasSeen(t *testing.T) {
+	c, id := waitingChange(t)
 	for _, seen := range []string{"", "another"} {
-		_, err := c.Approve(t.Context(), control.ApproveRequest{Task: item.Task.ID, Patch: &seen})
+		_, err := c.Approve(t.Context(), control.ApproveRequest{Task: id, Patch: &seen})
 		if !errors.As(err, new(*control.ChangedError)) {
 			t.Errorf("a person who saw the patch %q: got %v", seen, err)
 		}
 	}
-	page, err := c.Page(t.Context(), item.Task.ID)
+	page, err := c.Page(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := c.Approve(t.Context(), control.ApproveRequest{Task: item.Task.ID, Patch: &page.Diff.PatchID}); err != nil || out.Status != session.Completed {
+	if out, err := c.Approve(t.Context(), control.ApproveRequest{Task: id, Patch: &page.Diff.PatchID}); err != nil || out.Status != session.Completed {
 		t.Errorf("a person who saw the change: got %+v, %v", out, err)
+	}
+}
+
+// A request for changes is recorded, the agent runs again, and the session asks again. One
+// about a change that is no longer as the person saw it records nothing.
+func TestRevise(t *testing.T) {
+	c, id := waitingChange(t)
+	seen, err := c.Project.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, blank := range [][]string{nil, {" \n"}, {"a.go:3: "}} {
+		if _, err := c.Revise(t.Context(), control.ReviseRequest{Task: id, Comments: blank}); exit.Code(err) != exit.Usage {
+			t.Errorf("%q: %v", blank, err)
+		}
+	}
+	out, err := c.Revise(t.Context(), control.ReviseRequest{Task: id, Comments: []string{"shorter", "poem.txt:3: a rhyme\nis missing", "see https://example.org"}})
+	if err != nil || !out.WaitsForReview() {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	v, err := c.Project.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range v.Revisions {
+		for _, f := range r.Changes {
+			got = append(got, fmt.Sprintf("%s %s:%d %q", f.Severity, f.File, f.Line, f.Message))
+		}
+	}
+	want := []string{`error :0 "shorter"`, `error poem.txt:3 "a rhyme\nis missing"`, `error :0 "see https://example.org"`}
+	if !slices.Equal(got, want) || v.Review.Path != "revise@1/land#1" {
+		t.Errorf("asked %q, want %q; waits at %s", got, want, v.Review.Path)
+	}
+	if _, err := c.Revise(t.Context(), control.ReviseRequest{Task: id, Seen: seen, Comments: []string{"late"}}); !errors.As(err, new(*control.ChangedError)) {
+		t.Errorf("about a change that was seen before: %v", err)
+	}
+	if v, _ := c.Project.Find(t.Context(), id); len(v.Revisions) != 1 {
+		t.Errorf("recorded %+v", v.Revisions)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 )
@@ -20,6 +21,7 @@ const (
 	OpResume  Operation = "resume"
 	OpRetry   Operation = "retry"
 	OpApprove Operation = "approve"
+	OpRevise  Operation = "revise"
 	OpReject  Operation = "reject"
 	OpCancel  Operation = "cancel"
 	OpMessage Operation = "attach to" // send a message to its agent
@@ -34,7 +36,7 @@ func Refusal(op Operation, v session.View) error {
 	switch op {
 	case OpRun, OpResume, OpRetry:
 		return continueRefusal(refused, v)
-	case OpApprove:
+	case OpApprove, OpRevise:
 		if WaitsForReview(v.Shown()) && v.Review != nil {
 			return nil
 		}
@@ -62,9 +64,9 @@ func continueRefusal(refused *StateError, v session.View) error {
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
 	case op == OpRun:
 		return nil // as a new session, if this one cannot continue
-	case v.Status == session.Completed && op == OpResume:
+	case v.Status == session.Completed: // the tracker may have closed the task
 		refused.Next = "coven why " + task
-	case v.Status == session.Completed, v.Status == session.Cancelled, v.Status == session.Failed && op == OpResume:
+	case v.Status == session.Cancelled, v.Status == session.Failed && op == OpResume:
 		refused.Next, refused.Detail = "coven run "+task, DetailOf(v)
 	case WaitsForReview(v) && op == OpResume:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), DetailOf(v)
@@ -179,11 +181,7 @@ type OpenFindingsError struct {
 
 // Error implements error. It lists the findings.
 func (e *OpenFindingsError) Error() string {
-	noun := "findings"
-	if len(e.Findings) == 1 {
-		noun = "finding"
-	}
-	return fmt.Sprintf("task %s has %d open error %s; without --accept-findings it does not land:\n%s", e.Task, len(e.Findings), noun, OpenLines(e.Findings))
+	return fmt.Sprintf("task %s has %s; without --accept-findings it does not land:\n%s", e.Task, oneline.Count(len(e.Findings), "open error finding"), OpenLines(e.Findings))
 }
 
 // CommandExit returns exit.Failed.
@@ -213,6 +211,7 @@ func (e *LandedError) NextCommand() string { return "coven resume " + shellword.
 type StepError struct {
 	Task  string
 	State string   // of the session
+	Next  string   // the command that continues the session
 	Step  string   // that was named; empty: none was named, and none has failed
 	Known []string // the steps that have run
 }
@@ -231,7 +230,7 @@ func (e *StepError) CommandExit() int { return exit.Failed }
 // NextCommand returns the command that helps.
 func (e *StepError) NextCommand() string {
 	if e.Step == "" {
-		return "coven resume " + shellword.Word(e.Task)
+		return e.Next
 	}
 	return "coven logs " + shellword.Word(e.Task)
 }

@@ -37,7 +37,7 @@ type sessionState struct {
 func waitingState(reason event.WaitReason) sessionState {
 	return sessionState{last: event.SessionWaiting, data: event.Waiting{Reason: reason}, want: map[control.Operation]string{
 		control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpReject: "", control.OpCancel: "",
-		control.OpApprove: "StateError 1 coven why t", control.OpMessage: "StateError 3 coven why t",
+		control.OpApprove: "StateError 1 coven why t", control.OpRevise: "StateError 1 coven why t", control.OpMessage: "StateError 3 coven why t",
 	}}
 }
 
@@ -48,10 +48,10 @@ func sessionStates() map[string]sessionState {
 	return map[string]sessionState{
 		"running": {want: map[control.Operation]string{
 			control.OpRun: "BusyError 3 coven attach t", control.OpResume: "BusyError 3 coven logs -f t", control.OpRetry: "BusyError 3 coven cancel t",
-			control.OpApprove: why, control.OpReject: why, control.OpCancel: "", control.OpMessage: "",
+			control.OpApprove: why, control.OpRevise: why, control.OpReject: why, control.OpCancel: "", control.OpMessage: "",
 		}},
 		"waiting (review)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitReview, Next: "coven approve t"}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "StateError 3 coven approve t", control.OpRetry: "", control.OpApprove: "",
+			control.OpRun: "", control.OpResume: "StateError 3 coven approve t", control.OpRetry: "", control.OpApprove: "", control.OpRevise: "",
 			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
 		}},
 		"waiting (limit)":      waitingState(event.WaitLimit),
@@ -59,32 +59,38 @@ func sessionStates() map[string]sessionState {
 		"waiting (checkout)":   waitingState(event.WaitCheckout),
 		"waiting (dependency)": waitingState(event.WaitDependency),
 		"completed": {last: event.SessionCompleted, data: event.Ended{}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: why, control.OpRetry: "StateError 1 coven run t", control.OpApprove: why,
+			control.OpRun: "", control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
 		}},
-		"failed": {last: event.SessionFailed, data: event.Ended{Step: "test"}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why,
+		"failed": {last: event.SessionFailed, data: event.Ended{Step: "test", Next: "coven retry failed"}, want: map[control.Operation]string{
+			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
 		}},
 		"failed, rejected": {last: event.SessionFailed, data: event.Ended{Rejected: true}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why,
+			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
 		}},
 		"blocked": {last: event.SessionBlocked, data: event.Ended{Step: "test"}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why,
+			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
+			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+		}},
+		"blocked, repository": {last: event.SessionBlocked, data: event.Ended{
+			Step: "test", Reason: "the repository changed during the step: hook hooks/a was added", Next: "coven rescue show refs/coven/rescue/t/1, then coven resume t",
+		}, want: map[control.Operation]string{
+			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
 		}},
 		"cancelled": {last: event.SessionCancelled, data: event.Ended{}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "StateError 1 coven run t", control.OpApprove: why,
+			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "StateError 1 coven run t", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
 		}},
 		"interrupted": {last: event.SessionStopped, data: event.Ended{}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why,
+			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
 		}},
 		"damaged": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitReview}, broken: true, want: map[control.Operation]string{
 			control.OpRun: "StateError 3 coven cancel t", control.OpResume: "StateError 3 coven cancel t", control.OpRetry: "StateError 3 coven cancel t",
-			control.OpApprove: why, control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpApprove: why, control.OpRevise: why, control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
 		}},
 	}
 }
@@ -106,6 +112,10 @@ func operations() map[control.Operation]func(context.Context, *control.Controlle
 		},
 		control.OpApprove: func(ctx context.Context, c *control.Controller, id string) error {
 			_, err := c.Approve(ctx, control.ApproveRequest{Task: id})
+			return err
+		},
+		control.OpRevise: func(ctx context.Context, c *control.Controller, id string) error {
+			_, err := c.Revise(ctx, control.ReviseRequest{Task: id, Comments: []string{"more"}})
 			return err
 		},
 		control.OpReject: func(ctx context.Context, c *control.Controller, id string) error {
@@ -137,12 +147,12 @@ func TestRefusals(t *testing.T) {
 	for name, state := range states {
 		id := strings.NewReplacer(" ", "-", "(", "", ")", "", ",", "").Replace(name)
 		record(t, c, id, state.last, state.data, state.broken)
-		before, err := c.Project.Find(id)
+		before, err := c.Project.Find(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shown := control.StateOf(before); shown != strings.TrimSuffix(name, ", rejected") {
-			t.Errorf("%s: the session is %s", name, shown)
+		if shown, _, _ := strings.Cut(name, ", "); control.StateOf(before) != shown {
+			t.Errorf("%s: the session is %s", name, control.StateOf(before))
 		}
 		for _, op := range declared {
 			want, ok := state.want[control.Operation(op)]
@@ -161,7 +171,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: %s: %v, want %v", name, op, err, refused)
 			}
 		}
-		if after, err := c.Project.Find(id); err != nil || !after.Updated.Equal(before.Updated) {
+		if after, err := c.Project.Find(t.Context(), id); err != nil || !after.Updated.Equal(before.Updated) {
 			t.Errorf("%s: a refusal changed the session: %v", name, err)
 		}
 	}
@@ -184,7 +194,7 @@ func TestApproveRefusals(t *testing.T) {
 	c := repository(t)
 	review := sessionStates()["waiting (review)"]
 	record(t, c, "seen", review.last, review.data, false)
-	seen, err := c.Project.Find("seen")
+	seen, err := c.Project.Find(t.Context(), "seen")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +227,7 @@ func TestRetryRefusals(t *testing.T) {
 	c := repository(t)
 	states := sessionStates()
 	for name, test := range map[string]struct{ from, want string }{
-		"waiting (review)": {"", "StepError 1 coven resume t"},
+		"waiting (review)": {"", "StepError 1 coven approve t"},
 		"blocked":          {"nowhere", "StepError 1 coven logs t"},
 		"failed":           {"", "StateError 1 coven run t"}, // its worktree is gone
 	} {
@@ -295,7 +305,7 @@ func begin(t *testing.T, c *control.Controller, id string) *session.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() }) //nolint:errcheck // it may be closed
-	if err := errors.Join(s.Freeze([]byte("name: x\n")), s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: id, Tracker: project.NoTracker})); err != nil {
+	if err := errors.Join(s.Freeze([]byte("v: 1\ngrimoire: {name: x}\n")), s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: id, Tracker: project.NoTracker})); err != nil {
 		t.Fatal(err)
 	}
 	return s

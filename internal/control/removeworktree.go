@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
@@ -22,7 +23,14 @@ type RemoveWorktreeRequest struct {
 // of what it stored; empty: all of it had landed. The worktree of a session that can
 // continue is not removed: the error is an *InUseError.
 func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
-	v, err := session.OfTask(p.Repo.Root, r.Task)
+	r.Task, err = p.Resolve(ctx, r.Task, project.Treed)
+	if none := (*project.NoSessionError)(nil); errors.As(err, &none) {
+		return "", exit.Failedf("coven worktree list", "task %s has no worktree%s", none.Task, none.Hint())
+	}
+	if err != nil {
+		return "", err
+	}
+	v, err := p.Finder.OfTask(r.Task)
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return "", err
 	}
@@ -37,10 +45,19 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
+	if err == nil {
+		forgetCaches(p, tree)
+	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		return "", exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
 	}
 	return ref, err
+}
+
+// forgetCaches removes the caches of a task whose worktree is gone. What cannot be removed does
+// no harm.
+func forgetCaches(p *project.Project, tree *worktree.Worktree) {
+	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, tree.Name())
 }
 
 // InUseError reports that the session of a task still needs its worktree.

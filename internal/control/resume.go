@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
@@ -23,7 +24,7 @@ type ResumeRequest struct {
 
 // Resume continues the session of a task. A step that blocked it runs again.
 func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
-	v, err := c.subject(r.Task, r.Seen)
+	v, err := c.subject(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = Refusal(OpResume, v)
 	}
@@ -36,26 +37,44 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	return c.resume(ctx, v, r.Budget)
 }
 
-// Backlog is what coven resume does without a task.
+// Backlog is what coven resume does.
 type Backlog struct {
-	Resumable  []session.View // can be resumed unattended
-	OverBudget []session.View // have spent their own budget and need more of it
-	Damaged    []session.View // cannot be read
+	Requests   []ResumeRequest // of one session each
+	OverBudget []session.View  // have spent their own budget and need more of it
+	Damaged    []session.View  // cannot be read
 }
 
-// Backlog returns the sessions that wait to be resumed. more is what will be added to their
-// budgets.
-func (c *Controller) Backlog(more budget.Amount) (Backlog, error) {
+// ToResume returns the sessions to resume: those of the tasks that a person names, or
+// without names those that can be resumed unattended. more is to be added to their budgets.
+func (c *Controller) ToResume(ctx context.Context, names []string, more budget.Amount) (Backlog, error) {
+	if len(names) == 0 {
+		return c.backlog(more)
+	}
+	var b Backlog
+	for _, name := range names {
+		v, err := c.Project.Find(ctx, name)
+		if err != nil {
+			return Backlog{}, err
+		}
+		if !slices.ContainsFunc(b.Requests, func(r ResumeRequest) bool { return r.Task == v.Task }) {
+			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Budget: more})
+		}
+	}
+	return b, nil
+}
+
+// backlog returns the sessions that wait to be resumed, the oldest first.
+func (c *Controller) backlog(more budget.Amount) (Backlog, error) {
 	views, err := Sessions(c.Project)
 	var b Backlog
-	for _, v := range views {
+	for _, v := range slices.Backward(views) {
 		switch {
 		case v.Status == session.Damaged:
 			b.Damaged = append(b.Damaged, v)
 		case v.Status == session.Waiting && overBudget(v) && more == (budget.Amount{}):
 			b.OverBudget = append(b.OverBudget, v)
 		case v.Status == session.Interrupted, v.Status == session.Waiting && v.Reason != event.WaitReview:
-			b.Resumable = append(b.Resumable, v)
+			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more})
 		}
 	}
 	return b, err
@@ -123,6 +142,14 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 	if err := c.admits(ctx, plan); err != nil {
 		return Outcome{}, err
 	}
+	if err := c.checkSandbox(ctx, resumeUnsandboxed); err != nil {
+		return Outcome{}, err
+	}
+	if retry.From || !atLanding(v) {
+		if err := c.preflight(ctx, plan); err != nil {
+			return Outcome{}, err
+		}
+	}
 	s.Hide(c.Runtime.secrets)
 	// A new claim stops others from taking over a claim that looks expired.
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
@@ -133,11 +160,17 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 			return Outcome{}, err
 		}
 	}
-	retry.Holder = holder.Name()
+	retry.Holder, retry.Sandbox = holder.Name(), string(c.Runtime.Sandbox.Level())
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
 		return Outcome{}, err
 	}
 	return c.work(ctx, s, item, plan, v.Info)
+}
+
+// atLanding reports whether a session has reached the step that lands its change: no agent has
+// to work on it unless the landing finds conflicts.
+func atLanding(v session.View) bool {
+	return len(v.Steps) > 0 && v.Steps[len(v.Steps)-1].Kind == "merge"
 }
 
 // reclaim claims the task of a blocked session in its tracker again.

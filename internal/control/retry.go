@@ -22,7 +22,7 @@ type RetryRequest struct {
 // Retry runs the step that failed again, or everything from a step on, and continues the
 // session.
 func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error) {
-	v, err := c.Project.Find(r.Task)
+	v, err := c.Project.Find(ctx, r.Task)
 	if err == nil {
 		err = c.retryRefusal(ctx, v)
 	}
@@ -41,7 +41,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 		}
 	}
 	if again.Retry == "" {
-		return Outcome{}, &StepError{Task: v.Task, State: StateOf(v)}
+		return Outcome{}, &StepError{Task: v.Task, State: StateOf(v), Next: NextOf(v)}
 	}
 	return c.resumeAt(ctx, v, again)
 }

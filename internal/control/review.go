@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -11,9 +13,25 @@ import (
 
 // Page shows everything a person needs to decide on a change.
 type Page struct {
-	View   session.View `json:"session"`
-	Checks []Proof      `json:"checks"`
-	Diff   Diff         `json:"diff"`
+	View    session.View `json:"session"`
+	Request Request      `json:"request"`
+	Checks  []Proof      `json:"checks"`
+	Diff    Diff         `json:"diff"`
+}
+
+// Request is what a session was asked to do: its task when the session started. The texts
+// are Markdown.
+type Request struct {
+	Title       string `json:"title"`
+	Description string `json:"description,omitempty"` // of a prompt of several lines: the whole prompt
+	Acceptance  string `json:"acceptance_criteria,omitempty"`
+	Design      string `json:"design,omitempty"`
+	Notes       string `json:"notes,omitempty"`
+}
+
+// requestOf returns the request of a task, without secrets.
+func requestOf(t grimoires.Task, hide func(string) string) Request {
+	return Request{Title: hide(t.Title), Description: hide(t.Description), Acceptance: hide(t.Acceptance), Design: hide(t.Design), Notes: hide(t.Notes)}
 }
 
 // Next returns the next command for a person who has read the page.
@@ -22,7 +40,7 @@ func (p Page) Next() string {
 	case HasOpenErrors(p.View):
 		return (&OpenFindingsError{Task: p.View.Task}).NextCommand()
 	case WaitsForReview(p.View):
-		return "coven approve " + shellword.Word(p.View.Task)
+		return cmp.Or(p.View.Next, "coven approve "+shellword.Word(p.View.Task))
 	}
 	return NextOf(p.View)
 }
@@ -58,7 +76,7 @@ func IsCurrent(v session.View) (bool, error) {
 
 // Page returns the page of a task's newest session.
 func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
-	v, err := c.Project.Find(id)
+	v, err := c.Project.Find(ctx, id)
 	if err != nil {
 		return Page{}, err
 	}
@@ -74,7 +92,8 @@ func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	return Page{View: v, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
+	request := requestOf(plan.Task, c.Project.Hidden)
+	return Page{View: v, Request: request, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
 }
 
 // proofs returns the last receipt of each command, in the order in which they first ran.

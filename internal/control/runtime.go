@@ -2,12 +2,17 @@ package control
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
+	"sync"
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
@@ -16,18 +21,26 @@ import (
 // Runtime holds what running tasks needs: the launcher and the plugins. Controller.Close
 // closes it.
 type Runtime struct {
-	scratch   *tempdir.Dir
+	Sandbox   *sandbox.Sandbox
+	scratch   scratch
 	launcher  *process.Launcher
 	host      *plugins.Host
 	agents    *agent.Runner
 	providers *agents.Providers
+	logins    *agents.Logins
 	secrets   *secret.Store
+	started   sync.Map // providers whose CLI was found: true by name
+	refused   sync.Map // providers whose login the API refused: *runner.LoginError by name
+	network   *workspace.Network
+	consent   consent
 	Warning   string // about secrets that cannot be hidden
 }
 
 // providerVariables returns the variables that the built-in providers read: they choose the
-// server of an agent CLI and its number of retries. None is a credential.
-func providerVariables() []string { return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"} }
+// server of an agent CLI, its number of retries and where its login is. None is a credential.
+func providerVariables() []string {
+	return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CONFIG_DIR", "CODEX_HOME"}
+}
 
 // New returns a Controller that can run tasks. It must be closed.
 func New(p *project.Project) (*Controller, error) {
@@ -38,16 +51,33 @@ func New(p *project.Project) (*Controller, error) {
 	return &Controller{Project: p, Runtime: e}, nil
 }
 
+// HideSecrets makes a project hide the values that it gives to processes; a Controller that New
+// returns does it already. It is for faces that only show a change.
+func HideSecrets(p *project.Project) error {
+	_, _, err := hideSecrets(p)
+	return err
+}
+
+// hideSecrets is HideSecrets. It returns the secrets, and a warning about values that cannot
+// be hidden, or "".
+func hideSecrets(p *project.Project) (*secret.Store, string, error) {
+	secrets, err := p.Secrets()
+	if err != nil {
+		return nil, "", err
+	}
+	warning := p.HideVariables(secrets)
+	p.Repo.Redact, p.Hide = secrets.Text, secrets.Text
+	return secrets, warning, nil
+}
+
 func start(p *project.Project) (*Runtime, error) {
 	if err := p.CheckVariables(p.RequestedVariables()); err != nil {
 		return nil, err
 	}
-	secrets, err := p.Secrets()
+	secrets, warning, err := hideSecrets(p)
 	if err != nil {
 		return nil, err
 	}
-	warning := p.HideVariables(secrets)
-	p.Repo.Redact, p.Hide = secrets.Text, secrets.Text
 	self, err := p.Env.Self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own executable: %w", err)
@@ -60,26 +90,67 @@ func start(p *project.Project) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, err := tempdir.New(p.Env.SocketDir())
+	dirs, err := newScratch(p)
 	if err != nil {
 		return nil, err
 	}
+	box := sandbox.New(sandbox.Options{
+		Settings: p.Config.Sandbox, Getenv: p.Env.Getenv, Enforcement: launcher.Enforcement,
+		Temp: dirs.temp.Path(), Cache: p.Env.CacheDir(), Root: p.Repo.Root, GitDir: p.Repo.GitDir,
+	})
+	room, boundary, err := box.Plugins(dirs.plugins.Path())
+	if err != nil {
+		dirs.close()
+		return nil, err
+	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: launcher.Command, Dir: private.Path(), Sockets: private.Path(), Resolve: known.Resolve,
+		Start: func(argv ...string) (*exec.Cmd, func(), error) { return launcher.CommandWithin(boundary, argv...) },
+		Dir:   dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
 		Env: func() []string {
-			return agent.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
+			user := agent.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
+			return sandbox.Merge(user, room.Env(user))
 		},
 	})
 	return &Runtime{
-		scratch: private, launcher: launcher, host: host, secrets: secrets, Warning: warning,
+		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
+		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
 		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
 		agents: &agent.Runner{
-			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: private.Path(),
+			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: dirs.sockets.Path(),
 		},
 	}, nil
 }
 
 func (r *Runtime) close() {
 	r.host.Close()
-	_ = r.scratch.Close() // the next coven removes leftovers
+	r.scratch.close()
+}
+
+// scratch is the directories that last as long as the process.
+type scratch struct {
+	sockets *tempdir.Dir // of agents, with their files
+	plugins *tempdir.Dir // of plugins, which can write there
+	temp    *tempdir.Dir // for temporary files of tasks
+}
+
+func newScratch(p *project.Project) (s scratch, err error) {
+	for _, made := range []struct {
+		dir **tempdir.Dir
+		in  string
+	}{{&s.sockets, p.Env.SocketDir()}, {&s.plugins, p.Env.SocketDir()}, {&s.temp, os.TempDir()}} {
+		if *made.dir, err = tempdir.New(made.in); err != nil {
+			s.close()
+			return scratch{}, err
+		}
+	}
+	return s, nil
+}
+
+// close removes the directories; the next coven removes what stays.
+func (s scratch) close() {
+	for _, dir := range []*tempdir.Dir{s.sockets, s.plugins, s.temp} {
+		if dir != nil {
+			_ = dir.Close()
+		}
+	}
 }

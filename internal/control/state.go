@@ -53,7 +53,9 @@ func NextOf(v session.View) string {
 		return "coven review " + shellword.Word(v.Task)
 	case v.Next != "":
 		return v.Next
-	case v.Status == session.Interrupted:
+	case WaitsForReview(v):
+		return "coven review " + shellword.Word(v.Task)
+	case v.Status == session.Interrupted, v.Status == session.Waiting, v.Status == session.Blocked:
 		return "coven resume " + shellword.Word(v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
 		return "coven run " + shellword.Word(v.Task)
@@ -71,6 +73,9 @@ func HasOpenErrors(v session.View) bool {
 // do not mention open findings in their record.
 func DetailOf(v session.View) string {
 	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
+	if v.Status == session.Cancelled {
+		detail = strings.TrimPrefix(detail, "cancelled ") // it follows the state
+	}
 	if HasOpenErrors(v) && !strings.Contains(detail, open) {
 		return open + "; " + detail
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Reason explains the state of a task, with one reason and one command.
@@ -25,9 +26,22 @@ type Reason struct {
 	Next   string `json:"next,omitempty"`
 }
 
-// Why explains the state of a task.
-func Why(ctx context.Context, p *project.Project, id string) (Reason, error) {
-	v, err := session.OfTask(p.Repo.Root, id)
+// Why explains the state of the task that a person names.
+func Why(ctx context.Context, p *project.Project, name string) (Reason, error) {
+	r, err := whyExactly(ctx, p, name)
+	if !errors.Is(err, task.ErrNotFound) && (err == nil || p.NoTasks == nil) {
+		return r, err
+	}
+	id, err := p.Resolve(ctx, name, project.Known)
+	if err != nil {
+		return Reason{}, err
+	}
+	return whyExactly(ctx, p, id)
+}
+
+// whyExactly explains the state of the task with an ID.
+func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, error) {
+	v, err := p.Finder.OfTask(id)
 	damaged := (*session.DamagedError)(nil)
 	switch {
 	case errors.As(err, &damaged):
@@ -46,14 +60,43 @@ func Why(ctx context.Context, p *project.Project, id string) (Reason, error) {
 	case session.Running:
 		r.Reason, r.Next = atWork(p, v), "coven attach "+shellword.Word(id)
 	case session.Completed:
-		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven run "+shellword.Word(id)
+		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven logs "+shellword.Word(id)
 		if v.Commit != "" {
 			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
+	case session.Blocked:
+		r.Reason = causeOf(v)
 	case session.Failed, session.Cancelled:
-		r.Next = NextOf(v)
+		r.Reason = causeOf(v)
+		return again(ctx, p, v, r)
 	case session.Interrupted:
 		r.Reason = interrupted(p, v)
+	}
+	return r, nil
+}
+
+// again names the command that runs a task again after its session has ended, or why that is
+// not possible now.
+func again(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
+	_, err := p.Repo.Find(ctx, v.Task)
+	switch {
+	case err == nil && Refusal(OpRetry, v) == nil:
+		return r, nil // its worktree can be used
+	case err != nil && !errors.Is(err, worktree.ErrNoWorktree):
+		return r, err
+	}
+	r.Next = "coven run " + shellword.Word(v.Task)
+	if v.Info.Tracker == project.NoTracker {
+		return r, nil
+	}
+	now, err := whyTask(ctx, p, v.Task)
+	switch {
+	case errors.Is(err, task.ErrNotFound):
+		r.Reason, r.Next = r.Reason+"; the task is no longer in the tracker", "coven logs "+shellword.Word(v.Task)
+	case err != nil:
+		return r, err
+	case now.Next != r.Next:
+		r.Reason, r.Next = r.Reason+"; now "+now.State+": "+now.Reason, now.Next
 	}
 	return r, nil
 }

@@ -40,6 +40,14 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
+// Aside returns Hint in parentheses after a space, or "".
+func Aside(word string, known []string) string {
+	if hint := Hint(word, known); hint != "" {
+		return " (" + hint + ")"
+	}
+	return ""
+}
+
 // shortWord is the length up to which one typing error usually makes another valid
 // word.
 const shortWord = 5

@@ -40,6 +40,9 @@ func TestHint(t *testing.T) {
 	if got := Hint("sonet", []string{"sonnet"}); got != `did you mean "sonnet"?` {
 		t.Errorf("got %s", got)
 	}
+	if got := "x" + Aside("sonet", []string{"sonnet"}) + Aside("zzz", nil); got != `x (did you mean "sonnet"?)` {
+		t.Errorf("got %s", got)
+	}
 	if got := Hint("zzz", []string{"sonnet"}); got != "" {
 		t.Errorf("got %s", got)
 	}

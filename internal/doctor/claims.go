@@ -43,10 +43,13 @@ func (v *Examination) claims(ctx context.Context) []Finding {
 		}
 	}
 	found = append(found, v.assigned(ctx, named)...)
-	if len(found) == 0 {
-		return ok("%d, all of sessions that can continue", len(all))
+	switch {
+	case len(found) > 0:
+		return found
+	case len(all) == 0:
+		return ok("none")
 	}
-	return found
+	return ok("%d, each belongs to a session that can continue", len(all))
 }
 
 // assigned finds tasks in the tracker that are assigned to a session of this repository that

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/toolversion"
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
@@ -19,17 +20,30 @@ func (v *Examination) provider() string {
 	return v.project.Config.Provider
 }
 
-// agentCLI checks the program of a provider. Only that of the default provider must be
-// installed.
+// providerUses returns what uses providers other than the default one.
+func (v *Examination) providerUses() map[string]string {
+	if v.uses == nil && v.project != nil {
+		views, _ := v.sessionViews() // the checkup of sessions reports damaged ones
+		v.uses = v.project.ProviderUses(views)
+	}
+	return v.uses
+}
+
+// agentCLI checks the program of a provider, if the repository uses it. A missing one is a
+// problem if it is that of the default provider, otherwise only for what uses it.
 func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Finding {
-	said, err := versionOf(ctx, c.Program)
-	if err != nil && v.provider() != c.Program {
-		return ok("%v; not needed as long as provider is %s", err, v.provider())
+	required, user := v.provider() == c.Program, v.providerUses()[c.Program]
+	if !required && user == "" {
+		return nil
 	}
-	if err != nil {
+	said, err := toolversion.Of(ctx, c.Program)
+	switch {
+	case err != nil && required:
 		return fail(c.Install(), "%v", err)
+	case err != nil:
+		return warn(c.Install(), "%v; %s needs it", err, user)
 	}
-	switch older, known := olderThan(said, c.Tested); {
+	switch older, known := toolversion.OlderThan(said, c.Tested); {
 	case !known:
 		return warn(c.Program+" --version", "it does not print its version: %s", said)
 	case older:
@@ -72,7 +86,8 @@ func (v *Examination) codexLogin() []Finding {
 }
 
 func (v *Examination) claudeLogin() []Finding {
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
+	cli, _ := builtin.CLIOf("claude")
+	for _, name := range cli.Keys {
 		if v.env.Getenv(name) != "" {
 			return ok("%s is set (not tried)", name)
 		}
@@ -81,7 +96,7 @@ func (v *Examination) claudeLogin() []Finding {
 	if dir == "" {
 		dir = filepath.Join(v.env.Getenv("HOME"), ".claude")
 	}
-	return loginFile(filepath.Join(dir, ".credentials.json"), "claude auth login",
+	return loginFile(filepath.Join(dir, ".credentials.json"), cli.Login,
 		"neither ANTHROPIC_API_KEY nor CLAUDE_CODE_OAUTH_TOKEN is set")
 }
 

@@ -23,12 +23,12 @@ type Checkup struct {
 func Checkups() []Checkup {
 	all := []Checkup{{"git", "git 2.38 or newer is installed", false, (*Examination).git}}
 	for _, c := range builtin.AgentCLIs() {
-		all = append(all, Checkup{c.Program, "the agent CLI is installed, and no older than the version coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
+		all = append(all, Checkup{c.Program, "if used: the agent CLI is installed, and no older than the version coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
 	}
 	return append(all, []Checkup{
 		{"login", "the agent CLI has a credential (it is not tried)", false, (*Examination).login},
 		{"processes", "how an agent's child processes are contained", false, (*Examination).processes},
-		{"sandbox", "what sandboxes an agent's shell commands", false, (*Examination).sandbox},
+		{"sandbox", "what programs of a task can change and read", false, (*Examination).sandbox},
 		{"repository", "it exists, has a branch to land on, and has no stale git locks", false, (*Examination).repository},
 		{"config", "settings are valid, and which files they come from", true, (*Examination).config},
 		{"plugins", "each is built in, yours, or trusted", true, (*Examination).plugins},

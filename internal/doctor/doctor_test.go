@@ -17,28 +17,6 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-func TestOlderThan(t *testing.T) {
-	for _, c := range []struct {
-		said, least  string
-		older, known bool
-	}{
-		{"git version 2.39.5", "2.38.0", false, true},
-		{"git version 2.38", "2.38.0", true, true},
-		{"git version 2.37.9.windows.1", "2.38.0", true, true},
-		{"git version 10.0.0", "2.38.0", false, true},
-		{"2.1.330 (Claude Code)", "2.1.330", false, true},
-		{"2.1.99 (Claude Code)", "2.1.330", true, true},
-		{"3.0.0", "2.1.330", false, true},
-		{"unknown", "2.1.330", true, false},
-		{"", "2.1.330", true, false},
-	} {
-		older, known := olderThan(c.said, c.least)
-		if older != c.older || known != c.known {
-			t.Errorf("olderThan(%q, %s) = %v, %v", c.said, c.least, older, known)
-		}
-	}
-}
-
 // The versions that doctor compares with are those that the tests install.
 func TestTestedCLIs(t *testing.T) {
 	pins, err := os.ReadFile(filepath.Join("..", "..", ".ci", "pins"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
 )
@@ -37,5 +38,5 @@ func (v *Examination) plugins(context.Context) []Finding {
 	case len(asked) > 0:
 		return warn("coven trust", "do not run until you trust them: %s", strings.Join(asked, ", "))
 	}
-	return ok("%d, all may run", count)
+	return ok("%s, all can run", oneline.Count(count, "plugin"))
 }

@@ -38,6 +38,7 @@ type Examination struct {
 	tasks    []task.Task
 	tasksErr error
 	listed   bool
+	uses     map[string]string // see providerUses
 }
 
 // Open opens the repository, if there is one, even if its settings are invalid.
@@ -57,7 +58,7 @@ func (v *Examination) close() {
 }
 
 // forget drops what was read, after a fix has changed it.
-func (v *Examination) forget() { v.viewed, v.listed = false, false }
+func (v *Examination) forget() { v.viewed, v.listed, v.uses = false, false, nil }
 
 // sessionViews returns the sessions that can be read. The error names the others.
 func (v *Examination) sessionViews() ([]session.View, error) {
@@ -239,7 +240,10 @@ func (v *Examination) sessions(context.Context) []Finding {
 	if len(found) > 0 {
 		return found
 	}
-	return ok("%d, of which %d can continue", len(views), onTheWay)
+	if len(views) == 0 {
+		return ok("none yet")
+	}
+	return ok("%d, %d can continue", len(views), onTheWay)
 }
 
 // damaged returns the finding for a damaged record. --fix moves it aside, unless another

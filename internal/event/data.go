@@ -24,6 +24,7 @@ type Session struct {
 	Approve  string `json:"approve,omitempty"` // who approves merge reviews unasked: --auto-approve
 	Holder   string `json:"holder"`            // the coven that runs it: coven/<host>/<pid>
 	Actor    string `json:"actor,omitempty"`   // under which the task is claimed in the tracker
+	Sandbox  string `json:"sandbox,omitempty"` // its level: full, partial or none; empty: an earlier coven, which had none
 }
 
 // Resumed is the data of SessionResumed.
@@ -33,6 +34,8 @@ type Resumed struct {
 	// From discards the results of all later steps, too.
 	From   bool   `json:"from,omitempty"`
 	Holder string `json:"holder,omitempty"` // the coven that continues it
+	// Sandbox is the level of the sandbox from here on, as in Session.
+	Sandbox string `json:"sandbox,omitempty"`
 	// Budget is what a person adds to the budgets that apply to the step At, where the
 	// session waits for a larger budget. If At is empty, it is added only to the budget of
 	// the whole run.
@@ -203,6 +206,8 @@ type MergeDecision struct {
 	// Accepted lists the open error findings that the person accepts with the
 	// change; only answered.
 	Accepted []Finding `json:"accepted,omitempty"`
+	// Changes lists what the person asks to change; only answered, and not approved.
+	Changes []reviewer.Finding `json:"changes,omitempty"`
 }
 
 // Finding is a reviewer's finding, with the step that has it reviewed.

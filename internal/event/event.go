@@ -11,6 +11,7 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -73,6 +74,8 @@ const (
 	TaskReleased Type = "task.released" // none
 	TaskBlocked  Type = "task.blocked"  // Text
 
+	RepositoryChanged Type = "repository.changed" // RepositoryChange: what no program of a task may change
+
 	Warning Type = "warning" // Text
 )
 
@@ -105,6 +108,16 @@ func As[T any](e Event) T {
 	_ = e.Decode(&data)
 	return data
 }
+
+// ReviseStep is the name of the step in which an agent makes the changes that a person
+// asked for. The steps of the n-th revision have the place revise@n, which cannot be the
+// name of a step.
+const ReviseStep = "revise"
+
+var revising = regexp.MustCompile(`^` + ReviseStep + `@\d+/` + ReviseStep + `#\d+$`)
+
+// IsRevise reports whether path is that of a ReviseStep.
+func IsRevise(path string) bool { return revising.MatchString(path) }
 
 // LeafOf returns the path of the leaf that path names or is inside. The agents of a
 // reviewer have the path of the review with the name of the reviewer appended.

@@ -19,15 +19,17 @@ type Result struct {
 	Tree      string         `json:"tree,omitempty"`
 	Files     []string       `json:"files,omitempty"` // what the step changed
 	Receipts  []Receipt      `json:"receipts,omitempty"`
-	Opinions  []Opinion      `json:"opinions,omitempty"`  // of a review
-	Patch     string         `json:"patch,omitempty"`     // patch id that a review is about
-	Decided   bool           `json:"decided,omitempty"`   // by an arbiter
-	Continue  bool           `json:"continue,omitempty"`  // the arbiter asks for another round
-	Usage     provider.Usage `json:"usage,omitzero"`      // of the last run of the step's agent
-	Used      budget.Amount  `json:"used,omitzero"`       // by all runs of the leaf, including interrupted ones
-	Over      string         `json:"over,omitempty"`      // path of the step that timed out
-	Agent     string         `json:"agent,omitempty"`     // the agent of an agent step
-	Next      string         `json:"next,omitempty"`      // the coven command that helps, "VERB ARGUMENTS"; empty: resume
-	Tolerated bool           `json:"tolerated,omitempty"` // it failed, and the run may continue
-	Input     string         `json:"input"`               // sha256 of the leaf's input
+	Opinions  []Opinion      `json:"opinions,omitempty"`   // of a review
+	Patch     string         `json:"patch,omitempty"`      // patch id that a review is about
+	Decided   bool           `json:"decided,omitempty"`    // by an arbiter
+	Continue  bool           `json:"continue,omitempty"`   // the arbiter asks for another round
+	LastRound bool           `json:"last_round,omitempty"` // the arbiter was asked after the last round that max_iterations allows
+	Usage     provider.Usage `json:"usage,omitzero"`       // of the last run of the step's agent
+	Used      budget.Amount  `json:"used,omitzero"`        // by all runs of the leaf, including interrupted ones
+	Over      string         `json:"over,omitempty"`       // path of the step that timed out
+	Agent     string         `json:"agent,omitempty"`      // the agent of an agent step
+	Next      string         `json:"next,omitempty"`       // the coven command that helps, "VERB ARGUMENTS"; empty: resume
+	Rescue    string         `json:"rescue,omitempty"`     // ref of what stopped the step: see ErrorRepository
+	Tolerated bool           `json:"tolerated,omitempty"`  // it failed, and the run may continue
+	Input     string         `json:"input"`                // sha256 of the leaf's input
 }

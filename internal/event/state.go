@@ -39,12 +39,15 @@ const (
 	ErrorGateLost    ErrorType = "gate_lost"         // the connection to coven's permission server was lost
 	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed meanwhile
 	ErrorLimit       ErrorType = "limit"             // the API refused for a rate limit or overload
+	ErrorLogin       ErrorType = "login"             // the API refused the login of the agent CLI
 	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing
 	ErrorPermission  ErrorType = "permission_denied" // a tool ran without permission
 	ErrorPlugin      ErrorType = "plugin"            // a plugin gave no verdict
 	ErrorProcessExit ErrorType = "process_exit"      // a command exited with another code than 0
 	ErrorProvider    ErrorType = "provider"          // the agent CLI reported failure
 	ErrorRefused     ErrorType = "refused"           // a hook, a signature or git refused
+	ErrorRepository  ErrorType = "repository"        // refs, configuration or hooks of the repository changed during the step
+	ErrorRevise      ErrorType = "revise"            // a person asked for changes
 	ErrorStuck       ErrorType = "stuck"             // the agent repeated the same calls
 	ErrorTemplate    ErrorType = "template"          // a template could not be rendered
 	ErrorTimeout     ErrorType = "timeout"           // the step timed out

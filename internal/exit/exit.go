@@ -18,9 +18,9 @@ const (
 	OK          = 0
 	Failed      = 1   // a task failed, a validation found errors, or a named thing does not exist
 	Usage       = 2   // usage, configuration or trust
-	Person      = 3   // blocked or waiting on a person
+	Person      = 3   // blocked or waiting for you
 	Budget      = 4   // budget spent
-	Limit       = 5   // a rate limit that will not be waited for
+	Limit       = 5   // a rate limit that coven does not wait for
 	Interrupted = 130 // by a signal
 )
 
@@ -29,9 +29,9 @@ const Help = `Exit codes:
   0    all completed
   1    a task failed, a validation found errors, or a named thing does not exist
   2    usage, configuration or trust
-  3    blocked or waiting on a person
+  3    blocked or waiting for you
   4    budget spent
-  5    a rate limit that will not be waited for
+  5    a rate limit that coven does not wait for
   130  interrupted`
 
 // Error is an error with an exit code and a next command.

@@ -105,9 +105,9 @@ func errorsOf(step string, o event.Opinion) []event.Finding {
 	return all
 }
 
-var counters = regexp.MustCompile(`#\d+|\[\d+\]`)
+var counters = regexp.MustCompile(`#\d+|\[\d+\]|^revise@\d+/`)
 
-// stepOf returns the path of a step without iterations and attempts.
+// stepOf returns the path of a step without revisions, iterations and attempts.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
 // Summary names the open findings in one line: "2 open error findings: a.txt:1

@@ -88,6 +88,19 @@ func TestOpen(t *testing.T) {
 				s.review("o[1]/q#2[1]/review#1", "ok", "a pass")
 			}, "",
 		},
+		"fixed in a revision": {
+			func(s *story) {
+				s.review("q[2]/review#1", "findings", "a fail error:e")
+				s.review("revise@1/q[1]/review#1", "ok", "a pass")
+			}, "",
+		},
+		"found in a revision": {
+			func(s *story) {
+				s.review("q[1]/review#1", "ok", "a pass")
+				s.review("revise@1/q[1]/review#1", "findings", "a fail error:e")
+				s.review("revise@12/q[1]/review#1", "findings", "a fail error:f")
+			}, "f",
+		},
 		"another step closes nothing": {
 			func(s *story) {
 				s.review("r#1", "findings", "a fail error:e")

@@ -23,11 +23,11 @@ func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
-		return fmt.Errorf("reach the coven that runs this agent: %w", err)
+		return fmt.Errorf("connect to the coven that runs this agent: %w", err)
 	}
 	defer conn.Close() //nolint:errcheck // the process ends
 	if _, err := fmt.Fprintln(conn, token); err != nil {
-		return fmt.Errorf("greet the coven that runs this agent: %w", err)
+		return fmt.Errorf("connect to the coven that runs this agent: %w", err)
 	}
 	// When the CLI is done, it closes the connection first, and coven's remaining output
 	// is still copied. When coven closes it, the bridge ends.
@@ -40,7 +40,7 @@ func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 
 func pump(to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("carry bytes: %w", err)
+		return fmt.Errorf("copy the messages of the gate: %w", err)
 	}
 	return nil
 }

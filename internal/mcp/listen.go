@@ -124,20 +124,20 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) error {
 	pid, err := peer(conn)
 	if err != nil {
-		return fmt.Errorf("who connected to the gate is not known: %w", err)
+		return fmt.Errorf("identify the process that connected to the gate: %w", err)
 	}
 	if !l.admit(pid) {
 		return fmt.Errorf("process %d is not part of the agent that this gate belongs to", pid)
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return fmt.Errorf("greet process %d: %w", pid, err)
+		return fmt.Errorf("read the token of process %d: %w", pid, err)
 	}
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("process %d showed no token: %w", pid, err)
+		return fmt.Errorf("process %d sent no token: %w", pid, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(strings.TrimSuffix(line, "\n")), []byte(l.token)) != 1 {
-		return fmt.Errorf("process %d showed a wrong token", pid)
+		return fmt.Errorf("process %d sent a wrong token", pid)
 	}
 	return conn.SetReadDeadline(time.Time{})
 }
@@ -155,7 +155,7 @@ func peer(conn *net.UnixConn) (int, error) {
 		return 0, err
 	}
 	if uid != os.Getuid() {
-		return 0, fmt.Errorf("user %d", uid)
+		return 0, fmt.Errorf("it belongs to another user (%d)", uid)
 	}
 	return pid, nil
 }

@@ -1,10 +1,21 @@
 // Package oneline formats texts of any shape for one line of output.
 package oneline
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Of returns text with each run of white space replaced by one space.
 func Of(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Count returns a number with a noun, which has a plural in s: 1 task, 2 tasks.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
 
 // Clip returns at most the first n characters of text as one line. The last character
 // is an ellipsis if something is missing.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkStart compares a contained /bin/true, from Start to Wait, with a
-// bare one. Run it without -race.
+// BenchmarkStart compares a contained /bin/true, with and without a Boundary, from Start to
+// Wait, with a bare one. Run it without -race.
 func BenchmarkStart(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		for b.Loop() {
@@ -16,16 +16,19 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
-	for _, containment := range []Containment{PIDNamespace, Subreaper} {
-		b.Run(containment.String(), func(b *testing.B) {
-			l := launcher(b, containment)
-			for b.Loop() {
-				exit, _, err := l.Run(b.Context(), Spec{Argv: []string{"/bin/true"}})
-				if err != nil || !exit.OK() {
-					b.Fatal(exit, err)
+	secret := b.TempDir()
+	for name, boundary := range map[string]*Boundary{"": nil, "/bounded": {Write: []string{b.TempDir()}, Hide: []string{secret}}} {
+		for _, containment := range []Containment{PIDNamespace, Subreaper} {
+			b.Run(containment.String()+name, func(b *testing.B) {
+				l := launcher(b, containment)
+				for b.Loop() {
+					exit, _, err := l.Run(b.Context(), Spec{Argv: []string{"/bin/true"}, Boundary: boundary})
+					if err != nil || !exit.OK() {
+						b.Fatal(exit, err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -18,14 +18,19 @@ import (
 // called once, after Wait or instead of Start; it returns when no process of the tree
 // is alive. The caller must not change SysProcAttr and ExtraFiles.
 func (l *Launcher) Command(argv ...string) (cmd *exec.Cmd, release func(), err error) {
-	if err := (Spec{Argv: argv}).check(); err != nil {
+	return l.CommandWithin(nil, argv...)
+}
+
+// CommandWithin is Command with a boundary; nil: none.
+func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, release func(), err error) {
+	if err := (Spec{Argv: argv, Boundary: b}).check(); err != nil {
 		return nil, nil, fmt.Errorf("prepare command: %w", err)
 	}
 	m, err := l.ready()
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}
-	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true}))
+	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true, Limits: b.limits(m)}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}

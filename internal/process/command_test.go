@@ -45,7 +45,7 @@ func TestCommandNotFound(t *testing.T) {
 		cmd, release := contain(t, l, "no-such-program")
 		output, err := cmd.CombinedOutput()
 		release()
-		if cmd.ProcessState.ExitCode() != 127 || !strings.Contains(string(output), "exec no-such-program: not on the PATH") {
+		if cmd.ProcessState.ExitCode() != 127 || !strings.Contains(string(output), "exec no-such-program: not found on PATH") {
 			t.Errorf("%v: %q", err, output)
 		}
 		if _, _, err := l.Command(); err == nil {

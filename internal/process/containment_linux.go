@@ -26,7 +26,7 @@ func (m mode) attributes() *syscall.SysProcAttr {
 	if m.containment != PIDNamespace {
 		return attr
 	}
-	attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC // IPC: shared memory of System V has no paths
 	if m.userNamespace {
 		uid, gid := os.Geteuid(), os.Getegid()
 		attr.Cloneflags |= unix.CLONE_NEWUSER

@@ -19,10 +19,18 @@ var (
 	ErrStopped = errors.New("stopped")
 	// ErrNotFound is returned by Start if a program without a slash in its name is in no
 	// directory of its PATH. It is an fs.ErrNotExist, as is the error for a missing path.
-	ErrNotFound = fmt.Errorf("not on the PATH of its environment: %w", fs.ErrNotExist)
+	ErrNotFound error = notFoundError{}
 	// ErrLauncher means that the launcher failed, not the program that it ran.
-	ErrLauncher = errors.New("the launcher broke")
+	ErrLauncher = errors.New("coven's process launcher failed")
 )
+
+// notFoundError is the type of ErrNotFound.
+type notFoundError struct{}
+
+func (notFoundError) Error() string { return "not found on PATH" }
+
+// Is makes it an fs.ErrNotExist, whose text would say no more.
+func (notFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Exit describes how a child ended.
 type Exit struct {

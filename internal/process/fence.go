@@ -53,7 +53,8 @@ func becomeProgram(memory *os.File) error {
 	if err := resetSignals(); err != nil {
 		return err
 	}
-	return execError(path, syscall.Exec(path, plain(o.Argv), env))
+	program, argv := o.Limits.within(path, plain(o.Argv))
+	return execError(path, syscall.Exec(program, argv, env))
 }
 
 // closeOthers marks all descriptors except the standard ones close-on-exec, including

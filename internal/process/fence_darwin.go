@@ -14,8 +14,11 @@ const lastSignal = 31
 // descriptorsDir lists this process's open descriptors.
 const descriptorsDir = "/dev/fd"
 
-// restrict does nothing: there is no sandbox on macOS.
+// restrict does nothing: on macOS, the program is started in a profile of sandbox-exec.
 func restrict(order) error { return nil }
+
+// ignoreReserved does nothing: package signal can ignore all signals of macOS.
+func ignoreReserved() {}
 
 // resetSignals unblocks all signals and resets them to their default actions, because
 // coven may have inherited others, for example from nohup.

@@ -15,11 +15,11 @@ const lastSignal = 64
 // descriptorsDir lists this process's open descriptors.
 const descriptorsDir = "/proc/self/fd"
 
-// restrict sets irrevocable limits on this thread, which the program inherits by exec.
-//
-// Landlock belongs here, immediately before the program is looked up and run; the
-// order would name the writable paths.
+// restrict sets irrevocable limits on this process, which the program inherits by exec.
 func restrict(o order) error {
+	if o.Limits != nil {
+		return o.Limits.enforce() // forbids new privileges, too
+	}
 	if o.Containment == PIDNamespace || os.Geteuid() == 0 {
 		return nil
 	}
@@ -28,6 +28,17 @@ func restrict(o order) error {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
 	return nil
+}
+
+// ignoreReserved ignores the signals that package signal cannot ignore: the Go runtime
+// leaves them to a C library. With their default action they can end the init of a PID
+// namespace: the kernel protects an init from such a signal unless its main thread blocks
+// the signal and another does not, as happens while the Go runtime starts a thread.
+func ignoreReserved() {
+	action := [64]byte{1}                      // a struct sigaction with the handler SIG_IGN; amd64 and arm64 are little-endian
+	for _, signal := range []uintptr{32, 34} { // 33 has a handler of the runtime
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, signal, uintptr(unsafe.Pointer(&action)), 0, lastSignal/8, 0, 0) // if it fails, nothing is worse
+	}
 }
 
 // resetSignals unblocks all signals and resets them to their default actions, because

@@ -102,6 +102,7 @@ func ignoreSignals() {
 			signal.Ignore(s)
 		}
 	}
+	ignoreReserved()
 }
 
 // fail reports why the program cannot be run.

@@ -42,6 +42,11 @@ func (w *wire) enterNamespace() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
+	if w.order.Limits != nil {
+		if err := errors.Join(w.order.Limits.cover(), w.order.Limits.coverShm(), w.order.Limits.coverTerminals()); err != nil {
+			return err
+		}
+	}
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 	if err := unix.Mount("proc", "/proc", "proc", flags, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)

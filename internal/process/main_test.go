@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) {
 	switch verb {
 	case "exec":
 		os.Exit(Main(os.Args[2:]))
+	case "dial":
+		fmt.Println(net.Dial("unix", os.Args[2]))
+		os.Exit(0)
 	case "own":
 		os.Exit(own(os.Args[2], os.Args[3]))
 	}

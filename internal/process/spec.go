@@ -38,6 +38,9 @@ type Spec struct {
 	// Grace is the time between TERM and KILL; 0 means 5 s. For processes that a program
 	// leaves behind when it ends by itself, it is at most 1 s.
 	Grace time.Duration
+	// Boundary limits what the program can change, see and signal; nil: nothing that its user
+	// cannot. Optional.
+	Boundary *Boundary
 	// Size is the window size of the terminal; zero means 40 x 200.
 	Size Size
 }
@@ -67,5 +70,5 @@ func (s Spec) check() error {
 			return errors.New("a NUL byte in the arguments, the environment or the directory")
 		}
 	}
-	return nil
+	return s.Boundary.check()
 }

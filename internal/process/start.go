@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -13,6 +14,9 @@ import (
 // cause.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	child, err := l.start(ctx, spec)
+	if path, ok := err.(*fs.PathError); ok && path.Path == spec.Argv[0] { //nolint:errorlint // a wrapped one says more
+		return nil, &fs.PathError{Op: "start", Path: path.Path, Err: path.Err}
+	}
 	if err != nil && len(spec.Argv) > 0 {
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
@@ -45,6 +49,7 @@ func (l *Launcher) start(ctx context.Context, spec Spec) (*Child, error) {
 func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error) {
 	link, err := newLink(l.order(m, order{
 		Argv: texts(spec.Argv), Dir: text(spec.Dir), Env: texts(spec.Env), Grace: spec.Grace,
+		Limits: spec.Boundary.limits(m),
 	}))
 	if err != nil {
 		return nil, err

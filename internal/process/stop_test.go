@@ -200,10 +200,10 @@ func running(c *clock) bool {
 
 func TestExitString(t *testing.T) {
 	tests := map[string]Exit{
-		"exit code 3":               {Code: 3},
-		"ended by SIGTERM: stopped": {Code: 143, Signal: syscall.SIGTERM, Cause: ErrStopped},
-		"ended by signal 50":        {Code: 178, Signal: 50},
-		"the launcher broke":        {Code: -1, Err: ErrLauncher},
+		"exit code 3":                     {Code: 3},
+		"ended by SIGTERM: stopped":       {Code: 143, Signal: syscall.SIGTERM, Cause: ErrStopped},
+		"ended by signal 50":              {Code: 178, Signal: 50},
+		"coven's process launcher failed": {Code: -1, Err: ErrLauncher},
 	}
 	for want, exit := range tests {
 		if got := exit.String(); got != want {

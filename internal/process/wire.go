@@ -42,6 +42,7 @@ type order struct {
 	// Inherit gives the program the shim's own environment and standard streams instead of
 	// Env, inputFd and terminalFd, and reports a failed start on standard error.
 	Inherit bool
+	Limits  *limits `json:",omitempty"`
 	// Leftover is the grace for processes that the program leaves behind.
 	Grace, Leftover time.Duration
 }

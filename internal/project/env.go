@@ -1,8 +1,11 @@
 package project
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"time"
 
@@ -28,8 +31,8 @@ func NewEnv(version string) *Environment {
 	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
-// cacheDir returns coven's cache directory; empty if the environment names no home.
-func (e *Environment) cacheDir() string {
+// CacheDir returns coven's cache directory; empty if the environment names no home.
+func (e *Environment) CacheDir() string {
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
 	}
@@ -63,7 +66,48 @@ func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	return config.Load(repo.Root, where, e.Getenv)
+	dir, err := e.Workdir()
+	if err != nil {
+		return config.Config{}, fmt.Errorf("find the current directory: %w", err)
+	}
+	return config.Sources{Root: repo.Root, Untrusted: where, Getenv: e.Getenv, Dir: dir}.Load()
+}
+
+// SettingsFiles returns where the settings of the user's directory are: the user's file
+// and, in a repository, the project's.
+func (e *Environment) SettingsFiles(ctx context.Context) (config.Sources, error) {
+	s := config.Sources{Getenv: e.Getenv}
+	dir, err := e.Workdir()
+	if err != nil {
+		return s, fmt.Errorf("find the current directory: %w", err)
+	}
+	s.Dir = dir
+	repo, err := worktree.Open(ctx, dir)
+	if errors.Is(err, worktree.ErrNotRepository) {
+		return s, nil
+	}
+	if err == nil {
+		err = checkPlaces(repo.Root)
+	}
+	if err == nil {
+		s.Root = repo.Root
+		s.Untrusted, err = untrustedPaths(repo)
+	}
+	return s, err
+}
+
+// Set changes a setting and returns the name of the file.
+func (e *Environment) Set(ctx context.Context, r config.SetRequest) (string, error) {
+	files, err := e.SettingsFiles(ctx)
+	if err != nil {
+		return "", err
+	}
+	if files.Root != "" && !r.User {
+		if err := worktree.EnsureCovenDir(files.Root); err != nil {
+			return "", err
+		}
+	}
+	return files.Set(r)
 }
 
 // Absolute returns the absolute path of a file that the user named.
@@ -80,8 +124,13 @@ func (e *Environment) Absolute(file string) (string, error) {
 
 // User returns the name under which the decisions of the user are recorded.
 func (e *Environment) User() string {
-	if name := e.Getenv("USER"); name != "" {
-		return name
+	for _, variable := range []string{"USER", "LOGNAME"} {
+		if name := e.Getenv(variable); name != "" {
+			return name
+		}
 	}
-	return "a person"
+	if known, err := user.Current(); err == nil && known.Username != "" {
+		return known.Username
+	}
+	return fmt.Sprintf("user %d", os.Getuid())
 }

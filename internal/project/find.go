@@ -7,25 +7,44 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Find returns the newest session of a task. The error is a *NoSessionError if it has none.
-func (p *Project) Find(id string) (session.View, error) {
-	v, err := session.OfTask(p.Repo.Root, id)
-	if errors.Is(err, session.ErrNone) {
-		return v, &NoSessionError{Task: id}
+// Find returns the newest session of the task that a person names: see Resolve.
+func (p *Project) Find(ctx context.Context, name string) (session.View, error) {
+	v, err := p.Finder.OfTask(name)
+	if !errors.Is(err, session.ErrNone) {
+		return v, err
 	}
-	return v, err
+	id, err := p.Resolve(ctx, name, Recorded)
+	if err != nil {
+		return session.View{}, err
+	}
+	return p.Finder.OfTask(id)
 }
 
 // NoSessionError reports a task that has never been run.
-type NoSessionError struct{ Task string }
+type NoSessionError struct {
+	Task string
+	Near string // a question about a similar ID: did you mean "x"? Empty: there is none
+}
 
 // Error implements error.
-func (e *NoSessionError) Error() string { return fmt.Sprintf("task %s has no session", e.Task) }
+func (e *NoSessionError) Error() string {
+	return fmt.Sprintf("task %s has no session%s", e.Task, e.Hint())
+}
+
+// Hint returns Near as the end of a sentence, or "".
+func (e *NoSessionError) Hint() string {
+	if e.Near == "" {
+		return ""
+	}
+	return " (" + e.Near + ")"
+}
 
 // CommandExit returns exit.Failed.
 func (e *NoSessionError) CommandExit() int { return exit.Failed }
@@ -33,22 +52,41 @@ func (e *NoSessionError) CommandExit() int { return exit.Failed }
 // NextCommand returns the command that lists the sessions.
 func (e *NoSessionError) NextCommand() string { return "coven status" }
 
-// SessionOf returns a session by its own ID or by that of its task.
-func (p *Project) SessionOf(name string) (session.View, error) {
-	if filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
+// SessionOf returns the session that a person names: by its own ID, by that of its task, or
+// by the beginning of either.
+func (p *Project) SessionOf(ctx context.Context, name string) (session.View, error) {
+	if name != "" && filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
 	}
-	return p.Find(name)
+	v, err := p.Find(ctx, name)
+	if !errors.As(err, new(*NoSessionError)) {
+		return v, err
+	}
+	ids, listErr := session.IDs(p.Repo.Root)
+	if listErr != nil {
+		return v, listErr
+	}
+	id, matchErr := match(name, ids)
+	if errors.As(matchErr, new(*NoSessionError)) {
+		return v, err
+	}
+	if matchErr != nil {
+		return v, matchErr
+	}
+	return session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
 }
 
-// Named returns the tasks that the user named. They are in the tracker, or ad-hoc prompts
-// that have a session.
-func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
+// Named returns the tasks that a person named: see Resolve. They are in the tracker, or
+// ad-hoc prompts that have a session.
+func (p *Project) Named(ctx context.Context, names []string) ([]Item, error) {
 	var items []Item
-	for _, id := range ids {
-		item, err := p.adHocItem(id)
-		if errors.Is(err, session.ErrNone) {
-			item, err = p.Tracked(ctx, id)
+	for _, name := range names {
+		item, err := p.itemOf(ctx, name)
+		if errors.Is(err, task.ErrNotFound) || err != nil && p.NoTasks != nil {
+			var id string
+			if id, err = p.Resolve(ctx, name, Known); err == nil {
+				item, err = p.itemOf(ctx, id)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -58,7 +96,44 @@ func (p *Project) Named(ctx context.Context, ids []string) ([]Item, error) {
 	return items, nil
 }
 
-// Tracked returns a task of the tracker.
+// itemOf returns the task with an ID.
+func (p *Project) itemOf(ctx context.Context, id string) (Item, error) {
+	item, err := p.adHocItem(id)
+	if errors.Is(err, session.ErrNone) {
+		return p.Tracked(ctx, id)
+	}
+	return item, err
+}
+
+// NamedTask calls do with the ID of the task of the tracker that a person names: see
+// Resolve. It calls do with the name first, so that an ID costs no further query, and
+// again only if do returned task.ErrNotFound.
+func (p *Project) NamedTask(ctx context.Context, name string, do func(id string) error) error {
+	err := do(name)
+	if !errors.Is(err, task.ErrNotFound) {
+		return err
+	}
+	id, err := p.Resolve(ctx, name, InTracker)
+	if err != nil {
+		return err
+	}
+	return do(id)
+}
+
+// ResolveAll returns the IDs of the tasks of the tracker that a person names.
+func (p *Project) ResolveAll(ctx context.Context, names []string) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		id, err := p.Resolve(ctx, name, InTracker)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// Tracked returns the task of the tracker with an ID.
 func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	tracker, err := p.Tasks()
 	if err != nil {
@@ -101,6 +176,10 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	plan, err := grimoires.ReadPlan(frozen)
 	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
 		return nil, exit.Usagef("coven version", "session %s: %w", filepath.Base(dir), err)
+	}
+	if wrong := config.Errors(nil); errors.As(err, &wrong) {
+		next := shellword.Edit(filepath.Join(dir, wrong[0].File), wrong[0].Line)
+		return nil, exit.Usagef(next, "session %s: the plan was changed: %w", filepath.Base(dir), err)
 	}
 	return plan, err
 }

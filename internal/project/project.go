@@ -4,6 +4,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -70,9 +71,19 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 }
 
 // Outside returns a project without a repository. It has the grimoires and prompts of the
-// user and those that coven ships.
+// user and those that coven ships, and the plugins of both and on PATH.
 func Outside(e *Environment) *Project {
 	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
+}
+
+// OpenOrOutside opens the repository that contains the user's directory, if there is one;
+// otherwise it returns Outside.
+func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
+	p, err := Open(ctx, e)
+	if errors.Is(err, worktree.ErrNotRepository) {
+		return Outside(e), nil
+	}
+	return p, err
 }
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {

@@ -356,16 +356,16 @@ func TestEnvironment(t *testing.T) {
 	if got, want := e.UserDir(), filepath.Join(f.home, ".config", "coven"); got != want {
 		t.Errorf("UserDir: got %s, want %s", got, want)
 	}
-	if got, want := e.cacheDir(), filepath.Join(f.home, ".cache", "coven"); got != want {
-		t.Errorf("cacheDir: got %s, want %s", got, want)
+	if got, want := e.CacheDir(), filepath.Join(f.home, ".cache", "coven"); got != want {
+		t.Errorf("CacheDir: got %s, want %s", got, want)
 	}
 	f.env["XDG_CONFIG_HOME"], f.env["XDG_CACHE_HOME"] = "relative", "relative"
-	if e.UserDir() != filepath.Join(f.home, ".config", "coven") || e.cacheDir() != filepath.Join(f.home, ".cache", "coven") {
+	if e.UserDir() != filepath.Join(f.home, ".config", "coven") || e.CacheDir() != filepath.Join(f.home, ".cache", "coven") {
 		t.Error("relative directories count")
 	}
 	f.env["XDG_CONFIG_HOME"], f.env["XDG_CACHE_HOME"], f.env["XDG_RUNTIME_DIR"], f.env["USER"] = "/c", "/d", "/run/"+strings.Repeat("x", 100), "ada"
-	if e.UserDir() != "/c/coven" || e.cacheDir() != "/d/coven" || e.User() != "ada" {
-		t.Errorf("got %s, %s, %s", e.UserDir(), e.cacheDir(), e.User())
+	if e.UserDir() != "/c/coven" || e.CacheDir() != "/d/coven" || e.User() != "ada" {
+		t.Errorf("got %s, %s, %s", e.UserDir(), e.CacheDir(), e.User())
 	}
 	if len(e.SocketDir()) > maxSocketDir {
 		t.Errorf("the path of a socket would be too long below %s", e.SocketDir())

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
@@ -41,26 +42,69 @@ func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
 	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
-// Registry returns the plugins that are available in this repository.
+// Registry returns the plugins that are available in this repository; outside one, those
+// of the user and of coven.
 func (p *Project) Registry() (*registry.Registry, error) {
 	self, err := p.Env.Self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own executable: %w", err)
 	}
-	where, err := untrustedPaths(p.Repo)
-	if err != nil {
-		return nil, err
-	}
-	o := registry.Options{
-		Root: p.Repo.Root, UntrustedPaths: where, UserDir: p.Env.UserDir(), CacheDir: p.Env.cacheDir(),
-		Path: p.Env.Getenv("PATH"), Store: p.storeFor(where),
+	o := registry.Options{UserDir: p.Env.UserDir(), CacheDir: p.Env.CacheDir(), Path: p.Env.Getenv("PATH")}
+	if p.Repo != nil {
+		if o.UntrustedPaths, err = untrustedPaths(p.Repo); err != nil {
+			return nil, err
+		}
+		o.Root, o.Store = p.Repo.Root, p.storeFor(o.UntrustedPaths)
 	}
 	for kind, served := range builtin.Builtins() {
 		for _, name := range slices.Sorted(maps.Keys(served)) {
-			o.Shipped = append(o.Shipped, registry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}})
+			shipped := registry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}}
+			if kind == plugins.KindProvider {
+				shipped.Capabilities = builtin.Capabilities(name)
+			}
+			o.Shipped = append(o.Shipped, shipped)
 		}
 	}
 	return registry.New(o), nil
+}
+
+// IsBuiltinProvider reports whether coven's own provider of a name is used, not a plugin that
+// has the same name.
+func (p *Project) IsBuiltinProvider(name string) bool {
+	known, err := p.Registry()
+	if err != nil {
+		return false
+	}
+	found, err := known.Find(plugins.KindProvider, name)
+	return err == nil && found.State == registry.BuiltIn
+}
+
+// ProviderUses returns the providers that this repository uses beside the default one, each
+// with what uses it: the grimoires that can be read, or the sessions in views that can continue.
+func (p *Project) ProviderUses(views []session.View) map[string]string {
+	uses := map[string]string{}
+	add := func(g *grimoires.Grimoire, standard, user string) {
+		for _, name := range g.Providers(standard) {
+			if uses[name] == "" && name != p.Config.Provider {
+				uses[name] = user
+			}
+		}
+	}
+	for _, v := range views {
+		if !v.Live() {
+			continue
+		}
+		if plan, err := PlanOf(v.Dir); err == nil {
+			add(plan.Grimoire, plan.Provider, "task "+v.Task)
+		}
+	}
+	names, _ := p.Library.Names() // unreadable ones are reported when they are used
+	for _, name := range names {
+		if g, err := p.Library.Load(name); err == nil {
+			add(g, p.Config.Provider, "grimoire "+name)
+		}
+	}
+	return uses
 }
 
 // NeedsOf returns the plugins that a grimoire may need, with the provider of a run.

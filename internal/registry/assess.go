@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // isGone reports whether an error means that a file does not exist.
@@ -100,6 +101,9 @@ func (r *Registry) Verified(p Plugin) Plugin {
 	case p.SHA256 == "":
 		if err := p.read(); err != nil && p.State == Trusted { // it may be too large or unreadable
 			p.Detail += ", " + err.Error()
+			if errors.Is(err, provider.ErrDeclaration) {
+				p.State, p.Detail = Broken, err.Error()
+			}
 		}
 	case p.State == Trusted:
 		file := r.copyOf(p)

@@ -27,7 +27,7 @@ const AnyPlatform = "any"
 
 const (
 	maxLock    = 1 << 20
-	lockHeader = "# The plugins that this repository runs with: the SHA-256 of each, by platform.\n# coven trust writes this file; docs/formats/plugins-lock.md\n"
+	lockHeader = "# The plugins that this repository runs with: the SHA-256 of each, by platform.\n# coven trust writes this file: coven help plugins-lock\n"
 )
 
 // Lock maps file names of plugins and platforms to the permitted hashes.
@@ -45,10 +45,14 @@ var (
 	platformRE = regexp.MustCompile(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
 )
 
-// ReadLock reads the lock of a repository; a missing file is an empty lock. If the file
+// ReadLock reads the lock of a repository; a missing file is an empty lock, as is that of
+// an empty root, which stands for no repository. If the file
 // is invalid, the error is a yamldoc.Errors.
 func ReadLock(root string) (Lock, error) {
 	lock := Lock{}
+	if root == "" {
+		return lock, nil
+	}
 	data, err := readLock(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock, nil
@@ -139,7 +143,7 @@ func (l Lock) Write(root string) error {
 		return fmt.Errorf("write %s: %w", LockFile, err)
 	}
 	if top, err := filepath.EvalSymlinks(root); err != nil || dir != filepath.Join(top, ".coven") {
-		return errors.Join(fmt.Errorf("write %s: .coven is elsewhere: %s", LockFile, dir), err)
+		return errors.Join(fmt.Errorf("write %s: .coven is a link to another directory: %s", LockFile, dir), err)
 	}
 	if err := renameio.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(b.String()), 0o644, renameio.WithTempDir(dir)); err != nil {
 		return fmt.Errorf("write %s: %w", LockFile, err)

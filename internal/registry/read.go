@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 const (
@@ -26,6 +28,7 @@ type content struct {
 	hash  string
 	lines int
 	head  []byte
+	can   provider.Declaration
 }
 
 // openBounded opens a file and checks its size.
@@ -50,7 +53,7 @@ func tooLarge() error { return fmt.Errorf("it is larger than %d MB", maxFile/1_0
 func digest(from io.Reader, to io.Writer) (content, error) {
 	var c content
 	hash, head, lines := sha256.New(), &beginning{}, &newlines{}
-	n, err := io.Copy(io.MultiWriter(hash, head, lines, to), io.LimitReader(from, maxFile+1))
+	n, err := io.Copy(io.MultiWriter(hash, head, lines, &c.can, to), io.LimitReader(from, maxFile+1))
 	if err == nil && n > maxFile {
 		err = tooLarge()
 	}
@@ -101,7 +104,10 @@ func (p *Plugin) read() error {
 	if bytes.HasPrefix(c.head, []byte("#!")) && bytes.IndexByte(c.head, 0) < 0 {
 		p.Lines, p.Head = c.lines, readable(c.head)
 	}
-	return nil
+	if p.Kind == plugins.KindProvider {
+		p.Capabilities, err = c.can.Capabilities()
+	}
+	return err
 }
 
 // readable is text without a character that was cut in two.

@@ -29,6 +29,7 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // The places of plugins, in order of precedence.
@@ -74,6 +75,23 @@ type Plugin struct {
 	Lines  int        // of a script; 0: not a script
 	Head   string     // beginning of a script
 	runner []string   // of a script: the interpreter line
+	// Capabilities are what a provider declares; nil: nothing.
+	Capabilities provider.Capabilities
+}
+
+// Abilities describes what the agents of a provider can do and what not, as it declares.
+func (p Plugin) Abilities() (can, cannot string) {
+	if p.Capabilities == nil {
+		return "not declared", ""
+	}
+	words := func(all []provider.Capability) string {
+		texts := make([]string, len(all))
+		for i, one := range all {
+			texts[i] = one.String()
+		}
+		return strings.Join(texts, ", ")
+	}
+	return words(p.Capabilities), words(p.Capabilities.Cannot())
 }
 
 // ID returns the name of a plugin's file.
@@ -81,7 +99,7 @@ func (p Plugin) ID() string {
 	if p.Kind == "" {
 		return filepath.Base(p.File)
 	}
-	return fileOf(p.Kind, p.Name)
+	return FileOf(p.Kind, p.Name)
 }
 
 // Pinned reports whether only known content of the plugin may run.
@@ -90,7 +108,8 @@ func (p Plugin) Pinned() bool { return p.Project || p.Locked }
 // Runs reports whether the plugin may run.
 func (p Plugin) Runs() bool { return p.State == BuiltIn || p.State == Trusted }
 
-func fileOf(kind plugins.Kind, name string) string { return prefix + string(kind) + "-" + name }
+// FileOf returns the name of a plugin's file.
+func FileOf(kind plugins.Kind, name string) string { return prefix + string(kind) + "-" + name }
 
 const prefix = "coven-"
 
@@ -104,17 +123,19 @@ type Shipped struct {
 	Kind plugins.Kind
 	Name string
 	Argv []string // command line
+
+	Capabilities provider.Capabilities
 }
 
 // Options configures a Registry.
 type Options struct {
-	Root           string               // of the main checkout
+	Root           string               // of the main checkout; empty: there is no repository
 	UntrustedPaths trust.UntrustedPaths // of the repository
 	UserDir        string               // directory of the user's settings
 	CacheDir       string               // directory for copies; created on demand
 	Path           string               // as in the environment
 	Shipped        []Shipped
-	Store          *trust.Store
+	Store          *trust.Store // of the repository
 }
 
 // Registry finds the plugins of a repository. Nothing is cached. It is safe for
@@ -129,7 +150,10 @@ type place struct{ from, dir string }
 
 // places returns the distinct plugin directories, in order of precedence.
 func (r *Registry) places() []place {
-	all := []place{{FromProject, filepath.Join(r.options.Root, ".coven", "plugins")}}
+	var all []place
+	if r.options.Root != "" {
+		all = append(all, place{FromProject, filepath.Join(r.options.Root, ".coven", "plugins")})
+	}
 	if filepath.IsAbs(r.options.UserDir) {
 		all = append(all, place{FromUser, filepath.Join(r.options.UserDir, "plugins")})
 	}
@@ -217,21 +241,29 @@ func misnamed(file string) string {
 	case !slices.Contains(kinds(), kind):
 		return fmt.Sprintf("%q is not a plugin kind (known: %s)", kind, strings.Join(kinds(), ", "))
 	}
-	return fmt.Sprintf("invalid plugin name %q: use lower-case letters, digits and -", name)
+	return CheckName(name).Error()
+}
+
+// CheckName returns an error if a plugin cannot have a name.
+func CheckName(name string) error {
+	if !nameRE.MatchString(name) {
+		return fmt.Errorf("invalid plugin name %q: use lower-case letters, digits and -", name)
+	}
+	return nil
 }
 
 // find returns the plugins of one kind and name in order of precedence.
 func (r *Registry) find(places []place, n plugins.Need) []Plugin {
 	var found []Plugin
 	for _, at := range places {
-		file := filepath.Join(at.dir, fileOf(n.Kind, n.Name))
+		file := filepath.Join(at.dir, FileOf(n.Kind, n.Name))
 		if _, err := os.Lstat(file); err == nil || at.from != FromPath && !isGone(err) {
 			found = append(found, Plugin{Kind: n.Kind, Name: n.Name, From: at.from, File: file})
 		}
 	}
 	for _, s := range r.options.Shipped {
 		if s.Kind == n.Kind && s.Name == n.Name {
-			found = append(found, Plugin{Kind: n.Kind, Name: n.Name, From: FromCoven, State: BuiltIn})
+			found = append(found, Plugin{Kind: n.Kind, Name: n.Name, From: FromCoven, State: BuiltIn, Capabilities: s.Capabilities})
 		}
 	}
 	for i, p := range found {

@@ -36,7 +36,7 @@ func newBench(t *testing.T) *bench {
 	b.o = Options{
 		Root: b.at("repo"), UntrustedPaths: where, UserDir: b.at("conf"), CacheDir: b.at("cache/coven"),
 		Path:    b.at("bin"),
-		Shipped: []Shipped{{plugins.KindProvider, "claude", []string{"/coven", "plugin", "provider", "claude"}}},
+		Shipped: []Shipped{{Kind: plugins.KindProvider, Name: "claude", Argv: []string{"/coven", "plugin", "provider", "claude"}}},
 		Store: trust.New(trust.Options{
 			UserDir: b.at("conf"), GitDir: b.at("repo/.git"), UntrustedPaths: where, Getenv: func(key string) string { return b.env[key] },
 		}),

@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // UntrustedError means that a plugin of the project is not trusted.
@@ -69,18 +70,29 @@ func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, erro
 	case Broken:
 		return plugins.Binary{}, &BrokenError{p}
 	case Trusted:
-		if !p.Pinned() {
-			return plugins.Binary{Argv: []string{p.File}}, nil
+		if p.Pinned() {
+			return r.copyPinned(p)
 		}
-		return r.copyPinned(p)
+		return r.inPlace(p)
 	}
 	return plugins.Binary{}, &UntrustedError{p}
+}
+
+// inPlace returns the program of a plugin that belongs to the user.
+func (r *Registry) inPlace(p Plugin) (plugins.Binary, error) {
+	if p.Kind == plugins.KindProvider {
+		if err := p.read(); errors.Is(err, provider.ErrDeclaration) { // it may be unreadable otherwise
+			p.Detail = err.Error()
+			return plugins.Binary{}, &BrokenError{p}
+		}
+	}
+	return plugins.Binary{Argv: []string{p.File}, Capabilities: p.Capabilities}, nil
 }
 
 func (r *Registry) shipped(p Plugin) plugins.Binary {
 	for _, s := range r.options.Shipped {
 		if s.Kind == p.Kind && s.Name == p.Name {
-			return plugins.Binary{Argv: s.Argv, BuiltIn: true}
+			return plugins.Binary{Argv: s.Argv, BuiltIn: true, Capabilities: s.Capabilities}
 		}
 	}
 	return plugins.Binary{}
@@ -110,7 +122,7 @@ func (r *Registry) copyPinned(p Plugin) (plugins.Binary, error) {
 			return plugins.Binary{}, &CacheError{file, "the copy of a plugin differs from what was written: " + err.Error()}
 		}
 	}
-	return plugins.Binary{Argv: []string{file}, SHA256: hash}, nil
+	return plugins.Binary{Argv: []string{file}, SHA256: hash, Capabilities: p.Capabilities}, nil
 }
 
 // prepareCopyDir creates the directory of a copy, writable by the user only.

@@ -2,16 +2,18 @@ package scheduler
 
 // Decision is a person's answer about a change that is ready.
 type Decision struct {
-	Verdict verdict
-	Reason  string // of a rejection
+	Verdict Verdict
+	Reason  string // of a rejection, or the changes that the person asks for
 }
 
-type verdict int
+// Verdict is what a person decided.
+type Verdict int
 
 // The verdicts.
 const (
-	later verdict = iota
+	Later Verdict = iota // the change is left waiting
 	Approved
 	Rejected
+	Revised   // the person asks for changes
 	Elsewhere // the question was answered elsewhere
 )

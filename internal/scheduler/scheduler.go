@@ -29,7 +29,8 @@ type Scheduler struct {
 	// Ask asks a person about a change that is ready. nil: the change waits.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
-	Options  control.Options
+	// Work runs a task until its session stops: Controller.Run or Controller.Resume.
+	Work func(context.Context, project.Item) (control.Outcome, error)
 
 	running     map[string]bool
 	started     int
@@ -96,7 +97,7 @@ type ended struct {
 	item     project.Item
 	outcome  control.Outcome
 	err      error
-	approved bool // it was resumed because a person approved it
+	answered bool // it was resumed because a person answered
 }
 
 // answered is a person's answer about one change.
@@ -191,7 +192,7 @@ func (s *Scheduler) stopSpent(text string) {
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	s.running[item.Task.ID] = true
 	go func() {
-		outcome, err := s.Controller.Run(ctx, item, s.Options)
+		outcome, err := s.Work(ctx, item)
 		s.ended <- ended{item: item, outcome: outcome, err: err}
 	}()
 }
@@ -217,7 +218,7 @@ func (s *Scheduler) finish(e ended) {
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
 	if s.Ask != nil && e.outcome.WaitsForReview() {
-		if v, err := s.Controller.Project.Find(e.item.Task.ID); err == nil {
+		if v, err := s.Controller.Project.Finder.OfTask(e.item.Task.ID); err == nil {
 			s.asking = append(s.asking, v)
 			return // it is counted when the person has answered
 		}
@@ -228,7 +229,7 @@ func (s *Scheduler) finish(e ended) {
 
 // takenByOthers reports whether another coven took a task that the user did not name.
 func (s *Scheduler) takenByOthers(e ended) bool {
-	if _, named := s.Queue.(*NamedQueue); named || e.approved {
+	if _, named := s.Queue.(*NamedQueue); named || e.answered {
 		return false
 	}
 	return control.IsTaken(e.err)
@@ -256,7 +257,8 @@ func (s *Scheduler) question(ctx context.Context) {
 // answered carries out a person's answer about a change.
 func (s *Scheduler) answered(ctx context.Context, a answered) {
 	s.open = false
-	if a.err != nil || a.decision.Verdict != Approved {
+	resumes := a.decision.Verdict == Approved || a.decision.Verdict == Revised
+	if a.err != nil || !resumes {
 		s.Queue.Done(project.Item{Task: task.Task{ID: a.view.Task}})
 	}
 	switch {
@@ -265,11 +267,11 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 			s.fail(a.err)
 		}
 		s.count("waiting (review)", exit.Person)
-	case a.decision.Verdict == Approved:
+	case resumes:
 		s.running[a.view.Task] = true
 		go func() {
-			outcome, err := s.Controller.Approve(ctx, control.ApproveRequest{Task: a.view.Task, Seen: a.view, AcceptFindings: true})
-			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, approved: true}
+			outcome, err := s.carryOut(ctx, a)
+			s.ended <- ended{item: project.Item{Task: task.Task{ID: a.view.Task}}, outcome: outcome, err: err, answered: true}
 		}()
 	case a.decision.Verdict == Elsewhere:
 		s.counts["answered elsewhere"]++
@@ -277,6 +279,7 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 		done, err := s.Controller.Reject(ctx, control.RejectRequest{Task: a.view.Task, Seen: a.view, Reason: a.decision.Reason})
 		if err != nil {
 			s.fail(err)
+			s.counts["stopped by an error"]++
 			return
 		}
 		s.Observer.Rejected(done)
@@ -284,6 +287,14 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	default:
 		s.count("waiting (review)", exit.Person)
 	}
+}
+
+// carryOut approves a change, or asks for changes to it, and resumes its session.
+func (s *Scheduler) carryOut(ctx context.Context, a answered) (control.Outcome, error) {
+	if a.decision.Verdict == Revised {
+		return s.Controller.Revise(ctx, control.ReviseRequest{Task: a.view.Task, Seen: a.view, Comments: []string{a.decision.Reason}})
+	}
+	return s.Controller.Approve(ctx, control.ApproveRequest{Task: a.view.Task, Seen: a.view, AcceptFindings: true})
 }
 
 func (s *Scheduler) count(word string, code int) {

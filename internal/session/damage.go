@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -70,7 +71,7 @@ func DamagedIn(err error) (damaged []*DamagedError, rest error) {
 }
 
 // errNoEvents reports a session whose views exist and whose events do not.
-var errNoEvents = fmt.Errorf("%s is missing or empty, and the session has begun", eventsFile)
+var errNoEvents = fmt.Errorf("%s is missing or empty although the session has started", eventsFile)
 
 // damaged returns a *DamagedError about the session in dir.
 func damaged(dir string, err error) error {
@@ -108,21 +109,24 @@ func hasStarted(dir string) bool {
 }
 
 // planDamage returns the reason why the frozen plan in dir cannot be used, or "". It
-// does not parse the plan.
+// does not parse the plan, but looks for the keys of one.
 func planDamage(dir string) string {
-	f, err := regularfile.OpenIn(dir, planFile)
-	switch {
+	plan, err := regularfile.ReadIn(dir, planFile, maxPlan)
+	switch tooLarge := (*regularfile.SizeError)(nil); {
 	case errors.Is(err, fs.ErrNotExist):
 		return planFile + " is missing"
+	case errors.As(err, &tooLarge):
+		return fmt.Sprintf("%s is larger than %d bytes", planFile, maxPlan)
 	case err != nil:
 		return fmt.Sprintf("%s cannot be read: %v", planFile, err)
-	}
-	defer f.Close() //nolint:errcheck // read only
-	if info, err := f.Stat(); err == nil && info.Size() > maxPlan {
-		return fmt.Sprintf("%s is larger than %d bytes", planFile, maxPlan)
+	case !planKey.Match(plan):
+		return planFile + " is not a plan"
 	}
 	return ""
 }
+
+// planKey matches the key of the workflow in a plan.
+var planKey = regexp.MustCompile(`(?m)^grimoire:`)
 
 // SetAside moves a damaged record to another directory, and returns its path relative
 // to root. It returns ErrBusy if a process writes the record.

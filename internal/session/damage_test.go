@@ -22,7 +22,7 @@ func over(t *testing.T, root, task string) *session.Session {
 	t.Helper()
 	s, err := session.Create(root, task, "Title of "+task, day)
 	must(t, err)
-	must(t, s.Freeze([]byte("v: 1\n")))
+	must(t, s.Freeze([]byte("v: 1\ngrimoire: {name: x}\n")))
 	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "Title of " + task}))
 	must(t, s.Append(event.Event{Type: event.Warning}, event.Text{Text: "x"}))
 	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
@@ -137,14 +137,15 @@ func TestDamagedAndNewer(t *testing.T) {
 	}
 }
 
-// A session without its plan is damaged and cannot continue; an ended session needs no
+// A session without its plan, or with something else in its place, is damaged and cannot continue; an ended session needs no
 // plan.
 func TestPlanIsMissing(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)
 	must(t, s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: "review"}))
 	must(t, s.Close())
-	for _, change := range []func(string) error{os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }, func(file string) error {
+	spoil := func(file string) error { return os.WriteFile(file, []byte("v: 1\n# grimoire:\n"), 0o600) }
+	for _, change := range []func(string) error{spoil, os.Remove, func(file string) error { return syscall.Mkfifo(file, 0o600) }, func(file string) error {
 		return errors.Join(os.Remove(file), os.WriteFile(file, nil, 0o600), os.Truncate(file, 10<<30))
 	}} {
 		must(t, change(filepath.Join(s.Dir, "plan.yaml")))
@@ -152,7 +153,7 @@ func TestPlanIsMissing(t *testing.T) {
 		if err != nil || v.Shown().Status != session.Damaged || !strings.Contains(v.Shown().Detail, "plan.yaml") {
 			t.Errorf("%v, %+v", err, v)
 		}
-		if _, err := session.Plan(s.Dir); err == nil {
+		if plan, err := session.Plan(s.Dir); err == nil && !strings.HasPrefix(string(plan), "v: 1\n# ") {
 			t.Error("it has a plan")
 		}
 	}

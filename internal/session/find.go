@@ -167,6 +167,39 @@ func (f *Finder) OfTask(task string) (View, error) {
 	return newest, nil
 }
 
+// Tasks returns the tasks that have a session, sorted, as far as their records can be read.
+func (f *Finder) Tasks() ([]string, error) {
+	entries, err := entriesOf(f.root)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []string
+	for _, e := range entries {
+		of, err := f.taskOf(e)
+		if found := (*DamagedError)(nil); errors.As(err, &found) {
+			of = found.Task
+		}
+		if of != "" {
+			tasks = append(tasks, of)
+		}
+	}
+	slices.Sort(tasks)
+	return slices.Compact(tasks), nil
+}
+
+// IDs returns the IDs of a project's sessions, sorted.
+func IDs(root string) ([]string, error) {
+	entries, err := entriesOf(root)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.Name()
+	}
+	return ids, nil
+}
+
 // taskOf returns the task of a session, which its first event contains. A directory
 // that has changed since is read again.
 func (f *Finder) taskOf(e fs.DirEntry) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/usage"
 )
 
@@ -77,14 +78,14 @@ func (v *View) take(e event.Event) error {
 	case event.SessionStarted:
 		v.Started, v.Since = e.Time, e.Time
 		err := e.Decode(&v.Info)
-		v.Holder = v.Info.Holder
+		v.Holder, v.Sandbox = v.Info.Holder, v.Info.Sandbox
 		return err
 	case event.SessionResumed:
 		var r event.Resumed
 		if err := e.Decode(&r); err != nil {
 			return err
 		}
-		v.Holder, v.Since = r.Holder, e.Time
+		v.Holder, v.Sandbox, v.Since = r.Holder, r.Sandbox, e.Time
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
 		v.FailedAt, v.FailedWhy, v.Rejected = "", "", false
@@ -155,6 +156,13 @@ func (v *View) work(e event.Event) error {
 		err := e.Decode(&c)
 		v.ClaimOid = c.Oid
 		return err
+	case event.RepositoryChanged:
+		var c event.RepositoryChange
+		err := e.Decode(&c)
+		if c.Severity != event.SeverityNoted {
+			v.Warnings = append(v.Warnings, c.Summary()+c.Undo())
+		}
+		return err
 	case event.Warning:
 		var t event.Text
 		err := e.Decode(&t)
@@ -172,7 +180,27 @@ func (v *View) reviewed(e event.Event) error {
 		r.Message = v.Review.Message
 	}
 	v.Review = r
+	if len(r.Changes) > 0 {
+		v.Revisions = append(v.Revisions, Revision{By: r.By, Changes: r.Changes})
+	}
+	if v.Status == Waiting && v.Reason == event.WaitReview {
+		v.answered(r.MergeDecision)
+	}
 	return err
+}
+
+// answered adds an answer with which a waiting session continues. Only a process that ended
+// at that moment leaves it for others to see.
+func (v *View) answered(r event.MergeDecision) {
+	switch {
+	case r.Approved:
+		v.Detail = "approved by " + r.By + " and not landed yet"
+	case len(r.Changes) > 0:
+		v.Detail = r.By + " asked for changes, which are not made yet"
+	default:
+		return
+	}
+	v.Status, v.Reason, v.Next, v.WaitsAt = Interrupted, "", "coven resume "+shellword.Word(v.Task), ""
 }
 
 func (v *View) stepStarted(e event.Event) error {
@@ -195,7 +223,7 @@ func (v *View) stepCompleted(e event.Event) error {
 			v.Receipts = append(v.Receipts, receipt)
 		}
 	}
-	if v.Summary == "" {
+	if v.Summary == "" || event.IsRevise(e.Path) && r.Summary != "" {
 		v.Summary = r.Summary
 	}
 	step := v.step(e.Path)
@@ -221,7 +249,7 @@ func (v *View) judged(path string, isReview bool, r event.Result) {
 		v.Rounds = append(v.Rounds, round)
 	case r.Decided && n > 0:
 		last := &v.Rounds[n-1]
-		last.Decided, last.Continue, last.Reason = true, r.Continue, r.Output
+		last.Decided, last.Continue, last.LastRound, last.Reason = true, r.Continue, r.LastRound, r.Output
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // A view that was computed bit by bit is the one that is computed at once.
@@ -19,7 +20,8 @@ func TestFoldBitByBit(t *testing.T) {
 		event.StepStarted: event.StepStart{Kind: "script"}, event.AgentTool: event.Tool{Summary: "Write x"},
 		event.StepCompleted: map[string]any{"ok": true, "receipts": []event.Receipt{{Command: "make"}}, "used": map[string]any{"usd": 1}},
 		event.CheckEnded:    event.Receipt{Command: "make"}, event.GateDecided: event.Decision{Tool: "Bash"}, event.Warning: event.Text{Text: "oh"},
-		event.AgentStarted: event.AgentStart{}, event.AgentUsage: event.Usage{Input: 10, Model: "sonnet"},
+		event.RepositoryChanged: event.RepositoryChange{Severity: event.SeverityStops},
+		event.AgentStarted:      event.AgentStart{}, event.AgentUsage: event.Usage{Input: 10, Model: "sonnet"},
 		event.LimitMet: event.Limit{Account: "a"}, event.LimitOver: nil, event.ReviewAsked: event.MergeDecision{Patch: "p"},
 		event.ReviewAnswered: event.MergeDecision{Patch: "p", Approved: true}, event.TaskClaimed: event.Claim{Oid: "o"}, event.LandDone: event.Landing{New: "n"},
 	}
@@ -51,4 +53,62 @@ func TestFoldBitByBit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Changes of the repository that matter are warnings of the session; the others are not.
+func TestRepositoryChanged(t *testing.T) {
+	events := []event.Event{{Seq: 1, Type: event.SessionStarted, Task: "t", Data: []byte(`{}`)}}
+	for _, severity := range []string{event.SeverityNoted, event.SeverityHolds, event.SeverityStops} {
+		raw, err := json.Marshal(event.RepositoryChange{
+			Severity: severity, Rescue: "refs/coven/rescue/t/1", Changes: []event.Changed{{Severity: severity, Text: severity + " was changed"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, event.Event{Seq: int64(len(events)) + 1, Type: event.RepositoryChanged, Task: "t", Data: raw})
+	}
+	v, err := Fold(events)
+	const end = " was changed (to see them: coven rescue show refs/coven/rescue/t/1)"
+	want := []string{"the repository changed during the step: holds" + end, "the repository changed during the step: stops" + end}
+	if err != nil || !reflect.DeepEqual(v.Warnings, want) {
+		t.Errorf("%v: got %q", err, v.Warnings)
+	}
+}
+
+// An answer with which a session continues is not lost if the process ends before it does:
+// the session is interrupted.
+func TestAnsweredAndKilled(t *testing.T) {
+	for name, test := range map[string]struct {
+		data   event.MergeDecision
+		status event.Status
+		next   string
+		asked  int
+	}{
+		"approved": {event.MergeDecision{Patch: "p", Approved: true, By: "dana"}, Interrupted, "coven resume 't 1'", 0},
+		"changes":  {event.MergeDecision{Patch: "p", By: "dana", Changes: []reviewer.Finding{{Message: "blue"}}}, Interrupted, "coven resume 't 1'", 1},
+		"rejected": {event.MergeDecision{Patch: "p", By: "dana", Reason: "no"}, Waiting, "coven approve 't 1'", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []event.Event
+			for _, e := range []struct {
+				kind event.Type
+				data any
+			}{
+				{event.SessionStarted, event.Session{}},
+				{event.ReviewAsked, event.MergeDecision{Patch: "p"}},
+				{event.SessionWaiting, event.Waiting{Reason: event.WaitReview, Next: "coven approve 't 1'"}},
+				{event.ReviewAnswered, test.data},
+			} {
+				data, err := json.Marshal(e.data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				events = append(events, event.Event{Seq: int64(len(events) + 1), Type: e.kind, Task: "t 1", Path: "land#1", Data: data})
+			}
+			v, err := Fold(events)
+			if err != nil || v.Status != test.status || v.Next != test.next || len(v.Revisions) != test.asked {
+				t.Errorf("%s, next %q, %+v, %v", v.Status, v.Next, v.Revisions, err)
+			}
+		})
+	}
 }

@@ -48,18 +48,18 @@ type Request struct {
 func Ask(root, id string, r Request) (name string, err error) {
 	dir := filepath.Join(root, inboxDir, id)
 	if err := makeDir(root, filepath.Join(inboxDir, id)); err != nil {
-		return "", fmt.Errorf("ask session %s: %w", id, err)
+		return "", fmt.Errorf("send a request to session %s: %w", id, err)
 	}
 	r.ID = uuid.NewString()
 	data, err := json.Marshal(r)
 	if err != nil {
-		return "", fmt.Errorf("ask session %s: %w", id, err)
+		return "", fmt.Errorf("send a request to session %s: %w", id, err)
 	}
 	// Names sort in the order of the requests.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
 	failpoint.Point("inbox.ask.before")
 	if err := renameio.WriteFile(name, append(data, '\n'), fileMode); err != nil {
-		return "", fmt.Errorf("ask session %s: %w", id, err)
+		return "", fmt.Errorf("send a request to session %s: %w", id, err)
 	}
 	failpoint.Point("inbox.ask.after")
 	return name, nil

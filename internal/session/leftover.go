@@ -94,7 +94,7 @@ func (l Leftover) Remove() error {
 		remove = os.Remove
 	}
 	if err := remove(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove what is left of session %s: %w", l.id, err)
+		return fmt.Errorf("remove the rest of session %s: %w", l.id, err)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func old(file string, now time.Time) bool {
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("look for what is left over: %w", err)
+		return nil, fmt.Errorf("look for leftovers: %w", err)
 	}
 	var all []string
 	for _, e := range entries {

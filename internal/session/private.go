@@ -38,7 +38,7 @@ func eachExposed(root string, do func(file string, mode fs.FileMode) error) erro
 			return do(file, mode)
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("look at the modes of records: %w", err)
+			return fmt.Errorf("check the modes of records: %w", err)
 		}
 	}
 	return nil

@@ -38,6 +38,7 @@ const (
 	messagesFile = "messages.jsonl"
 	logsDir      = "logs"
 	resultsDir   = "results"
+	rejectedFile = "rejected.diff"
 )
 
 // Dir is the directory of a project's sessions, relative to its root.
@@ -208,10 +209,10 @@ func (s *Session) Discard() error {
 func (s *Session) Freeze(plan []byte) error {
 	failpoint.Point("session.freeze.before")
 	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
-		return fmt.Errorf("freeze the plan: %w", err)
+		return fmt.Errorf("store the plan: %w", err)
 	}
 	if err := regularfile.SyncDir(s.Dir); err != nil {
-		return fmt.Errorf("freeze the plan: %w", err)
+		return fmt.Errorf("store the plan: %w", err)
 	}
 	failpoint.Point("session.freeze.after")
 	return nil
@@ -224,6 +225,32 @@ func Plan(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("read the plan %s: %w", filepath.Join(dir, planFile), err)
 	}
 	return plan, nil
+}
+
+// maxRejected bounds the size of a rejected change that is stored, in bytes.
+const maxRejected = 32 << 10
+
+// KeepRejected stores the patch of a change that a person rejects, for the next attempt.
+// Only its first lines are stored if it is large.
+func (s *Session) KeepRejected(patch string) error {
+	if len(patch) > maxRejected {
+		cut := strings.LastIndexByte(patch[:maxRejected], '\n') + 1
+		patch = patch[:cut] + fmt.Sprintf("(%d more lines are left out here)\n", strings.Count(patch[cut:], "\n"))
+	}
+	if err := renameio.WriteFile(filepath.Join(s.Dir, rejectedFile), []byte(patch), fileMode); err != nil {
+		return fmt.Errorf("store the rejected change: %w", err)
+	}
+	return nil
+}
+
+// RejectedPatch returns the patch of the change that a person rejected in a session; empty:
+// there is none.
+func RejectedPatch(dir string) string {
+	patch, err := regularfile.ReadIn(dir, rejectedFile, 2*maxRejected)
+	if err != nil {
+		return "" // it was removed, or the session is of an older version
+	}
+	return string(patch)
 }
 
 // OpenLog opens the log of a step for appending, and returns the offset, which is the

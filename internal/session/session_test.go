@@ -206,7 +206,7 @@ func TestParked(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Create(root, "t", "A title", func() time.Time { return at })
 	must(t, err)
-	must(t, s.Freeze([]byte("v: 1\n")))
+	must(t, s.Freeze([]byte("v: 1\ngrimoire: {name: x}\n")))
 	must(t, err)
 	limit := event.Limit{Account: "anthropic", Reason: "five_hour", At: day().Add(time.Hour)}
 	add := func(after time.Duration, typ event.Type, data any) session.View {
@@ -254,7 +254,7 @@ func begin(t *testing.T, root string) *session.Session {
 	t.Helper()
 	s, err := session.Create(root, "t", "A title", day)
 	must(t, err)
-	must(t, s.Freeze([]byte("v: 1\n")))
+	must(t, s.Freeze([]byte("v: 1\ngrimoire: {name: x}\n")))
 	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "A title"}))
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // The states of a session.
@@ -36,6 +37,7 @@ type View struct {
 	Until    time.Time        `json:"until,omitzero"`     // of waiting: the earliest time to resume
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
+	Sandbox  string           `json:"sandbox,omitempty"` // level of the sandbox in which the session last ran
 	Rescue   string           `json:"rescue,omitempty"`
 	Failing  string           `json:"failing_step,omitempty"`
 	Started  time.Time        `json:"started_at"`
@@ -51,9 +53,12 @@ type View struct {
 	Rounds   []Round          `json:"rounds,omitempty"`        // of review by plugins
 	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
 	ClaimOid string           `json:"-"`
-	Landed   event.Landing    `json:"landed,omitzero"`
-	Landing  event.Landing    `json:"-"` // a recorded landing that is not complete
-	Warnings []string         `json:"warnings,omitempty"`
+
+	// Revisions are the changes that people asked for, in order.
+	Revisions []Revision    `json:"revisions,omitempty"`
+	Landed    event.Landing `json:"landed,omitzero"`
+	Landing   event.Landing `json:"-"` // a recorded landing that is not complete
+	Warnings  []string      `json:"warnings,omitempty"`
 
 	// FailedAt is the step that ended the session, and FailedWhy the reason, also after
 	// the session was cancelled or rejected. They are empty if no step has failed since
@@ -92,13 +97,20 @@ type Step struct {
 
 // Round is a review by plugins and its outcome.
 type Round struct {
-	Path     string          `json:"path"`
-	Patch    string          `json:"patch,omitempty"` // patch id of the reviewed change
-	Opinions []event.Opinion `json:"opinions"`
-	Error    string          `json:"error,omitempty"`    // why it did not finish
-	Decided  bool            `json:"decided,omitempty"`  // an arbiter decided
-	Continue bool            `json:"continue,omitempty"` // the arbiter's decision: the findings are actionable
-	Reason   string          `json:"reason,omitempty"`   // why
+	Path      string          `json:"path"`
+	Patch     string          `json:"patch,omitempty"` // patch id of the reviewed change
+	Opinions  []event.Opinion `json:"opinions"`
+	Error     string          `json:"error,omitempty"`      // why it did not finish
+	Decided   bool            `json:"decided,omitempty"`    // an arbiter decided
+	Continue  bool            `json:"continue,omitempty"`   // the arbiter's decision: the findings are actionable
+	LastRound bool            `json:"last_round,omitempty"` // max_iterations allows no further round
+	Reason    string          `json:"reason,omitempty"`     // why
+}
+
+// Revision is what a person asked to change.
+type Revision struct {
+	By      string             `json:"by"`
+	Changes []reviewer.Finding `json:"changes"`
 }
 
 // Review is the last question of a session, with its answer.
@@ -148,7 +160,7 @@ func (v View) Same(other View) bool {
 		return v.Status
 	}
 	a, b := question(v), question(other)
-	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch
+	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch && a.Path == b.Path
 }
 
 // At returns the position of a session: the running step and its current action, or

@@ -78,7 +78,7 @@ func (s *Session) writeViews() error {
 		return err
 	}
 	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), fileMode); err != nil {
-		return fmt.Errorf("write the story: %w", err)
+		return fmt.Errorf("write session.md: %w", err)
 	}
 	failpoint.Point("session.views.after")
 	return nil
@@ -127,7 +127,7 @@ func (v View) story() (string, error) {
 		Status: v.Status, Task: v.Task, Commit: v.Commit,
 	})
 	if err != nil {
-		return "", fmt.Errorf("encode the story: %w", err)
+		return "", fmt.Errorf("encode session.md: %w", err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\n%s---\n\n# User Query\n\n%s\n\n# Steps\n", head, v.Info.Query)

@@ -2,11 +2,14 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/didyoumean"
 )
 
 // Add adds a task and returns it with its new id. It fails with ErrInvalid if the task
@@ -22,7 +25,7 @@ func (f *File) Add(ctx context.Context, n New) (Task, error) {
 	}
 	var added Task
 	err := f.update(ctx, func(d *document) error {
-		if err := f.checkAfter(d, n.After); err != nil {
+		if err := errors.Join(d.checkType(n.Type), f.checkAfter(d, n.After)); err != nil {
 			return err
 		}
 		id, err := newID(d, f.path)
@@ -55,6 +58,24 @@ func (n New) check() error {
 		return fmt.Errorf("%w: the text has %d bytes; the maximum is %d", ErrInvalid, n.size(), MaxText)
 	}
 	return nil
+}
+
+// Types returns the types of tasks that coven adds. A file may have others already, which
+// are allowed too; a program decides itself.
+func Types() []string { return []string{"task", "bug", "feature", "chore", "epic"} }
+
+// checkType returns an error for the type of a new task that is neither one of Types nor the
+// type of another task of the file.
+func (d *document) checkType(name string) error {
+	if name == "" || slices.Contains(Types(), name) {
+		return nil
+	}
+	for _, t := range d.tasks {
+		if t.Type == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: type %q is not one of %s%s", ErrInvalid, name, strings.Join(Types(), ", "), didyoumean.Aside(name, Types()))
 }
 
 func (f *File) checkAfter(d *document, after []string) error {

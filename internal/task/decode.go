@@ -149,7 +149,7 @@ func (d *decoder) dependencies() []Dependency {
 			dep = Dependency{ID: one.ID, Type: one.FullType}
 		}
 		if dep.ID == "" {
-			d.fail("dependencies", "a list of dependencies that say on what")
+			d.fail("dependencies", "a list of objects with depends_on_id")
 		}
 		dep.Type = strings.ReplaceAll(dep.Type, "_", "-")
 		if dep.Type == "" {

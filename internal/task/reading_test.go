@@ -52,8 +52,8 @@ func TestReadAgain(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if anew, err := OpenFile(f.path, dir).read(t.Context()); err != nil || anew.typed != known.typed || !reflect.DeepEqual(anew.line, known.line) {
-				t.Fatalf("got  %v %v\nwant %+v, %v", known.typed, known.line, anew, err)
+			if again, err := OpenFile(f.path, dir).read(t.Context()); err != nil || again.typed != known.typed || !reflect.DeepEqual(again.line, known.line) {
+				t.Fatalf("got  %v %v\nwant %+v, %v", known.typed, known.line, again, err)
 			}
 		}
 	})

@@ -3,11 +3,16 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/mattn/go-runewidth"
 
 	"github.com/coven-run/coven/internal/event"
@@ -16,15 +21,21 @@ import (
 )
 
 // Live is the last lines of a terminal: one for each running task, with its step,
-// time, usage and current action.
+// time, usage and current action, and below them the open question.
+//
+// Between two writes the cursor is at the beginning of the first of these lines. So they
+// can be erased without knowing how many rows they take, which changes when the window does.
 type Live struct {
 	out  io.Writer
 	size func() (width, height int)
 	now  func() time.Time
+	keys *Keyboard // nil: it cannot ask
+	term string    // the type of the terminal
 
 	mu     sync.Mutex
 	tasks  []*liveTask // in the order in which they started
 	drawn  []string    // the lines on the terminal
+	prompt Prompt      // the open question
 	hidden bool
 	stop   chan struct{}
 	once   sync.Once
@@ -38,10 +49,11 @@ type liveTask struct {
 	current         provider.Usage // by the running step, so far
 }
 
-// NewLive returns live lines on out. size returns the size of the terminal.
-func NewLive(out io.Writer, size func() (int, int), now func() time.Time) *Live {
-	l := &Live{out: out, size: size, now: now, stop: make(chan struct{})}
-	go l.tick()
+// NewLive returns live lines on out. size returns the size of the terminal, whose type is
+// term. keys may be nil.
+func NewLive(out io.Writer, size func() (int, int), now func() time.Time, keys *Keyboard, term string) *Live {
+	l := &Live{out: out, size: size, now: now, keys: keys, term: term, stop: make(chan struct{})}
+	go l.watch()
 	return l
 }
 
@@ -57,14 +69,46 @@ func (l *Live) print(text string, e event.Event) {
 func (l *Live) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal stops no run
-	l.drawn, l.hidden = nil, true
+	l.clear()
+	l.hidden = true
 }
 
 func (l *Live) unhide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = false
+	l.draw("")
+}
+
+// open makes the terminal report keys, which discards what was typed before, and shows a
+// question. An answer may follow at once.
+func (l *Live) open(p Prompt) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.keys.readKeys(); err != nil {
+		return err
+	}
+	l.prompt, l.hidden = p, false
+	l.draw("")
+	return nil
+}
+
+// close removes the question.
+func (l *Live) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prompt = nil
+	l.draw("")
+	l.keys.Release()
+}
+
+// answer gives a message to the open question and reports whether that answers it.
+func (l *Live) answer(msg tea.Msg) (tea.Cmd, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cmd, done := l.prompt.update(msg)
+	l.draw("")
+	return cmd, done
 }
 
 // end removes the lines.
@@ -73,19 +117,74 @@ func (l *Live) end() {
 	l.hide()
 }
 
-func (l *Live) tick() {
+// watch redraws the lines as time passes, when the window changes, and when the process
+// continues after a stop.
+func (l *Live) watch() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
+	resized, continued := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
 	for {
 		select {
 		case <-l.stop:
 			return
 		case <-ticker.C:
-			l.mu.Lock()
-			l.draw("")
-			l.mu.Unlock()
+			l.redraw(false)
+		case <-resized:
+			l.redraw(true)
+		case <-continued:
+			l.resume()
 		}
 	}
+}
+
+// redraw draws the lines if they changed, or in any case.
+func (l *Live) redraw(always bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if always && !l.hidden {
+		l.clear()
+	}
+	l.draw("")
+}
+
+// stopTime is how long a signal may take to stop the process.
+const stopTime = 100 * time.Millisecond
+
+// suspend returns the terminal to the shell and stops the process, as Ctrl-Z does while no
+// question is open. It goes on at once if no shell could continue the process: then the
+// kernel does not stop it.
+func (l *Live) suspend() {
+	l.mu.Lock()
+	l.clear()
+	l.keys.Release()
+	_ = syscall.Kill(0, syscall.SIGTSTP) // to the processes that a terminal sends it to
+	<-time.After(stopTime)
+	l.mu.Unlock()
+	l.resume()
+}
+
+// resume shows the lines and the question below what a shell has printed.
+func (l *Live) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prompt != nil {
+		_ = l.keys.readKeys() // otherwise the keys are read with the next Enter
+	}
+	if !l.hidden {
+		_, _ = io.WriteString(l.out, EraseBelow) // a closed terminal stops no run
+	}
+	l.drawn = nil
+	l.draw("")
+}
+
+// clear removes the lines from the terminal.
+func (l *Live) clear() {
+	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal stops no run
+	l.drawn = nil
 }
 
 // draw writes lines, and redraws the live lines below them if either changed.
@@ -94,25 +193,46 @@ func (l *Live) draw(above string) {
 		_, _ = io.WriteString(l.out, above)
 		return
 	}
-	lines := l.lines()
+	lines := l.block()
 	if above == "" && slices.Equal(lines, l.drawn) {
 		return
 	}
 	text := l.erase() + above + strings.Join(lines, "\n")
+	if n := len(lines) - 1; n > 0 {
+		text += fmt.Sprintf("\x1b[%dA", n)
+	}
+	if len(lines) > 0 {
+		text += "\r"
+	}
 	l.drawn = lines
 	_, _ = io.WriteString(l.out, text) // a closed terminal stops no run
 }
 
-// erase moves to the first live line and clears the terminal from there.
+// EraseBelow clears the terminal from the row of the cursor, where the live lines begin.
+const EraseBelow = "\r\x1b[J"
+
+// erase clears the terminal from the first live line.
 func (l *Live) erase() string {
 	if len(l.drawn) == 0 {
 		return ""
 	}
-	up := ""
-	if n := len(l.drawn) - 1; n > 0 {
-		up = fmt.Sprintf("\x1b[%dA", n)
+	return EraseBelow
+}
+
+// block returns the live lines and the question, each in one row of the terminal.
+func (l *Live) block() []string {
+	lines := l.lines()
+	if l.prompt == nil {
+		return lines
 	}
-	return up + "\r\x1b[J"
+	width, height := l.size()
+	room := max(width-1, 1)
+	question := strings.Split(ansi.Wrap(l.prompt.view(room), room, ""), "\n")
+	for i := range question {
+		question[i] = strings.TrimRight(question[i], " ")
+	}
+	most := max(height-len(lines)-1, 1)
+	return append(lines, question[max(len(question)-most, 0):]...)
 }
 
 // lines returns the live lines that fit the terminal.
@@ -190,13 +310,13 @@ func (t *liveTask) take(e event.Event) {
 		}
 	case event.LimitMet:
 		t.doing = "waiting (limit) until " + Clock(event.As[event.Limit](e).At, e.Time)
-	case event.LimitOver:
-		t.doing = ""
+	case event.LimitOver, event.CheckEnded, event.ReviewGiven:
+		t.doing = "" // what it did is over
 	case event.AgentTool:
 		t.doing = event.As[event.Tool](e).Summary
 	case event.CheckStarted:
 		t.doing = event.As[event.Check](e).Text
-	case event.StepCompleted:
+	case event.StepCompleted, event.StepParked:
 		t.spent = t.spent.Add(event.As[event.Result](e).Usage)
 		t.step, t.doing, t.current = "", "", provider.Usage{}
 	}

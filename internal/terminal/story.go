@@ -63,10 +63,20 @@ func story(e event.Event) string {
 	case event.LandDone:
 		l := event.As[event.Landing](e)
 		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
+	case event.RepositoryChanged:
+		return repositoryChange(event.As[event.RepositoryChange](e))
 	case event.Warning:
 		return "warning: " + event.As[event.Text](e).Text
 	}
 	return agentStory(e)
+}
+
+// repositoryChange describes what no program of the task may change.
+func repositoryChange(c event.RepositoryChange) string {
+	if c.Severity == event.SeverityNoted {
+		return "  note: " + c.Summary()
+	}
+	return "warning: " + c.Summary() + c.Undo()
 }
 
 // agentStory describes an event of an agent.
@@ -103,7 +113,7 @@ func agentStory(e event.Event) string {
 func askedStory(e event.Event, judge string) string {
 	switch e.Type {
 	case event.AgentStarted:
-		return "  → " + judge + " asks an agent"
+		return "  → " + judge + ": started"
 	case event.AgentTool:
 		return "  → " + judge + ": " + event.As[event.Tool](e).Summary
 	case event.AgentRetry:
@@ -166,8 +176,10 @@ func stepEnd(e event.Event) string {
 	switch {
 	case len(r.Opinions) > 0 && (r.OK || r.ErrorType == event.ErrorFindings):
 		return reviewEnd(StepName(e.Path), r)
+	case r.ErrorType == event.ErrorRevise:
+		return StepName(e.Path) + ": " + r.Error
 	case r.Decided:
-		return StepName(e.Path) + ": " + Decision(r.Continue, r.Output)
+		return StepName(e.Path) + ": " + Decision(r.Continue, r.LastRound, r.Output)
 	case r.Agent != "" && r.OK:
 		return StepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
 	case r.Agent != "":
@@ -175,9 +187,19 @@ func stepEnd(e event.Event) string {
 		if r.Tolerated {
 			severity = "warning"
 		}
-		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, oneline.Of(r.Error), severity)
+		reason := strings.TrimPrefix(oneline.Of(r.Error), string(r.ErrorType)+": ") // some texts begin with their type
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", r.Agent, r.ErrorType, reason, severity)
 	case r.OK:
 		return StepName(e.Path) + ": done"
+	}
+	return stepFailure(e, r)
+}
+
+// stepFailure describes how a step without an agent failed.
+func stepFailure(e event.Event, r event.Result) string {
+	if r.ErrorType == event.ErrorConflict && len(r.Files) > 0 {
+		// The task's outcome tells how to resolve it.
+		return StepName(e.Path) + ": failed: conflict in " + strings.Join(r.Files, ", ")
 	}
 	text := StepName(e.Path) + ": failed: " + r.Error
 	switch {
@@ -202,10 +224,13 @@ func reviewEnd(step string, r event.Result) string {
 	return text
 }
 
-// Decision describes an arbiter's decision.
-func Decision(again bool, reason string) string {
+// Decision describes an arbiter's decision. last means that the loop has no more rounds.
+func Decision(again, last bool, reason string) string {
 	text := "no further round"
-	if again {
+	switch {
+	case again && last:
+		text = "no round left"
+	case again:
 		text = "another round"
 	}
 	if reason != "" {

@@ -1,8 +1,9 @@
 // Package terminal shows running tasks on a terminal, as a view of their events.
 //
 // Rules. Output never blocks a run: it is queued until the terminal accepts it. Text
-// of agents and tasks cannot control the terminal. One goroutine writes; nothing else
-// is shown during a question.
+// of agents and tasks cannot control the terminal. One question is open at a time; it is
+// below the live lines, which are shown on. The terminal reports single keys only while a
+// question is open.
 package terminal
 
 import (
@@ -26,6 +27,7 @@ type Screen struct {
 	closed bool
 	wake   *sync.Cond
 	done   chan struct{}
+	asking chan struct{} // full: a question is open
 }
 
 // shown is an item to show: an event, a text, or a question.
@@ -37,7 +39,7 @@ type shown struct {
 
 // New returns a screen that shows events with draw on out.
 func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
-	s := &Screen{out: out, draw: draw, live: live, done: make(chan struct{})}
+	s := &Screen{out: out, draw: draw, live: live, done: make(chan struct{}), asking: make(chan struct{}, 1)}
 	s.wake = sync.NewCond(&s.mu)
 	go s.show()
 	return s
@@ -49,10 +51,30 @@ func (s *Screen) See(e event.Event) { s.put(shown{event: e}) }
 // Say shows lines that belong to no event. It does not block.
 func (s *Screen) Say(text string) { s.put(shown{text: text}) }
 
-// Alone runs do, such as a question to a person, after everything before it is shown,
-// and shows nothing meanwhile. It returns when do has returned, or without running do
-// if ctx ends first.
+// Alone runs do, such as a question in lines or another program, after everything before it
+// is shown, and shows nothing meanwhile. It returns when do has returned, or without running
+// do if ctx ends first.
 func (s *Screen) Alone(ctx context.Context, do func()) error {
+	free, err := s.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
+	return s.between(ctx, do)
+}
+
+// ask waits until no question is open, and opens one until free is called.
+func (s *Screen) ask(ctx context.Context) (free func(), err error) {
+	select {
+	case s.asking <- struct{}{}:
+		return func() { <-s.asking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// between runs do after everything before it is shown, and shows nothing meanwhile.
+func (s *Screen) between(ctx context.Context, do func()) error {
 	over := make(chan struct{})
 	var begin sync.Once // by the screen, or when ctx ends
 	s.put(shown{alone: func() { begin.Do(func() { defer close(over); do() }) }})

@@ -102,12 +102,25 @@ func TestStepEnd(t *testing.T) {
 		`{"ok":true,"agent":"build","summary":"` + strings.Repeat("日本", 150) + `"}`:               "work: done\n  " + strings.Repeat("日本", 50),
 		`{"ok":true,"agent":"build","summary":"two\nlines"}`:                                      "work: done\n  two lines",
 		`{"ok":false,"agent":"build","error":"too\nlate","error_type":"timeout"}`:                 "  ✗ build failed: timeout: too late (error)",
+		`{"ok":false,"agent":"build","error":"no_changes: nothing","error_type":"no_changes"}`:    "  ✗ build failed: no_changes: nothing (error)",
 		`{"ok":false,"agent":"build","error":"too late","error_type":"timeout","tolerated":true}`: "  ✗ build failed: timeout: too late (warning)",
 		`{"ok":false,"error":"the command ended with exit code 1","error_type":"process_exit"}`:   "work: failed: the command ended with exit code 1",
 	} {
 		e := event.Event{Type: event.StepCompleted, Path: "work#1", Data: []byte(data)}
 		if got := story(e); got != want {
 			t.Errorf("%s\ngot  %q\nwant %q", data, got, want)
+		}
+	}
+}
+
+// A change of the repository is a note, or a warning with the command that shows it.
+func TestRepositoryChange(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"severity":"noted","changes":[{"severity":"noted","text":"branch a was added"}]}`:                                                                                 "  note: the repository changed during the step: branch a was added",
+		`{"severity":"stops","rescue":"refs/coven/rescue/t/1","changes":[{"severity":"stops","text":"hook a was added"},{"severity":"noted","text":"branch a was added"}]}`: "warning: the repository changed during the step: hook a was added (to see them: coven rescue show refs/coven/rescue/t/1)",
+	} {
+		if got := story(event.Event{Type: event.RepositoryChanged, Path: "work#1", Data: []byte(data)}); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
 }

@@ -126,8 +126,9 @@ func (d *Document) scalar(n *yaml.Node, v reflect.Value) {
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
 		var i int64
-		i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits())
-		v.SetInt(i)
+		if i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits()); err == nil { // else it keeps its value, which is valid
+			v.SetInt(i)
+		}
 	case reflect.Float64:
 		var f float64
 		f, err = strconv.ParseFloat(n.Value, 64)
@@ -258,10 +259,11 @@ func (d *Document) fields(n *yaml.Node, structs ...reflect.Value) {
 
 // field is the field of a key, with its tags.
 type field struct {
-	value  reflect.Value
-	later  bool     // the caller decodes it
-	oneOf  []string // the allowed words; none: any
-	isTrue string   // the word that sets a bool
+	value     reflect.Value
+	omitEmpty bool     // empty is the same as not given, as for Encode
+	later     bool     // the caller decodes it
+	oneOf     []string // the allowed words; none: any
+	isTrue    string   // the word that sets a bool
 }
 
 func (d *Document) field(n *yaml.Node, f field) {
@@ -276,6 +278,9 @@ func (d *Document) field(n *yaml.Node, f field) {
 		return
 	}
 	d.value(n, f.value)
+	if k := f.value.Kind(); f.omitEmpty && (k == reflect.Map || k == reflect.Slice) && f.value.Len() == 0 {
+		f.value.SetZero()
+	}
 	if f.oneOf == nil {
 		return
 	}
@@ -303,7 +308,10 @@ func collect(v reflect.Value, byKey map[string]field, keys []string) []string {
 		case options == "inline":
 			keys = collect(v.Field(i), byKey, keys)
 		case key != "" && key != "-":
-			f := field{value: v.Field(i), later: tag.Get("later") == "true", isTrue: tag.Get("true")}
+			f := field{
+				value: v.Field(i), omitEmpty: options == "omitempty",
+				later: tag.Get("later") == "true", isTrue: tag.Get("true"),
+			}
 			if words := tag.Get("oneof"); words != "" {
 				f.oneOf = strings.Split(words, "|")
 			}

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -68,8 +69,8 @@ var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?((?s).*)$`)
 func (d *Document) syntax(err error) Error {
 	m := yamlLine.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
 	line, convErr := strconv.Atoi(m[1])
-	if convErr != nil {
-		line = 1
+	if convErr != nil { // the error has no line: a byte is not text
+		line = 1 + max(0, slices.IndexFunc(d.lines, func(l string) bool { return !utf8.ValidString(l) }))
 	}
 	e := Error{File: d.file, Line: line, Column: 1, Msg: "this is not YAML: " + m[2]}
 	for _, at := range []int{line, line + 1} {

@@ -34,6 +34,9 @@ func Marshal(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Encode returns a value as Marshal encodes it.
+func Encode(v any) *yaml.Node { return encode(reflect.ValueOf(v)) }
+
 // Mapping returns the keys of several structs as one mapping, in the order of their
 // fields. If several structs have a key, the first one applies.
 func Mapping(structs ...any) *yaml.Node {

@@ -82,6 +82,23 @@ version: vv
 	}
 }
 
+// TestEmptyIsNotGiven reads an empty map and an empty list, which Marshal omits, as omitted.
+func TestEmptyIsNotGiven(t *testing.T) {
+	doc, err := Parse("f.yaml", []byte("map: {}\nlist: []\nkept: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Map  map[string]string `yaml:"map,omitempty"`
+		List []string          `yaml:"list,omitempty"`
+		Kept []string          `yaml:"kept"`
+	}
+	doc.Decode(&got)
+	if err := doc.Err(); err != nil || got.Map != nil || got.List != nil || got.Kept == nil {
+		t.Errorf("%#v, %v", got, err)
+	}
+}
+
 // TestMarshalIsDecode writes and reads back any text, number and map.
 func TestMarshalIsDecode(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "~", "null", "<<", "a: b", "- a", " a\n", "\ta", "a\r\n", "0x1f", "1e3", "é\u0085", "*a", "&a b", "!x"}))

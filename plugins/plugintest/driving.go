@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,6 +23,7 @@ func driving() []testcase {
 		{"prompt", "arguments and variables, which other users can read, contain no text of the task", hidesPrompt},
 		{"files", "files for the CLI have unique base names", namesFiles},
 		{"gate", "a gated command passes coven's gate to its CLI: the program, the variables and the deciding tool", handsGate},
+		{"capabilities", "the answers of a provider match the capabilities that it declares", keepsDeclaration},
 		{"resume", "a conversation is resumed by its ID, or the error is UNIMPLEMENTED", resumes},
 		{"parse nothing", "empty output results in no event and no error", parsesNothing},
 		{"parse anything", "foreign output causes no error and no crash", parsesAnything},
@@ -176,6 +179,75 @@ func resumes(ctx context.Context, s *suite) error {
 	return nil
 }
 
+func keepsDeclaration(ctx context.Context, s *suite) error {
+	can, err := s.declared()
+	if err != nil {
+		return err
+	}
+	seen, err := s.capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	if can == nil {
+		return skipf("it declares no capabilities; to show users what its agents can do, add this text to the file: %s", seen)
+	}
+	for _, one := range provider.AllCapabilities() {
+		if can.Has(one) != seen.Has(one) {
+			return fmt.Errorf("it declares %s but behaves as %s", can, seen)
+		}
+	}
+	return nil
+}
+
+// declared returns what the plugin declares, or nil.
+func (s *suite) declared() (provider.Capabilities, error) {
+	if s.options.Capabilities != nil {
+		return s.options.Capabilities, nil
+	}
+	f, err := os.Open(s.binary)
+	if err != nil {
+		return nil, skipf("the program cannot be read: %v", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	var d provider.Declaration
+	if _, err := io.Copy(&d, f); err != nil {
+		return nil, fmt.Errorf("read the program: %w", err)
+	}
+	return d.Capabilities()
+}
+
+// capabilities returns the capabilities that the plugin's answers show.
+func (s *suite) capabilities(ctx context.Context) (provider.Capabilities, error) {
+	seen := provider.Capabilities{}
+	note := func(one provider.Capability, has bool) {
+		if has {
+			seen = append(seen, one)
+		}
+	}
+	cmd, err := s.asked(ctx, request())
+	if err != nil {
+		return nil, err
+	}
+	note(provider.Gated, cmd.Gated)
+	again := request()
+	again.Resume = true
+	_, err = s.asked(ctx, again)
+	note(provider.Resume, err == nil)
+	err = s.within(ctx, func(ctx context.Context) error {
+		p, err := s.plugin().Provider(ctx)
+		if err == nil {
+			_, err = p.Message(ctx, provider.Message{ID: messageID, Text: "use the existing parser"})
+		}
+		return err
+	})
+	note(provider.Messages, err == nil && !cmd.Once)
+	reads := request()
+	reads.Tools = []string{provider.ToolRead}
+	cmd, err = s.asked(ctx, reads)
+	note(provider.ReadOnly, err == nil && cmd.ReadOnly)
+	return seen, nil
+}
+
 // parse calls Parse.
 func (s *suite) parse(ctx context.Context, lines []byte) (events []provider.Event, err error) {
 	if err := s.working(); err != nil {
@@ -266,6 +338,8 @@ func parsesAlike(ctx context.Context, s *suite) error {
 	return nil
 }
 
+const messageID = "5f2a7a53-3a3f-4a87-a3a6-6f0f3f8f5a10"
+
 func takesMessage(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
@@ -276,7 +350,7 @@ func takesMessage(ctx context.Context, s *suite) error {
 			return err
 		}
 		for _, text := range []string{"use the existing parser", "/clear", "@/etc/passwd", "two\nlines", "файл 名 🦉", strings.Repeat("long ", 100_000)} {
-			input, err := p.Message(ctx, provider.Message{ID: "5f2a7a53-3a3f-4a87-a3a6-6f0f3f8f5a10", Text: text})
+			input, err := p.Message(ctx, provider.Message{ID: messageID, Text: text})
 			switch {
 			case errors.Is(err, pluginerr.ErrUnsupported):
 				return nil

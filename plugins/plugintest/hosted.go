@@ -55,7 +55,7 @@ func (s *suite) call(ctx context.Context, host hostservice.Services) error {
 func (s *suite) services() *Services {
 	answer := "All is well.\n\n```json\n{\"verdict\": \"pass\", \"findings\": [], \"summary\": \"nothing to say\"}\n```\n"
 	if s.kind == plugins.KindArbiter {
-		answer = "Enough.\n\n```json\n{\"continue\": false, \"reason\": \"nothing is left to mend\"}\n```\n"
+		answer = "Enough.\n\n```json\n{\"continue\": false, \"reason\": \"nothing is left to fix\"}\n```\n"
 	}
 	return &Services{Answers: []hostservice.Answer{{Text: answer, Conversation: "c1"}}}
 }

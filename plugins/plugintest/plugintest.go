@@ -19,10 +19,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // Status is the result of a case.
@@ -48,11 +50,14 @@ type Options struct {
 	Args       []string          // arguments of the binary; coven passes none
 	With       map[string]string // options for a reviewer or an arbiter, as under `with` in a grimoire
 	Transcript []byte            // for a provider: recorded output of its CLI, complete lines
-	Start      plugins.Starter   // starts the plugin; nil: a plain process
-	Ready      time.Duration     // time limit for the start; 0: 30 seconds
-	Answer     time.Duration     // time limit for an answer; 0: a minute
-	End        time.Duration     // time limit for the exit, and for the end of a canceled call; 0: 2 seconds
-	Report     func(Result)      // called with each result immediately
+	// Capabilities are what a provider declares; nil: what is declared in the binary.
+	Capabilities provider.Capabilities
+
+	Start  plugins.Starter // starts the plugin; nil: a plain process
+	Ready  time.Duration   // time limit for the start; 0: 30 seconds
+	Answer time.Duration   // time limit for an answer; 0: a minute
+	End    time.Duration   // time limit for the exit, and for the end of a canceled call; 0: 2 seconds
+	Report func(Result)    // called with each result immediately
 }
 
 func (o Options) ready() time.Duration {
@@ -109,6 +114,27 @@ func Run(ctx context.Context, binary string, kind plugins.Kind, o Options) (resu
 // OK reports whether no case failed.
 func OK(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Failed })
+}
+
+// Test runs the suite in a Go test: a failed case is an error of the test, and the reason of a
+// skipped one is logged. It returns how many cases passed.
+func Test(t testing.TB, binary string, kind plugins.Kind, o Options) (passed int) {
+	t.Helper()
+	results, err := Run(t.Context(), binary, kind, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		switch r.Status {
+		case Passed:
+			passed++
+		case Failed:
+			t.Errorf("%s: %s: %s", r.Name, r.Demand, r.Detail)
+		default:
+			t.Logf("%s is skipped: %s", r.Name, r.Detail)
+		}
+	}
+	return passed
 }
 
 // testcase is a case of the suite.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // The suite passes plugins that are right, and fails each wrong one in the cases
@@ -62,6 +63,8 @@ func TestSuite(t *testing.T) {
 		{"provider", "silent", []string{"message"}},
 		{"provider", "boastful", []string{"gate"}},
 		{"provider", "gated", nil},
+		{"provider", "promising", []string{"capabilities"}},
+		{"provider", "modest", nil},
 		{"model", "good", nil},
 		{"model", "no key", nil},
 		{"model", "endless", []string{"ready"}},
@@ -79,6 +82,10 @@ func TestSuite(t *testing.T) {
 				o.Answer = 5 * time.Second
 			case "no cookie":
 				o.Ready, o.End = 10*time.Second, 5*time.Second
+			case "promising":
+				o.Capabilities = provider.Capabilities{provider.Gated, provider.Resume, provider.Messages}
+			case "modest":
+				o.Capabilities = provider.Capabilities{provider.Resume, provider.Messages}
 			case "deaf", "orphan":
 				o.End = 5 * time.Second
 			case "boast", "any client", "unhealthy", "stays":

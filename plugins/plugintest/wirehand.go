@@ -50,7 +50,7 @@ func readLine(line, dir string) (answered, error) {
 		return a, fmt.Errorf("field 4, the address, is %s: the socket must be in %s, which $%s names", quoted(a.socket), dir, socketDir)
 	}
 	if _, err := strconv.Atoi(a.version); err != nil {
-		return a, fmt.Errorf("field 2, the version, is %s and no number", quoted(a.version))
+		return a, fmt.Errorf("field 2, the version, is %s and not a number", quoted(a.version))
 	}
 	info, err := os.Lstat(a.socket)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
@@ -64,7 +64,7 @@ func readLine(line, dir string) (answered, error) {
 		return a, fmt.Errorf("field 6, the certificate, is not in base64 without padding: %w", err)
 	}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		return a, fmt.Errorf("field 6 is no certificate in DER: %w", err)
+		return a, fmt.Errorf("field 6, the certificate, is not in DER: %w", err)
 	}
 	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -53,7 +54,9 @@ type Request struct {
 	System       string   // appended to the CLI's own system prompt
 	Model        string   // alias or full id; empty: the CLI's default
 	Tools        []string // IDs of the granted tools: see the Tool constants
-	FilesDir     string   // absolute directory for Command.Files
+	FilesDir     string   // absolute directory for Command.Files; the CLI cannot write there
+	StateDir     string   // absolute directory for what the CLI keeps: settings, conversations; the same when it resumes
+	TempDir      string   // absolute directory for temporary files
 	Gate         Server   // coven's MCP server
 	GateTool     string   // the tool of that server that decides on tool calls
 }
@@ -102,9 +105,42 @@ type Command struct {
 	// it if the command is not gated.
 	ReadOnly bool
 	Account  string // charged with usage and rate limits: anthropic, openai, local
+	// Forward names the API whose requests coven forwards: ForwardAnthropic. The CLI gets the
+	// address of coven's forwarder and a placeholder, and no credential of the user. If the
+	// user's way to log in cannot be forwarded, or Forward is empty, the CLI gets Pass and
+	// Logins.
+	Forward string
+	// Logins are files of the user in which the CLI keeps its login, as absolute paths. Each
+	// that exists is linked into Request.StateDir under its base name, and the CLI can read
+	// and change it.
+	Logins []string
 	// Partial is the prefix of output lines that hold fragments of a later, complete
 	// line. The log of the run omits them. Empty means that there are none.
 	Partial string
+}
+
+// ForwardAnthropic is the Anthropic API, as Claude Code uses it.
+const ForwardAnthropic = "anthropic"
+
+// UserFiles returns the paths of files in the user's directory of a CLI, for Command.Logins.
+// variable selects the directory; without it, it is dir below the user's home. getenv may be
+// nil. The result is empty if the environment selects no directory.
+func UserFiles(getenv func(string) string, variable, dir string, names ...string) []string {
+	if getenv == nil {
+		return nil
+	}
+	from := getenv(variable)
+	if home := getenv("HOME"); from == "" && filepath.IsAbs(home) {
+		from = filepath.Join(home, dir)
+	}
+	if !filepath.IsAbs(from) {
+		return nil
+	}
+	var files []string
+	for _, name := range names {
+		files = append(files, filepath.Join(from, name))
+	}
+	return files
 }
 
 // File is a file for the CLI.

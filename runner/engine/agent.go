@@ -16,7 +16,8 @@ type AgentInput struct {
 	Env           []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir       string   `json:"workdir,omitempty"`
 	ExpectChanges bool     `json:"expect_changes,omitempty"`
-	Resolve       bool     `json:"resolve,omitempty"` // resolve a conflict with the target, which coven first puts into the worktree
+	Continues     string   `json:"continues,omitempty"` // path of a leaf: continue the conversation of its agent
+	Resolve       bool     `json:"resolve,omitempty"`   // resolve a conflict with the target, which coven first puts into the worktree
 }
 
 // agentStep is a step that runs an agent.

@@ -72,8 +72,8 @@ func TestAgentLoop(t *testing.T) {
 		exits      string
 	}{
 		{"content at once", "", judged(never), "a#1 q[1]/review#1 z#1", "", "content passed"},
-		{"mended once", "", judged(always, 2), "a#1 " + round("1") + "q[2]/review#1 z#1", "", "content passed"},
-		{"mended twice", "", judged(always, 2, 1), "a#1 " + round("1") + round("2") + "q[3]/review#1 z#1", "", "content passed"},
+		{"fixed once", "", judged(always, 2), "a#1 " + round("1") + "q[2]/review#1 z#1", "", "content passed"},
+		{"fixed twice", "", judged(always, 2, 1), "a#1 " + round("1") + round("2") + "q[3]/review#1 z#1", "", "content passed"},
 		{"not actionable", "", judged(never, 2), "a#1 q[1]/review#1 q[1]/arbiter#1 z#1", "", "not_actionable passed"},
 		{"not actionable any more", "", judged(func(n int) bool { return n < 2 }, 2, 2), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1 z#1", "", "not_actionable passed"},
 		{"at its most", ", max_iterations: 2", judged(always, 1, 1, 1), "a#1 " + round("1") + "q[2]/review#1 q[2]/arbiter#1", event.StatusBlocked, "max_iterations failed"},
@@ -88,7 +88,7 @@ func TestAgentLoop(t *testing.T) {
 		{"it may go on", ", on_fail: continue", broken("q[1]/review#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 z#1", "", "failed"},
 		{"it is tried again as a whole", ", retries: 1", broken("q[1]/review#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q#2[1]/review#1 q#2[1]/arbiter#1 q#2[1]/fix#1 q#2[2]/review#1 z#1", "", "content passed"},
 		{"an arbiter that cannot decide blocks", "", broken("q[1]/arbiter#1", event.Result{Error: "gone", ErrorType: "plugin"}), "a#1 q[1]/review#1 q[1]/arbiter#1", event.StatusBlocked, "failed"},
-		{"an agent that cannot mend blocks", "", broken("q[1]/fix#1", event.Result{Error: "no"}), "a#1 " + strings.TrimSpace(round("1")), event.StatusBlocked, "failed"},
+		{"an agent that cannot fix it blocks", "", broken("q[1]/fix#1", event.Result{Error: "no"}), "a#1 " + strings.TrimSpace(round("1")), event.StatusBlocked, "failed"},
 		{
 			"steps of each round", ", steps: [{name: c, type: script, command: y, on_fail: continue}, {name: d, type: script, command: y}]", judged(always, 1),
 			"a#1 q[1]/c#1 q[1]/d#1 " + round("1") + "q[2]/c#1 q[2]/d#1 q[2]/review#1 z#1", "", "content passed",

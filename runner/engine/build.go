@@ -13,7 +13,7 @@ import (
 // Build builds the tree of a plan. It is the only place where data becomes steps.
 func Build(plan *grimoires.Plan) Step {
 	g := plan.Grimoire
-	tree := buildAll(plan, g.Steps)
+	var tree Step = revisable{buildAll(plan, g.Steps), g.Steps, plan}
 	if g.Timeout > 0 {
 		tree = timeout{tree, "", g.Timeout}
 	}
@@ -35,7 +35,7 @@ func reserve(g *grimoires.Grimoire) float64 {
 	return 0
 }
 
-func buildAll(plan *grimoires.Plan, specs []grimoires.Step) Step {
+func buildAll(plan *grimoires.Plan, specs []grimoires.Step) sequence {
 	steps := make(sequence, len(specs))
 	for i, spec := range specs {
 		steps[i] = build(plan, spec)

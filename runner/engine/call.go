@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // call calls a leaf and returns the outcome of its result.
@@ -19,6 +21,9 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 		return Outcome{Path: c.Path}, err
 	}
 	s.add(r)
+	if c.Agent != nil && !c.Agent.Resolve {
+		s.agent = agentLeaf{c.Path, *c.Agent}
+	}
 	if c.Review != nil {
 		s.addReview(c.Step, r)
 	}
@@ -26,11 +31,18 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 	if !r.OK {
 		out.Verdict = Failed
 	}
+	if isFinal(r) {
+		out.Verdict, out.Status = Stopped, event.StatusBlocked
+	}
 	if r.Over != "" {
 		return out, &OverTimeError{key: r.Over}
 	}
 	return out, nil
 }
+
+// isFinal reports whether a result stops the run whatever the steps around the leaf do with
+// failures: a person decides how to continue.
+func isFinal(r event.Result) bool { return r.ErrorType == event.ErrorRepository }
 
 // hash returns the fingerprint of a leaf's input.
 func (c Call) hash() (string, error) {

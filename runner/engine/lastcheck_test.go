@@ -19,7 +19,7 @@ const checkLoop = `steps:
   - {name: build, type: script, command: make}
   - {name: work, type: agent, prompt: "do\nit"}
   - {name: test, type: script, command: make test, on_fail: continue, on_success: exit_loop}
-  - {name: fix, type: agent, prompt: "mend\nit", when: "{{.test.failed}}"}
+  - {name: fix, type: agent, prompt: "fix\nit", when: "{{.test.failed}}"}
 - {name: z, type: script, command: "echo {{.test.success}} {{.loop.iteration}}"}`
 
 func TestLastCheck(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLastCheck(t *testing.T) {
 			calls: strings.TrimSuffix(rounds, " l[2]/fix#1"), status: event.StatusBlocked, path: "l[2]/",
 		},
 		"nothing comes after the check": {
-			old: `  - {name: fix, type: agent, prompt: "mend\nit", when: "{{.test.failed}}"}` + "\n", fails: always,
+			old: `  - {name: fix, type: agent, prompt: "fix\nit", when: "{{.test.failed}}"}` + "\n", fails: always,
 			calls: "l[1]/build#1 l[1]/work#1 l[1]/test#1 l[2]/build#1 l[2]/work#1 l[2]/test#1", status: event.StatusBlocked, path: "l[2]/",
 		},
 		"an agent can exit the loop": {

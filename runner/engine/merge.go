@@ -21,6 +21,7 @@ type MergeInput struct {
 	// Reviewed lists, for each step with reviewers that ran, the tree that they saw
 	// last. It is empty if the review was incomplete.
 	Reviewed []string `json:"reviewed,omitempty"`
+	Push     bool     `json:"push,omitempty"` // a change that waits is to be pushed
 }
 
 // maxResolves bounds how often an agent resolves conflicts of one landing.
@@ -45,12 +46,15 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	for n := 1; ; n++ {
 		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
 		out, err := m.land(ctx, s)
+		if out.Result.ErrorType == event.ErrorRevise {
+			out.Verdict = Revise
+		}
 		if err != nil || out.Result.ErrorType != event.ErrorConflict || !m.spec.Resolve || n > maxResolves {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1
 		solved, err := m.resolve(ctx, s, out.Result.Files)
-		if err != nil {
+		if err != nil || solved.Verdict == Stopped {
 			return solved, err
 		}
 		if solved.Verdict != Passed && n == maxResolves {
@@ -100,6 +104,6 @@ func (m mergeStep) land(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, m.name, Call{Merge: &MergeInput{
 		Strategy: m.spec.Strategy, Message: message, Summary: s.summary,
-		Checks: m.plan.ChecksOf(m.spec), Receipts: s.currentReceipts(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewedTrees(),
+		Checks: m.plan.ChecksOf(m.spec), Receipts: s.currentReceipts(), RequireReview: m.spec.RequireReview, Reviewed: s.reviewedTrees(), Push: m.spec.Push,
 	}})
 }

@@ -18,6 +18,7 @@ const (
 	Failed           // and on_fail lets the run continue
 	Skipped          // the condition was false
 	ExitLoop         // passed, and the loop around it ends
+	Revise           // a person asks for changes: see revisable
 	Stopped          // the run ends here: see Outcome.Status
 )
 

@@ -11,7 +11,7 @@ type record struct {
 // Run implements Step.
 func (r record) Run(ctx context.Context, s *State) (Outcome, error) {
 	out, err := r.step.Run(ctx, s)
-	if err == nil {
+	if err == nil && out.Verdict != Revise { // the step has no result yet
 		s.setResult(r.name, r.output, out.Result)
 		reason := ExitPassed
 		if out.Verdict == Failed || out.Verdict == Stopped {

@@ -46,7 +46,7 @@ func (r *Replay) Do(ctx context.Context, c Call) (event.Result, error) {
 	if err != nil {
 		return event.Result{}, err
 	}
-	result.Input, result.Tolerated = hash, c.Tolerated && !result.OK
+	result.Input, result.Tolerated = hash, c.Tolerated && !result.OK && !isFinal(result)
 	return r.record(c.Path, result)
 }
 
@@ -61,7 +61,7 @@ func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	if err != nil {
 		return event.Result{}, err
 	}
-	if !result.OK && over == nil {
+	if !result.OK && over == nil && !isFinal(result) {
 		errors.As(context.Cause(ctx), &over)
 	}
 	if over != nil {

@@ -23,7 +23,7 @@ func (r retry) Run(ctx context.Context, s *State) (Outcome, error) {
 	for s.attempt = 1; ; s.attempt++ {
 		s.tolerant = tolerant || s.attempt <= r.more
 		out, err := r.step.Run(ctx, s)
-		if err != nil || out.Verdict != Failed && out.Verdict != Stopped || s.attempt > r.more {
+		if err != nil || out.Verdict != Failed && out.Verdict != Stopped || s.attempt > r.more || isFinal(out.Result) {
 			return out, err
 		}
 		if err := r.pause(ctx, s); err != nil {

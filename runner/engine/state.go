@@ -37,7 +37,14 @@ type State struct {
 	tree        string            // the worktree after the last leaf
 	summary     string            // of the first agent: it describes the change
 	lastMessage string            // of the last agent
+	agent       agentLeaf         // the last one that worked for the task
 	reviewed    map[string]string // by step: the tree that its reviewers saw last; empty: the review was incomplete
+}
+
+// agentLeaf is an agent leaf that was called.
+type agentLeaf struct {
+	path  string // empty: none
+	input AgentInput
 }
 
 // enter starts a loop. The caller calls next before each iteration, and leave after the

@@ -50,7 +50,7 @@ func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	for _, as := range []string{m.keptPath(), m.mergedPath()} {
 		if err := duplicate(index, as); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("keep the index of %s: %w", m.c.top(), err)
+			return nil, fmt.Errorf("store the index of %s: %w", m.c.top(), err)
 		}
 	}
 	x, err := m.loadIndex(m.mergedPath(), oid)

@@ -70,7 +70,7 @@ func (m *Move) save() error {
 		err = renameio.WriteFile(m.c.recordPath(), raw, 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("record the move of %s: %w", m.c.top(), err)
+		return fmt.Errorf("record the update of %s: %w", m.c.top(), err)
 	}
 	return nil
 }

@@ -22,6 +22,9 @@ import (
 //go:embed agent.sh
 var agent []byte
 
+// The agent remembers nothing, does not listen and asks nobody.
+var _ = provider.Declare("coven:capabilities()")
+
 func main() { plugins.Serve(plugins.Provider(runbook{})) }
 
 type runbook struct{}

@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 import goplugin_pb2 as goplugin
+import health_pb2 as health
 from coven.plugin.v1 import arbiter_pb2, reviewer_pb2, services_pb2
 
 Review, Finding, Decision = reviewer_pb2.ReviewResponse, reviewer_pb2.Finding, arbiter_pb2.DecideResponse
@@ -139,9 +140,12 @@ def method(impl, request, broker):
 def serve(plugin):
     """Serves the plugin until coven shuts it down. It does not return."""
     if os.environ.get("COVEN_PLUGIN") != "coven.plugin.v1":
-        sys.exit("This is a plugin of coven, which starts it by itself: see coven plugins --help.")
+        kind = "a reviewer" if hasattr(plugin, "review") else "an arbiter"
+        print("This is %s plugin for coven, which starts it when needed; to install it, see: coven help plugins" % kind,
+              file=sys.stderr)
+        sys.exit(2)
     if "1" not in os.environ.get("PLUGIN_PROTOCOL_VERSIONS", "").split(","):
-        sys.exit("this plugin knows version 1 of the protocol, and coven offers others")
+        sys.exit("this plugin supports version 1 of the protocol, which this coven does not offer: update the plugin")
     client = os.environ["PLUGIN_CLIENT_CERT"].encode()
     key, own = certificate()
     key_pem = key.private_bytes(
@@ -154,7 +158,8 @@ def serve(plugin):
         return goplugin.Empty()
 
     services = {
-        "grpc.health.v1.Health": {"Check": unary(goplugin.Empty, lambda _r, _c: goplugin.Health(status=1))},  # SERVING
+        "grpc.health.v1.Health": {"Check": unary(
+            health.HealthCheckRequest, lambda _r, _c: health.HealthCheckResponse(status="SERVING"))},
         "plugin.GRPCController": {"Shutdown": unary(goplugin.Empty, shutdown)},
         "plugin.GRPCBroker": {"StartStream": grpc.stream_stream_rpc_method_handler(
             broker.listen, goplugin.ConnInfo.FromString, lambda m: m.SerializeToString())},

@@ -24,7 +24,7 @@ func NewAttach(a *cli.App) *cobra.Command {
 		Long: `Watch what the agent says and does. Each line you type is sent to the agent: it
 reads the line after its current step and answers before it finishes. A line typed
 while no agent is working waits for the next one. Ctrl-C stops watching; the agent
-keeps working.`,
+keeps working. With -m, a task that waits for review continues as with coven revise.`,
 		Example: `  coven attach bd-12
   coven attach bd-12 -m "use the existing parser"`,
 		Args:              cobra.ExactArgs(1),
@@ -36,12 +36,15 @@ keeps working.`,
 			}
 			c := &control.Controller{Project: p}
 			if cmd.Flags().Changed("message") {
+				if v, err := p.Find(cmd.Context(), args[0]); err == nil && control.WaitsForReview(v) {
+					return revise(cmd.Context(), a, v, message)
+				}
 				if err := c.Deliver(cmd.Context(), args[0], message); err != nil {
 					return err
 				}
 				return a.Printf("delivered\n")
 			}
-			v, err := c.Attach(args[0])
+			v, err := c.Attach(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -49,7 +52,15 @@ keeps working.`,
 		},
 	}
 	cmd.Flags().StringVarP(&message, "message", "m", "", "send the agent this `TEXT` and return once it has read it")
+	cli.Once(cmd, "message")
 	return cmd
+}
+
+// revise sends a message to the agent of a task that waits for review: it continues.
+func revise(ctx context.Context, a *cli.App, v session.View, message string) error {
+	return a.WithController(ctx, func(c *control.Controller) error {
+		return a.Revise(ctx, c, control.ReviseRequest{Task: v.Task, Seen: v, Comments: []string{message}})
+	})
 }
 
 // attachment watches a session that another process runs, and talks to its agent.

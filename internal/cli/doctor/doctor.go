@@ -3,6 +3,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,9 +21,11 @@ func NewDoctor(a *cli.App) *cobra.Command {
 	var fix, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what coven needs and what a crash left behind; --fix cleans up",
+		Short: "Check what coven needs, and clean up after a crash",
 		Long:  doctorHelp(),
-		Args:  cobra.NoArgs,
+		Example: `  coven doctor
+  coven doctor --fix`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := doctor.Open(cmd.Context(), a.Environment, a.Park)
 			found, err := v.Run(cmd.Context(), fix)
@@ -62,11 +65,55 @@ be resumed and git's own locks are left alone.
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// printFindings prints each finding and the next command.
-func printFindings(a *cli.App, found []doctor.Finding) error {
+// mark returns the first column of a finding.
+func mark(state string, color bool) string {
+	text := map[string]string{doctor.StateOK: "ok  ", doctor.StateWarn: "warn", doctor.StateFail: "FAIL"}[state]
+	code := map[string]string{doctor.StateWarn: "33", doctor.StateFail: "31"}[state] // yellow, red
+	if !color || code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[m"
+}
+
+// summary returns the last line: how many problems there are, and of which checks.
+func summary(found []doctor.Finding) string {
+	var failed []string // checks
+	fails, warnings := 0, 0
 	for _, f := range found {
-		mark := map[string]string{doctor.StateOK: "ok", doctor.StateWarn: "warn", doctor.StateFail: "FAIL"}[f.State]
-		text := fmt.Sprintf("%-4s  %-10s  %s\n", mark, f.Name, terminal.Printable(oneline.Of(f.Text)))
+		switch f.State {
+		case doctor.StateWarn:
+			warnings++
+		case doctor.StateFail:
+			fails++
+			if !slices.Contains(failed, f.Name) {
+				failed = append(failed, f.Name)
+			}
+		}
+	}
+	text := "no problems"
+	if fails > 0 {
+		text = fmt.Sprintf("%s (%s)", oneline.Count(fails, "problem"), strings.Join(failed, ", "))
+	}
+	if warnings > 0 {
+		text += ", " + oneline.Count(warnings, "warning")
+	}
+	return text + "\n"
+}
+
+// tilde returns text with ~ for the user's home directory where a path begins with it.
+func tilde(text, home string) string {
+	if home = strings.TrimRight(home, "/"); home == "" {
+		return text
+	}
+	path := regexp.MustCompile(`(^|[\s("'=:])` + regexp.QuoteMeta(home) + `(/|$|[\s)"':;,])`)
+	return path.ReplaceAllString(text, "${1}~${2}")
+}
+
+// printFindings prints each finding with the next command, and a summary.
+func printFindings(a *cli.App, found []doctor.Finding) error {
+	home := a.Getenv("HOME")
+	for _, f := range found {
+		text := fmt.Sprintf("%s  %-10s  %s\n", mark(f.State, a.Color()), f.Name, tilde(terminal.Printable(oneline.Of(f.Text)), home))
 		if f.Fixed != "" {
 			text += "      fixed: " + terminal.Printable(oneline.Of(f.Fixed)) + "\n"
 		}
@@ -77,5 +124,5 @@ func printFindings(a *cli.App, found []doctor.Finding) error {
 			return err
 		}
 	}
-	return nil
+	return a.Printf("\n%s", summary(found))
 }

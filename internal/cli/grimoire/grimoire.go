@@ -25,7 +25,7 @@ import (
 func NewGrimoires(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "grimoires", Short: "List, show, validate, draw and test workflows",
-		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
 	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
 	return cmd
@@ -123,7 +123,7 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 			return printText(a, append([]byte("# "+terminal.Printable(from)+"\n"), text...))
 		},
 	}
-	cmd.Flags().BoolVar(&source, "source", false, "the file's own text")
+	cmd.Flags().BoolVar(&source, "source", false, "print the file's own text")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -192,7 +192,7 @@ is a Mermaid flowchart, which GitHub renders in Markdown, or DOT for Graphviz.`,
 			return a.Printf("%s", terminal.PrintableLines(g.Graph().Mermaid()))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "mermaid", "mermaid or dot")
+	cmd.Flags().StringVar(&format, "format", "mermaid", "the `FORMAT`: mermaid or dot")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print nodes and edges as JSON")
 	cli.CompleteFlag(cmd, "format", cli.CompleteList(graphFormats...))
 	return cmd

@@ -10,8 +10,10 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
@@ -19,7 +21,7 @@ import (
 func NewPrompts(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prompts", Short: "List prompts, and show what an agent would be told",
-		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
 	cmd.AddCommand(newPromptsList(a), newPromptsRender(a))
 	return cmd
@@ -53,11 +55,15 @@ func newPromptsList(a *cli.App) *cobra.Command {
 func newPromptsRender(a *cli.App) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
-		Use:               "render NAME --task ID",
-		Short:             "Show what an agent would be told about a task, before any step has run",
+		Use:               "render NAME --task TASK",
+		Short:             "Show what an agent would be told about a task",
+		Long:              "Show what an agent would be told about a task before any step has run.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteWords(promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id == "" {
+				return exit.Usagef("coven task list", "missing --task: coven prompts render NAME --task TASK")
+			}
 			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
@@ -69,7 +75,7 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 			return a.Printf("%s", text)
 		},
 	}
-	cmd.Flags().StringVar(&id, "task", "", "the task that the prompt is about")
+	cmd.Flags().StringVar(&id, "task", "", "the `TASK` that the prompt is about")
 	cli.CompleteFlag(cmd, "task", a.CompleteTaskFlag(cli.Tracked))
 	return cmd
 }
@@ -80,7 +86,11 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	if err != nil {
 		return "", err
 	}
-	t, err := tracker.Get(ctx, id)
+	var t task.Task
+	err = p.NamedTask(ctx, id, func(id string) (err error) {
+		t, err = tracker.Get(ctx, id)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

@@ -45,7 +45,7 @@ that has tests.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "a branch that no test reaches is an error")
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail if no test reaches a branch")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

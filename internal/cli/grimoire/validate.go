@@ -172,7 +172,7 @@ func printChecked(a *cli.App, all []grimoires.Checked) error {
 			}
 		}
 	}
-	return a.Printf("%d files, %d errors, %d warnings\n", len(all), errs, warnings)
+	return a.Printf("%s, %s, %s\n", oneline.Count(len(all), "file"), oneline.Count(errs, "error"), oneline.Count(warnings, "warning"))
 }
 
 // problemText returns path:line:column: error: message (hint).

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -25,19 +26,22 @@ func NewEvents(a *cli.App) *cobra.Command {
 		Use:   "events [SESSION|TASK]",
 		Short: "Print events as JSON lines",
 		Long: `Print the events of a session, of a task's newest session, or of all sessions, one
-JSON object per line, oldest first. docs/formats/session.md describes the format.
+JSON object per line, oldest first. coven help session describes the format.
 With --follow, keep printing new events until the session stops, or until Ctrl-C
 if no session is named.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if since < 0 {
+				return exit.Usagef("coven events --since 0", "--since %d is less than 0", since)
+			}
 			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			w := &watcher{app: a, root: p.Repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
 			if len(args) == 1 {
-				v, err := p.SessionOf(args[0])
+				v, err := p.SessionOf(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

@@ -29,6 +29,7 @@ func NewLogs(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "logs TASK",
 		Short:             "Show what happened in a task's newest session",
+		Example:           "  coven logs bd-12\n  coven logs bd-12 -f",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +37,7 @@ func NewLogs(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v, err := p.Find(args[0])
+			v, err := p.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -17,15 +17,16 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/provider"
 )
 
 // NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plugins", Short: "List, verify and test plugins; only test starts them",
-		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+		Use: "plugins", Short: "List, verify, test and write plugins; only test starts them",
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a))
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
 	return cmd
 }
 
@@ -43,13 +44,15 @@ type pluginJSON struct {
 	SHA256   string `json:"sha256,omitempty"`
 	Before   string `json:"sha256_trusted,omitempty"` // changed: the hash that is trusted
 	Size     int64  `json:"size,omitempty"`
+	// Of a provider that declares them; only plugins info reads the programs.
+	Capabilities provider.Capabilities `json:"capabilities,omitzero"`
 }
 
 func pluginsJSON(all []registry.Plugin) []pluginJSON {
 	list := []pluginJSON{}
 	for _, p := range all {
 		list = append(list, pluginJSON{
-			string(p.Kind), p.Name, p.From, p.File, string(p.State), p.Detail, p.HiddenBy, p.Project, p.Locked, p.SHA256, p.Before.SHA256, p.Size,
+			string(p.Kind), p.Name, p.From, p.File, string(p.State), p.Detail, p.HiddenBy, p.Project, p.Locked, p.SHA256, p.Before.SHA256, p.Size, p.Capabilities,
 		})
 	}
 	return list
@@ -74,9 +77,9 @@ func newPluginsList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// allPlugins opens the repository and lists its plugins.
+// allPlugins lists the plugins of the repository; outside one, those of the user.
 func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) ([]registry.Plugin, error)) (*project.Project, []registry.Plugin, error) {
-	p, err := a.Open(ctx)
+	p, err := a.OpenOrOutside(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -176,6 +179,11 @@ func pluginInfo(proj *project.Project, p registry.Plugin) string {
 	}
 	line("sha256", p.SHA256)
 	line("trusted", p.Before.SHA256)
+	if p.Kind == plugins.KindProvider {
+		can, cannot := p.Abilities()
+		line("can", can)
+		line("cannot", cannot)
+	}
 	if p.Locked {
 		line("lock", registry.LockFile+" names it")
 	}
@@ -229,7 +237,7 @@ func printVerified(a *cli.App, proj *project.Project, all []registry.Plugin) err
 			return err
 		}
 	}
-	return a.Printf("%d plugins, %d may not run\n", count, wrong)
+	return a.Printf("%s, %d may not run\n", oneline.Count(count, "plugin"), wrong)
 }
 
 // pluginNames completes a single argument that names a plugin.

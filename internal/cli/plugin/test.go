@@ -60,8 +60,8 @@ trust it. Reviewers get a generated repository, never yours.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&kind, "kind", "", "the kind, if the file is not named coven-KIND-NAME: "+strings.Join(kindNames(), ", "))
-	f.StringArrayVar(&with, "with", nil, "an option KEY=VALUE for a reviewer or arbiter, as under with in a grimoire")
+	f.StringVar(&kind, "kind", "", "the `KIND`, if the file is not named coven-KIND-NAME: "+strings.Join(kindNames(), ", "))
+	f.StringArrayVar(&with, "with", nil, "an option `KEY=VALUE` for a reviewer or arbiter (repeatable)")
 	f.StringVar(&transcript, "transcript", "", "for a provider: a `FILE` with recorded output of its CLI")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.CompleteFlag(cmd, "kind", cli.CompleteList(kindNames()...))
@@ -161,7 +161,7 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	if err != nil {
 		return "", "", err
 	}
-	o.Args = found.Argv[1:]
+	o.Args, o.Capabilities = found.Argv[1:], found.Capabilities
 	return found.Argv[0], all[0].Kind, nil
 }
 
@@ -212,8 +212,8 @@ func printSummary(a *cli.App, results []plugintest.Result) error {
 	for _, r := range results {
 		counts[r.Status]++
 	}
-	return a.Printf("%d cases: %d passed, %d failed, %d skipped\n",
-		len(results), counts[plugintest.Passed], counts[plugintest.Failed], counts[plugintest.Skipped])
+	return a.Printf("%s: %d passed, %d failed, %d skipped\n",
+		oneline.Count(len(results), "case"), counts[plugintest.Passed], counts[plugintest.Failed], counts[plugintest.Skipped])
 }
 
 // completePlugin completes plugins, or files if a path is typed.

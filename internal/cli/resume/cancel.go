@@ -16,10 +16,11 @@ func NewCancel(a *cli.App) *cobra.Command {
 	var ignored control.IgnoredFiles
 	cmd := &cobra.Command{
 		Use:   "cancel TASK",
-		Short: "Stop a task's session for good, store its work and reopen the task",
+		Short: "Stop a task's session for good and reopen the task",
 		Long: `Stop a task's session, even while another coven is running it: all its processes are
 stopped first. Its worktree is stored under refs/coven/rescue and removed, and the
 task is open again.`,
+		Example:           `  coven cancel bd-12`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +39,7 @@ func cancel(ctx context.Context, a *cli.App, c *control.Controller, r control.Ca
 		return err
 	}
 	if done.Commit != "" {
-		return a.Showf("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(r.Task), done.Commit)
+		return a.Showf("%s  cancelled; its change had landed as %.10s, the task is closed\n", terminal.Printable(done.Task), done.Commit)
 	}
-	return a.Showf("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(r.Task), cli.StoredAs(done.Rescue), terminal.Printable(shellword.Word(r.Task)))
+	return a.Showf("%s  cancelled; %s\n  next: coven run %s\n", terminal.Printable(done.Task), cli.StoredAs(done.Rescue), terminal.Printable(shellword.Word(done.Task)))
 }

@@ -9,42 +9,107 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/scheduler"
+	"github.com/coven-run/coven/internal/terminal"
 )
+
+type resumeOptions struct {
+	app *cli.App
+
+	tasks  []string
+	budget string
+	atOnce int
+
+	unsandboxed bool
+}
 
 // NewResume returns the command coven resume.
 func NewResume(a *cli.App) *cobra.Command {
-	var more string
+	o := &resumeOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "resume [TASK] [--budget usd=+5]",
+		Use:   "resume [TASK...]",
 		Short: "Resume sessions that were interrupted, limited or blocked",
-		Long: `Resume a task's session. Completed steps do not run again, an interrupted agent
-continues its conversation, and a step that blocked the task runs again. Without
-TASK: resume every session that was interrupted, reached a rate limit, or waited for
-the checkout.
+		Long: `Resume the sessions of tasks, several at once (-j). Completed steps do not run again,
+an interrupted agent continues its conversation, and a step that blocked the task
+runs again. Without TASK: resume every session that was interrupted, reached a rate
+limit, or waited for the checkout. On a terminal, coven asks about each change that
+becomes ready, as coven run does.
 
---budget adds to the budgets in effect where the task waits: usd, tokens, turns and
+--budget adds to the budgets in effect where each task waits: usd, tokens, turns and
 wall (a duration), separated by commas.`,
 		Example: `  coven resume
+  coven resume -j 1
   coven resume bd-12 --budget usd=+5,turns=+50`,
-		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			amount, err := moreBudget(more)
-			if err != nil {
-				return err
+			if o.tasks = args; cmd.Flags().Changed("jobs") && (o.atOnce < 1 || o.atOnce > config.MaxTasks) {
+				return exit.Usagef("coven resume -j 3", "-j %d is not between 1 and %d", o.atOnce, config.MaxTasks)
 			}
-			return a.WithController(cmd.Context(), func(c *control.Controller) error {
-				if len(args) == 0 {
-					return resumeAll(cmd.Context(), a, c, amount)
-				}
-				return cli.ExitStatus(c.Resume(cmd.Context(), control.ResumeRequest{Task: args[0], Budget: amount}))
-			})
+			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&more, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
+	cmd.Flags().StringVar(&o.budget, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
+	cmd.Flags().IntVarP(&o.atOnce, "jobs", "j", 0, "resume `N` tasks at once (default: the setting run.max_tasks, 3)")
+	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
+	cli.Once(cmd, "budget", "jobs")
 	return cmd
+}
+
+func (o *resumeOptions) run(ctx context.Context) error {
+	more, err := moreBudget(o.budget)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.Controller(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if o.unsandboxed {
+		if err := c.AcceptUnsandboxed(); err != nil {
+			return err
+		}
+	}
+	todo, err := c.ToResume(ctx, o.tasks, more)
+	if err != nil {
+		return err
+	}
+	o.app.PrintDamaged(todo.Damaged)
+	code := exit.OK
+	if len(todo.Requests) > 0 {
+		code = o.work(ctx, c, todo.Requests)
+	}
+	if poor := len(todo.OverBudget); poor > 0 {
+		err := o.app.Printf("sessions that have spent their budget: %d\n  next: coven resume --budget usd=+5\n", poor)
+		return errors.Join(err, exit.Status(exit.Worse(code, exit.Budget)))
+	}
+	if len(todo.Requests) == 0 {
+		return o.app.Printf("nothing to resume\n  next: coven status\n")
+	}
+	return exit.Status(code)
+}
+
+// work resumes sessions and shows them. It returns the exit code.
+func (o *resumeOptions) work(ctx context.Context, c *control.Controller, requests []control.ResumeRequest) int {
+	draw := terminal.TaskLines
+	if len(requests) == 1 {
+		draw = terminal.Lines // there is no other task
+	}
+	defer o.app.Watch(c, false, draw)()
+	c.Budget = budget.New(c.Project.Config.Run.Budget)
+	items, byTask := make([]project.Item, len(requests)), map[string]control.ResumeRequest{}
+	for i, r := range requests {
+		items[i].Task.ID, byTask[r.Task] = r.Task, r
+	}
+	s := o.app.Scheduler(c, scheduler.NewNamedQueue(items), o.atOnce)
+	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {
+		return c.Resume(ctx, byTask[item.Task.ID])
+	}
+	return s.Run(ctx)
 }
 
 // moreBudget parses the value of --budget.
@@ -57,30 +122,4 @@ func moreBudget(text string) (budget.Amount, error) {
 		return more, exit.Usagef("coven resume TASK --budget usd=+5", "--budget: %w", err)
 	}
 	return more, nil
-}
-
-// resumeAll resumes every session that can be resumed unattended.
-func resumeAll(ctx context.Context, a *cli.App, c *control.Controller, more budget.Amount) error {
-	todo, err := c.Backlog(more)
-	if err != nil {
-		return err
-	}
-	a.PrintDamaged(todo.Damaged)
-	code := exit.OK
-	for _, v := range todo.Resumable {
-		err := cli.ExitStatus(c.Resume(ctx, control.ResumeRequest{Task: v.Task, Seen: v, Budget: more}))
-		a.ShowError(err)
-		code = exit.Worse(code, exit.Code(err))
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if poor := len(todo.OverBudget); poor > 0 {
-		err := a.Printf("sessions that have spent their budget: %d\n  next: coven resume --budget usd=+5\n", poor)
-		return errors.Join(err, exit.Status(exit.Worse(code, exit.Budget)))
-	}
-	if len(todo.Resumable) == 0 {
-		return a.Printf("nothing to resume\n  next: coven status\n")
-	}
-	return exit.Status(code)
 }

@@ -14,11 +14,13 @@ import (
 func NewRetry(a *cli.App) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
-		Use:   "retry TASK [--from STEP]",
+		Use:   "retry TASK",
 		Short: "Run the failed step again, or everything from a step on",
 		Long: `Run the failed step again in the current worktree, and continue from there. With
 --from, run that step and all later ones again; their recorded results are
 discarded. Nothing in the worktree is undone: the agent is told to look at it.`,
+		Example: `  coven retry bd-12
+  coven retry bd-12 --from implement`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -27,17 +29,17 @@ discarded. Nothing in the worktree is undone: the agent is told to look at it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "run again from this `STEP`, given by name or by its path in coven status")
+	cmd.Flags().StringVar(&from, "from", "", "run this `STEP` and all later ones again (default: the failed step)")
 	cli.CompleteFlag(cmd, "from", a.CompleteWords(stepNames))
 	return cmd
 }
 
 // stepNames returns the steps that the task's session has run.
-func stepNames(_ context.Context, p *project.Project, args []string) []string {
+func stepNames(ctx context.Context, p *project.Project, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	v, err := p.Find(args[0])
+	v, err := p.Find(ctx, args[0])
 	if err != nil {
 		return nil
 	}

@@ -12,7 +12,9 @@ func NewDiff(a *cli.App) *cobra.Command {
 	var stat bool
 	cmd := &cobra.Command{
 		Use:               "diff TASK",
-		Short:             "Show what a task's worktree changes: committed, uncommitted and untracked",
+		Short:             "Show what a task changes",
+		Long:              "Show everything that a task's worktree changes: committed, uncommitted and untracked.",
+		Example:           "  coven diff bd-12\n  coven diff bd-12 --stat",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -20,9 +22,12 @@ func NewDiff(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := control.HideSecrets(p); err != nil {
+				return err
+			}
 			return a.PrintDiff(cmd.Context(), &control.Controller{Project: p}, args[0], stat)
 		},
 	}
-	cmd.Flags().BoolVar(&stat, "stat", false, "show the files and the size of their changes only")
+	cmd.Flags().BoolVar(&stat, "stat", false, "list the files and the size of their changes")
 	return cmd
 }

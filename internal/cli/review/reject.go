@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 // NewReject returns the command coven reject.
@@ -16,15 +17,16 @@ func NewReject(a *cli.App) *cobra.Command {
 	var r control.RejectRequest
 	cmd := &cobra.Command{
 		Use:   "reject TASK --reason TEXT",
-		Short: "Reject a change: store it, reopen the task, tell the next attempt why",
+		Short: "Reject a change and tell the next attempt why",
 		Long: `Reject a task's change. Its worktree is stored under refs/coven/rescue and removed,
 and the task is open again. The next run is told what was tried and why it was
 rejected.`,
+		Example:           `  coven reject bd-12 --reason "the flag exists already"`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(r.Reason) == "" {
-				return exit.Usagef("", "--reason is required: it is passed to the next attempt")
+				return exit.Usagef("coven reject "+shellword.Word(args[0])+" --reason TEXT", "--reason is required: it is passed to the next attempt")
 			}
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				r.Task = args[0]
@@ -33,7 +35,8 @@ rejected.`,
 		},
 	}
 	cli.RemoveFlags(cmd, &r.Ignored)
-	cmd.Flags().StringVar(&r.Reason, "reason", "", "why the change is rejected; passed to the next attempt")
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why the change is rejected, as `TEXT` for the next attempt")
+	cli.Once(cmd, "reason")
 	return cmd
 }
 

@@ -11,19 +11,24 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // Run runs one command line and returns the exit code.
 func Run(a *cli.App, args []string) int {
 	ctx, stop := a.Interruptible()
 	defer stop()
+	defer a.Keyboard.Release()
 	a.Stopped = ctx.Done()
 	root := NewRoot(a)
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	err := root.ExecuteContext(ctx)
+	err := unknownCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), control.ErrInterrupted) {
 		err = cli.InterruptedBy(err)
 	}
@@ -33,9 +38,10 @@ func Run(a *cli.App, args []string) int {
 
 // NewApp returns the app of this process. version is coven's.
 func NewApp(version string) *cli.App {
-	return &cli.App{
+	a := &cli.App{
 		Environment: project.NewEnv(version),
 		In:          os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		Size: func() (int, int) {
 			width, height, err := term.GetSize(int(os.Stdout.Fd()))
@@ -45,4 +51,8 @@ func NewApp(version string) *cli.App {
 			return width, height
 		},
 	}
+	if a.Interactive && !a.Dumb() {
+		a.Keyboard = terminal.NewKeyboard(os.Stdin, os.Stdout)
+	}
+	return a
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/cli/grimoire"
 	"github.com/coven-run/coven/internal/cli/logs"
 	"github.com/coven-run/coven/internal/cli/plugin"
+	"github.com/coven-run/coven/internal/cli/rescue"
 	"github.com/coven-run/coven/internal/cli/resume"
 	"github.com/coven-run/coven/internal/cli/review"
 	"github.com/coven-run/coven/internal/cli/run"
@@ -24,32 +25,38 @@ import (
 // NewRoot returns the command coven with all its subcommands.
 func NewRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
-		SuggestionsMinimumDistance: 2,
-
 		Use:   "coven",
 		Short: "Turn tasks into merged, verified changes with coding agents",
-		Long: `coven takes tasks, gives each its own git worktree, runs a workflow in it whose
-agent steps are the Claude Code CLI, checks the result, shows it to you, and
-lands exactly what was checked. Your own checkout is never switched, stashed or
-overwritten.
+		Long: `coven gives each task its own git worktree, where an agent CLI such as Claude Code
+works until the checks and the reviews pass. Then it shows you the change and, once
+you approve it, lands exactly what was checked. Your own checkout is never switched,
+stashed or overwritten.
 
-  coven run -p "add a --version flag"    a task of one sentence, no set-up
-  coven task add "Fix the login bug"     a task in the repository's tracker
-  coven run -j 4                         run what is ready, four at once
-  coven status                           what is going on, and what is next`,
+  coven doctor                           check what coven needs
+  coven run -p "add a --version flag"    run one task, without any setup
+  coven task add "Fix the login bug"     add a task to the repository's tracker
+  coven run -j 4                         run all ready tasks, four at a time
+  coven status                           show sessions and the next command for each
+
+coven help also lists the guides and file formats, which coven contains.`,
 		SilenceErrors: true, SilenceUsage: true, Args: cli.NoCommand, RunE: cli.ShowHelp,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
-	})
+	root.Version = setup.VersionText(a)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of coven")
+	root.SetFlagErrorFunc(flagError)
 	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
-	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewReject(a))
+	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a))
 	group(root, "Inspect:", status.NewStatus(a), status.NewWhy(a), attach.NewAttach(a), logs.NewLogs(a), logs.NewEvents(a), review.NewDiff(a))
-	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), plugin.NewPlugins(a))
-	group(root, "Set up:", setup.NewInit(a), doctor.NewDoctor(a), trust.NewTrust(a), setup.NewSchema(a), setup.NewCompletion(a), setup.NewVersion(a))
+	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), rescue.NewRescue(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), plugin.NewPlugins(a))
+	group(root, "Set up:", setup.NewInit(a), setup.NewConfig(a), doctor.NewDoctor(a), trust.NewTrust(a), setup.NewSchema(a), setup.NewCompletion(a), setup.NewVersion(a))
+	help := setup.NewHelp(a)
+	checkUsage(help) // cobra adds it to root later
+	root.SetHelpCommand(help)
+	root.SetHelpCommandGroupID("Set up:")
 	root.AddCommand(setup.NewMan(a), newGate(a), newPlugin())
-	checkArgs(root)
+	checkUsage(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cli.NoFiles)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exit.Help + "\n")
 	return root
@@ -62,19 +69,4 @@ func group(root *cobra.Command, title string, commands ...*cobra.Command) {
 		cmd.GroupID = title
 	}
 	root.AddCommand(commands...)
-}
-
-// checkArgs turns errors about arguments of cmd and its subcommands into usage errors.
-func checkArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
-			}
-			return nil
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		checkArgs(sub)
-	}
 }

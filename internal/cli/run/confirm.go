@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/plugins"
 )
@@ -50,6 +51,9 @@ func costText(e control.Estimate) string {
 		return "Nothing limits the cost."
 	}
 	past := e.Past
-	return fmt.Sprintf("Nothing limits the cost. The %d sessions so far cost $%.2f each on average, at most $%.2f: about $%.2f in all.",
-		past.Sessions, past.Average, past.Max, past.Average*float64(e.Tasks))
+	if past.Max < 0.01 {
+		return fmt.Sprintf("Nothing limits the cost. The %s so far cost less than $0.01 each.", oneline.Count(past.Sessions, "session"))
+	}
+	return fmt.Sprintf("Nothing limits the cost. The %s so far cost $%.2f each on average, at most $%.2f: about $%.2f in all.",
+		oneline.Count(past.Sessions, "session"), past.Average, past.Max, past.Average*float64(e.Tasks))
 }

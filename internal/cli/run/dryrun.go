@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -37,7 +38,7 @@ func (o *runOptions) list(proj *project.Project, todo []project.Item, branch str
 			return err
 		}
 	}
-	if err := o.app.Printf("%d tasks would run, landing on %s\n", len(todo), terminal.Printable(branch)); err != nil {
+	if err := o.app.Printf("%s would run, landing on %s\n", oneline.Count(len(todo), "task"), terminal.Printable(branch)); err != nil {
 		return err
 	}
 	return exit.Status(code)

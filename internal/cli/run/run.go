@@ -15,7 +15,6 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/scheduler"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -37,6 +36,7 @@ type runOptions struct {
 	watch       bool
 	dryRun      bool
 	json        bool
+	unsandboxed bool
 }
 
 // NewRun returns the command coven run.
@@ -62,24 +62,29 @@ Ctrl-C twice: stop at once.`,
 		ValidArgsFunction: a.CompleteTasks(cli.ForRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.tasks = args
+			if cmd.Flags().Changed("jobs") && o.width < 1 {
+				return noWidth(o.width)
+			}
 			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.prompt, "prompt", "p", "", "run this `TEXT` as a task")
-	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (0: all)")
-	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: run.max_tasks of the configuration, 3)")
-	f.StringVar(&o.grimoire, "grimoire", "", "the workflow to run; none: only the agent")
-	f.StringVar(&o.provider, "provider", "", "the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+" or a plugin (default claude)")
-	f.StringVar(&o.model, "model", "", "the model of the agents (default sonnet; codex and qwen: their own)")
+	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (default: all)")
+	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: the setting run.max_tasks, 3)")
+	f.StringVar(&o.grimoire, "grimoire", "", "the `NAME` of the workflow to run; none: only the agent (default: the task's, else implement)")
+	f.StringVar(&o.provider, "provider", "", "the `NAME` of the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+" or a plugin (default claude)")
+	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; codex and qwen: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
-	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: run.budget of the configuration)")
+	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: the setting run.budget)")
 	f.BoolVar(&o.autoApprove, "auto-approve", false, "land without asking, once the checks pass")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before running many tasks")
 	f.BoolVar(&o.watch, "watch", false, "wait for more tasks when none is ready")
-	f.BoolVar(&o.dryRun, "dry-run", false, "list what would run, in order, and stop")
+	f.BoolVar(&o.dryRun, "dry-run", false, "list what would run, in order")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
+	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
+	cli.Once(cmd, "prompt", "budget")
 	cli.CompleteFlag(cmd, "grimoire", a.CompleteWords(cli.GrimoireNames))
 	cli.CompleteFlag(cmd, "model", cli.CompleteList("sonnet", "haiku", "opus"))
 	cli.CompleteFlag(cmd, "provider", a.CompleteWords(cli.ProviderNames))
@@ -100,8 +105,12 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.CheckChoice(o.grimoire); err != nil {
+	if err := control.CheckOptions(ctx, p, o.options(branch)); err != nil {
 		return err // reported once, not for each task
+	}
+	limit, err := o.limit(p)
+	if err != nil {
+		return err
 	}
 	from, todo, err := o.choose(ctx, p)
 	if err != nil {
@@ -116,10 +125,6 @@ func (o *runOptions) run(ctx context.Context) error {
 	if len(todo) == 0 && !o.watch {
 		return o.app.Printf("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
-	limit, err := o.limit(p)
-	if err != nil {
-		return err
-	}
 	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
 	}
@@ -129,7 +134,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	c.Approver, c.Budget = o.approver(), budget.New(limit)
-	return o.work(ctx, c, from, len(todo), branch)
+	return o.work(ctx, c, from, todo, branch)
 }
 
 // limit returns the budget of all tasks of this run together.
@@ -145,15 +150,40 @@ func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 }
 
 // work runs the tasks and shows them.
-func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, count int, branch string) error {
+func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, todo []project.Item, branch string) error {
 	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
 		return err // reported once, not for each task
 	}
+	if o.unsandboxed {
+		if err := c.AcceptUnsandboxed(); err != nil {
+			return err
+		}
+	}
 	draw := terminal.TaskLines
-	if _, named := from.(*scheduler.NamedQueue); count == 1 && (named || o.max == 1) {
+	if _, named := from.(*scheduler.NamedQueue); len(todo) == 1 && (named || o.max == 1) {
 		draw = terminal.Lines // there is no other task
 	}
 	defer o.app.Watch(c, o.json, draw)()
+	if err := c.Preflight(ctx, todo, o.options(branch)); err != nil {
+		return err // reported once, not for each task
+	}
+	if err := o.brief(ctx, c, branch); err != nil {
+		return err
+	}
+	options := o.options(branch)
+	s := o.app.Scheduler(c, from, o.width)
+	s.Max, s.Watch = o.max, o.watch
+	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {
+		return c.Run(ctx, item, options)
+	}
+	return exit.Status(s.Run(ctx))
+}
+
+// brief prints what the user should know before agents start.
+func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch string) error {
+	if o.json {
+		return nil
+	}
 	briefing, err := c.Briefing(ctx, branch)
 	if err != nil {
 		return err
@@ -163,27 +193,26 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 			return err
 		}
 	}
-	s := &scheduler.Scheduler{
-		Controller: c, Queue: from, Width: cmp.Or(o.width, c.Project.Config.Run.MaxTasks), Max: o.max, Watch: o.watch,
-		Observer: observer(o.app),
-		Options:  control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base},
-	}
-	if o.app.Interactive && !o.json {
-		s.Ask = func(ctx context.Context, v session.View) (scheduler.Decision, error) {
-			return o.app.Question(ctx, c, v)
-		}
-	}
-	return exit.Status(s.Run(ctx))
+	return nil
+}
+
+// options returns how the sessions run that land on a branch.
+func (o *runOptions) options(branch string) control.Options {
+	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base}
+}
+
+func noWidth(n int) error {
+	return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", n, config.MaxTasks)
 }
 
 func (o *runOptions) check() error {
 	switch {
 	case o.prompt != "" && len(o.tasks) > 0:
-		return exit.Usagef("", "give tasks or -p, not both")
+		return exit.Usagef("coven run --help", "give tasks or -p, not both")
 	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
 		return exit.Usagef("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
-	case o.width < 0 || o.width > config.MaxTasks:
-		return exit.Usagef("coven run -j 3", "-j %d is not between 1 and %d", o.width, config.MaxTasks)
+	case o.width > config.MaxTasks:
+		return noWidth(o.width)
 	case o.max < 0:
 		return exit.Usagef("coven run -n 5", "-n %d is less than 0", o.max)
 	}
@@ -225,31 +254,4 @@ func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.I
 		return []project.Item{item}, nil
 	}
 	return p.Named(ctx, o.tasks)
-}
-
-// observer prints what the scheduler does.
-func observer(a *cli.App) scheduler.Observer {
-	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // nothing else can report the error
-	return scheduler.Observer{
-		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
-		Stopping: func() {
-			show("stopping: no more tasks start, running tasks are parked (again: stop at once)\n")
-		},
-		Spent: func(text string) {
-			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
-		},
-		Failed:   a.ShowError,
-		Rejected: func(d control.Dismissal) { show("%s", cli.RejectedText(d)) },
-		Over: func(s scheduler.Summary) {
-			switch {
-			case s.Total() > 1:
-				show("%d tasks: %s\n", s.Total(), s.Text())
-			case s.Total() == 0 && !s.Interrupted:
-				show("nothing left to do: other covens are working on the tasks\n  next: coven status\n")
-			}
-			if s.Left > 0 {
-				show("%d more not started\n", s.Left)
-			}
-		},
-	}
 }

@@ -41,7 +41,7 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	file := filepath.Join(p.Repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {
-		return a.Printf("%s already exists: nothing was changed\n", filepath.Join(".coven", "config.yaml"))
+		return a.Printf("%s already exists: nothing was changed\n  next: coven config list\n", filepath.Join(".coven", "config.yaml"))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("init: %w", err)
@@ -57,11 +57,11 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	said := "no checks found: list what must pass before a change lands in .coven/config.yaml"
+	said, next := "no checks found: changes land untested", `coven config set checks "COMMAND"`
 	if len(found) > 0 {
-		said = "checks found: " + strings.Join(found, ", ")
+		said, next = "checks found: "+strings.Join(found, ", "), `coven run -p "add a --version flag"`
 	}
-	return a.Printf("wrote .coven/config.yaml\n%s\n  next: coven task add TITLE, or coven run -p \"...\"\n", said)
+	return a.Printf("wrote .coven/config.yaml; commit it to share it\n%s\n  next: %s\n", said, next)
 }
 
 func configText(checks []string) (string, error) {
@@ -72,6 +72,6 @@ func configText(checks []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("init: %w", err)
 	}
-	return "# What coven does in this repository. All keys: docs/formats/config.md\n\n" +
+	return "# What coven does in this repository. All keys: coven help config\n\n" +
 		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list), nil
 }

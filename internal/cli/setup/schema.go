@@ -77,7 +77,7 @@ Without KIND: the kinds.`,
 			return exit.Failedf("coven schema", "there is no schema of %q (known: %s)", args[0], strings.Join(names, ", "))
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write it to `FILE`")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write the schema to `FILE`")
 	return cmd
 }
 

@@ -15,10 +15,14 @@ func NewVersion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of coven", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.Out, "coven %s%s %s %s/%s\n", a.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return a.Printf("%s\n", VersionText(a))
 		},
 	}
+}
+
+// VersionText returns the version of coven, in one line.
+func VersionText(a *cli.App) string {
+	return fmt.Sprintf("coven %s%s %s %s/%s", a.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // revision returns the commit that this binary was built from, if Go recorded it.

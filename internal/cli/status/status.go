@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/project"
 )
 
 // NewStatus returns the command coven status.
@@ -14,30 +15,47 @@ func NewStatus(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show sessions and the next command for each",
-		Long:  "Show all open sessions and the last ten that ended (--all: every session). coven need not be running.",
-		Args:  cobra.NoArgs,
+		Long: `Show all open sessions and the last ten that ended, with the time since they came into
+their state, what they cost, and what each is doing or the next command for it. Below
+are the tasks of the tracker that are ready to run or wait for others. coven need not
+be running.
+
+On a terminal, ids are shortened: every command takes the beginning of an id. The
+output of a pipe has full ids, and --json prints the sessions only.`,
+		Example: `  coven status
+  coven status --all --json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			views, err := control.Sessions(p)
+			if asJSON {
+				return printJSON(a, p, all)
+			}
+			o, err := control.OverviewOf(cmd.Context(), p, all)
 			if err != nil {
 				return err
 			}
-			if !all {
-				views = control.Current(views)
-			}
-			if asJSON {
-				for i := range views {
-					views[i] = control.Shown(views[i])
-				}
-				return a.PrintJSON(views)
-			}
-			return a.StatusTable(views)
+			return a.PrintOverview(o, all)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&all, "all", false, "show every session")
+	cmd.Flags().BoolVar(&all, "all", false, "show every session and task")
 	return cmd
+}
+
+// printJSON prints the sessions as a list.
+func printJSON(a *cli.App, p *project.Project, all bool) error {
+	views, err := control.Sessions(p)
+	if err != nil {
+		return err
+	}
+	if !all {
+		views = control.Current(views)
+	}
+	for i := range views {
+		views[i] = control.Shown(views[i])
+	}
+	return a.PrintJSON(views)
 }

@@ -18,6 +18,7 @@ func NewWhy(a *cli.App) *cobra.Command {
 		Short: "Explain a task's state and the next command to run",
 		Long: `Explain in one line why a task is in its state, and name the next command to run.
 coven need not be running.`,
+		Example:           `  coven why bd-12`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.All),
 		RunE: func(cmd *cobra.Command, args []string) error {

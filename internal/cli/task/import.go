@@ -18,7 +18,7 @@ func newTaskImport(a *cli.App) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "import TASK",
-		Short: "Add the tasks that an agent proposed for TASK (grimoire spec-to-tasks)",
+		Short: "Add the tasks that an agent proposed for a task",
 		Long: `Add the tasks that an agent proposed in its last session for TASK: the list "tasks"
 in the outputs of its result, which the grimoire spec-to-tasks produces. Each task
 gets the label from:TASK; a task with the same label and title is not added again. A
@@ -31,12 +31,12 @@ these. Prints the ids, one per line, in the order of the list.`,
 	return cmd
 }
 
-func importTasks(ctx context.Context, a *cli.App, id string, dry bool) error {
+func importTasks(ctx context.Context, a *cli.App, name string, dry bool) error {
 	p, err := a.Open(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := control.Proposals(p, id)
+	id, all, err := control.Proposals(ctx, p, name)
 	if err != nil {
 		return err
 	}

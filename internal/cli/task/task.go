@@ -2,6 +2,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -21,7 +24,7 @@ func NewTask(a *cli.App) *cobra.Command {
 		Long: `Work with beads tasks: those of bd if the repository uses it, otherwise those in
 .beads/issues.jsonl. The first task creates that file; nothing else has to be
 installed.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
 	cmd.AddCommand(newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
 	return cmd
@@ -31,15 +34,26 @@ func newTaskAdd(a *cli.App) *cobra.Command {
 	var n task.New
 	cmd := &cobra.Command{
 		Use:   "add TITLE",
-		Short: "Add a task; prints its id alone on a line",
-		Args:  cobra.ExactArgs(1),
+		Short: "Add a task and print its id",
+		Example: `  coven task add "Fix the login bug" --accept "a wrong password is refused"
+  coven task add "Write the release notes" --after bd-12 --priority 1
+  coven run "$(coven task add "Fix the typo in README.md" --type chore)"`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tracker, err := tracker(a, cmd)
+			p, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
 			n.Title = args[0]
 			t, err := tracker.Add(cmd.Context(), n)
+			if errors.Is(err, task.ErrNotFound) { // one of After may be the beginning of an id
+				if n.After, err = p.ResolveAll(cmd.Context(), n.After); err == nil {
+					t, err = tracker.Add(cmd.Context(), n)
+				}
+			}
+			if errors.Is(err, task.ErrInvalid) && exit.Next(err) == "" {
+				return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
+			}
 			if err != nil {
 				return err
 			}
@@ -47,13 +61,15 @@ func newTaskAdd(a *cli.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&n.Description, "description", "d", "", "what to do")
-	f.StringArrayVar(&n.Acceptance, "accept", nil, "an acceptance criterion (repeatable)")
-	f.IntVar(&n.Priority, "priority", 2, "0 (most urgent) to 4")
-	f.StringArrayVar(&n.Labels, "label", nil, "a label (repeatable)")
-	f.StringArrayVar(&n.After, "after", nil, "the `ID` of a task to complete first (repeatable)")
-	f.StringVar(&n.Type, "type", "task", "task, bug, feature, chore or epic")
-	cli.CompleteFlag(cmd, "type", cli.CompleteList("task", "bug", "feature", "chore", "epic"))
+	f.StringVarP(&n.Description, "description", "d", "", "what to do, as `TEXT`")
+	f.StringArrayVar(&n.Acceptance, "accept", nil, "an acceptance criterion, as `TEXT` (repeatable)")
+	f.IntVar(&n.Priority, "priority", 2, "the priority `N`: 0 (most urgent) to 4")
+	f.StringArrayVar(&n.Labels, "label", nil, "a `LABEL` (repeatable)")
+	f.StringArrayVar(&n.After, "after", nil, "a `TASK` to complete first (repeatable)")
+	f.StringVar(&n.Type, "type", "task", "the `TYPE`: "+strings.Join(task.Types(), ", "))
+	cli.AllowEmpty(cmd, "description")
+	cli.Once(cmd, "description")
+	cli.CompleteFlag(cmd, "type", cli.CompleteList(task.Types()...))
 	cli.CompleteFlag(cmd, "priority", cli.CompleteList("0", "1", "2", "3", "4"))
 	cli.CompleteFlag(cmd, "after", a.CompleteTaskFlag(cli.Tracked))
 	return cmd
@@ -64,7 +80,7 @@ func newTaskList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tasks that are not closed", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tracker, err := tracker(a, cmd)
+			_, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -96,7 +112,7 @@ func newTaskReady(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ready", Short: "List the tasks that are ready to run, in order", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tracker, err := tracker(a, cmd)
+			_, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -114,13 +130,17 @@ func newTaskReady(a *cli.App) *cobra.Command {
 func newTaskShow(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Tracked),
+		Use: "show TASK", Short: "Show a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Tracked),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tracker, err := tracker(a, cmd)
+			p, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
-			t, err := tracker.Get(cmd.Context(), args[0])
+			var t task.Task
+			err = p.NamedTask(cmd.Context(), args[0], func(id string) (err error) {
+				t, err = tracker.Get(cmd.Context(), id)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -137,29 +157,36 @@ func newTaskShow(a *cli.App) *cobra.Command {
 func newTaskClose(a *cli.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "close ID", Short: "Close a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Tracked),
+		Use: "close TASK", Short: "Close a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Tracked),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tracker, err := tracker(a, cmd)
+			p, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
-			if _, err := tracker.Close(cmd.Context(), args[0], "", reason); err != nil {
+			var closed task.Task
+			err = p.NamedTask(cmd.Context(), args[0], func(id string) (err error) {
+				closed, err = tracker.Close(cmd.Context(), id, "", reason)
+				return err
+			})
+			if err != nil {
 				return err
 			}
-			return a.Printf("%s closed\n", args[0])
+			return a.Printf("%s closed\n", terminal.Printable(closed.ID))
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "closed by hand", "why")
+	cmd.Flags().StringVar(&reason, "reason", "closed by hand", "why, as `TEXT`")
+	cli.Once(cmd, "reason")
 	return cmd
 }
 
-// tracker opens the tracker of the user's repository.
-func tracker(a *cli.App, cmd *cobra.Command) (task.Tracker, error) {
+// open opens the user's repository and its tracker.
+func open(a *cli.App, cmd *cobra.Command) (*project.Project, task.Tracker, error) {
 	p, err := a.Open(cmd.Context())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p.Tasks()
+	tracker, err := p.Tasks()
+	return p, tracker, err
 }
 
 func printTasks(a *cli.App, tasks []task.Task, asJSON bool) error {

@@ -66,7 +66,7 @@ everything that matches the lock, for one command.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&list, "list", false, "list what is trusted in this repository")
-	f.BoolVar(&revoke, "revoke", false, "stop trusting the named plugins; without NAME: everything of this repository")
+	f.BoolVar(&revoke, "revoke", false, "stop trusting the named plugins (default: everything of this repository)")
 	f.BoolVar(&yes, "yes", false, "trust what is shown without asking")
 	f.BoolVar(&asJSON, "json", false, "with --list: print JSON")
 	return cmd

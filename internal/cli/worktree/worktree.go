@@ -17,7 +17,7 @@ import (
 func NewWorktree(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "worktree", Short: "List and remove the worktrees of tasks",
-		Args: cli.NoCommand, RunE: cli.ShowHelp, SuggestionsMinimumDistance: 2,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
 	cmd.AddCommand(newWorktreeList(a), newWorktreeRemove(a))
 	return cmd

@@ -23,6 +23,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -41,8 +42,10 @@ type Agents struct {
 	Provider  string // of the plan
 	Idle      time.Duration
 	Limits    config.Limits
-	Ungated   bool // the user allows agents whose calls do not pass the gate
+	Getenv    func(string) string // of the user
+	Ungated   bool                // the user allows agents whose calls do not pass the gate
 	LimitWait *LimitWait
+	Logins    *Logins
 	Inbox     *Inbox
 }
 
@@ -90,15 +93,68 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	if err != nil {
 		return agent.Report{}, err
 	}
-	report, err := c.Runner.Run(ctx, agent.Job{
+	room, err := c.Workspace.Room()
+	if err != nil {
+		return agent.Report{}, err
+	}
+	network, err := c.Workspace.NetworkEnv(ctx)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	state, err := c.stateDir(cmp.Or(run.Provider, c.Provider), run)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	launch := agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
+		Room: room, Network: network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gate.New(root, held, c.Workspace, emit), Ungated: keep, Transcript: run.Transcript, Messages: messages, Emit: emit,
-		Say:   func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
+		Say: func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
+		Forward: func(ctx context.Context, api string) (agent.Forwarder, error) {
+			return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
+		},
 		Limit: tracker.limited, SameCall: c.Limits.SameCall,
+	}
+	report, err := c.start(ctx, launch)
+	report = c.hide(report)
+	if err == nil && report.Kind == agent.Login {
+		err = c.loginError(cmp.Or(run.Provider, c.Provider), report.Error)
+	}
+	return report, errors.Join(err, tracker.broken)
+}
+
+// start runs an agent. What one that may change the worktree commits there is taken into the
+// repository.
+func (c *Agents) start(ctx context.Context, launch agent.Job) (report agent.Report, err error) {
+	if launch.ReadOnly {
+		return c.Runner.Run(ctx, launch)
+	}
+	err = c.Workspace.Isolated(ctx, func() error {
+		report, err = c.Runner.Run(ctx, launch)
+		return err
 	})
-	return c.hide(report), errors.Join(err, tracker.broken)
+	return report, err
+}
+
+// stateDir returns the directory where a provider's CLI keeps what it knows about the task.
+func (c *Agents) stateDir(provider string, run runner.AgentRun) (string, error) {
+	dir := filepath.Join(c.Workspace.Worktree.StateDir(), provider)
+	if !run.Resume {
+		return dir, nil
+	}
+	return dir, builtin.AdoptConversation(provider, run.Conversation, dir, c.Getenv)
+}
+
+// loginError returns the error for an agent whose login the API refused.
+func (c *Agents) loginError(provider, reason string) error {
+	cli, ok := builtin.CLIOf(provider)
+	if !ok {
+		return &runner.LoginError{Provider: provider, Reason: "the API refused the login of provider " + provider + ": " + reason}
+	}
+	why, login := cli.Refused(c.Getenv)
+	return &runner.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
 }
 
 // Recall implements the agents of package runner.
@@ -170,6 +226,9 @@ func (c *Agents) systemText(ctx context.Context, root string, readOnly bool) (st
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
+	}
+	if limits := c.Workspace.Sandbox.Instructions(readOnly); limits != "" {
+		parts = append(parts, limits)
 	}
 	if !readOnly {
 		parts = append(parts, "# How your work is taken\n\n"+runner.AgentResultContract)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/runner"
@@ -15,7 +14,6 @@ import (
 
 // Commands runs shell commands. It implements the commands of package runner.
 type Commands struct {
-	Launcher  *process.Launcher
 	Workspace *workspace.Workspace
 	Idle      time.Duration
 }
@@ -31,10 +29,13 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, err
 	}
 	start := time.Now()
-	exit, output, err := c.Launcher.Run(ctx, process.Spec{
-		Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir,
-		Env:        append(agent.Environment(c.Workspace.Environ(), c.Workspace.Pass), env...),
-		Transcript: cmd.Transcript, Idle: c.Idle,
+	var exit process.Exit
+	var output []byte
+	err = c.Workspace.Isolated(ctx, func() (err error) {
+		exit, output, err = c.Workspace.Run(ctx, process.Spec{
+			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Transcript: cmd.Transcript, Idle: c.Idle,
+		})
+		return err
 	})
 	if err != nil {
 		return runner.Ran{}, err

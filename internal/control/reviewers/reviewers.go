@@ -162,7 +162,7 @@ func (e *hostServices) ReadFile(_ context.Context, path string) ([]byte, error) 
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 	case errors.Is(err, regularfile.ErrNotFile):
-		return nil, fmt.Errorf("%s is no file: %w", path, os.ErrPermission)
+		return nil, fmt.Errorf("%s is not a file: %w", path, os.ErrPermission)
 	case err != nil:
 		return nil, fmt.Errorf("%s is not in the worktree: %w", path, os.ErrPermission)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -15,6 +16,15 @@ import (
 // Turn waits for the exclusive right to land on the target.
 func (s *Workspace) Turn(ctx context.Context) (func(), error) {
 	return s.Repo.LandingTurn(ctx, s.Target.Ref, "land "+s.Task)
+}
+
+// PushCommand returns the command that pushes the task branch to the remote of its target.
+func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
+	remote, err := s.Repo.Remote(ctx, s.Target.Branch)
+	if remote == "" || err != nil {
+		return "", err
+	}
+	return "git push " + shellword.Word(remote) + " " + shellword.Word(worktree.Branch(s.Task)), nil
 }
 
 // Conflict puts a conflict with the target into the worktree.

@@ -7,32 +7,64 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
 
-// A session that runs renews its claim, and ends when it has lost it.
-func TestLease(t *testing.T) {
+// newWorkspace returns a workspace of task t in a new repository, on a machine that enforces no
+// boundary.
+func newWorkspace(t *testing.T) *Workspace {
+	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	for _, argv := range [][]string{{"init", "-q"}, {"-c", "user.name=T", "-c", "user.email=t@example.invalid", "commit", "-q", "--allow-empty", "-m", "first"}} {
-		cmd := exec.CommandContext(t.Context(), "git", argv...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", argv, err, out)
-		}
+		git(t, dir, argv...)
 	}
 	repo, err := worktree.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := session.Create(repo.Root, "t", "t", time.Now)
+	return &Workspace{
+		Repo: repo, Session: newSession(t, repo.Root, "t"), Task: "t", Base: "HEAD", Holder: holder.Name(),
+		Sandbox: sandbox.New(sandbox.Options{
+			Getenv: func(string) string { return "" }, Enforcement: func() process.Enforcement { return process.Enforcement{} },
+			Temp: t.TempDir(), Root: repo.Root, GitDir: repo.GitDir,
+		}),
+	}
+}
+
+// git runs git in a directory.
+func git(t *testing.T, dir string, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", argv...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+}
+
+// newSession creates a session, which runs until the test ends.
+func newSession(t *testing.T, root, task string) *session.Session {
+	t.Helper()
+	record, err := session.Create(root, task, task, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer record.Close() //nolint:errcheck // a test
-	s := &Workspace{Repo: repo, Session: record, Task: "t", Holder: holder.Name()}
+	t.Cleanup(func() { _ = record.Close() })
+	if err := record.Append(event.Event{Type: event.SessionStarted}, event.Session{}); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// A session that runs renews its claim, and ends when it has lost it.
+func TestLease(t *testing.T) {
+	s := newWorkspace(t)
+	repo, record := s.Repo, s.Session
 	first, err := s.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
@@ -21,12 +22,14 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Workspace is the worktree of one session's task. It implements the workspace,
+// Workspace is the worktree of one session's task. It implements the workspace, tripwire,
 // landing and claims of package runner.
 type Workspace struct {
 	Repo     *worktree.Repo
 	Session  *session.Session
 	Launcher *process.Launcher
+	Sandbox  *sandbox.Sandbox
+	Network  *Network
 	Environ  func() []string
 	Secrets  *secret.Store
 	Pass     []string
@@ -38,12 +41,24 @@ type Workspace struct {
 
 	Worktree *worktree.Worktree
 
+	mark *worktree.Mark // of the last Watch
+
 	mu   sync.Mutex // landing and renewing the claim exclude each other
 	held worktree.Held
+
+	proxied proxied
+	warned  sync.Once // of what the sandbox refuses
 }
 
-// Enter finds the worktree or creates it.
+// Enter finds the worktree or creates it, and finishes what a killed coven left.
 func (s *Workspace) Enter(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	return s.report(ctx)
+}
+
+func (s *Workspace) enter(ctx context.Context) error {
 	tree, err := s.Repo.Find(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		if s.started() {
@@ -51,7 +66,20 @@ func (s *Workspace) Enter(ctx context.Context) error {
 		}
 		tree, err = s.Repo.Add(ctx, worktree.AddRequest{TaskID: s.Task, Base: s.Base})
 	}
+	if err != nil {
+		return err
+	}
 	s.Worktree = tree
+	return s.collect(ctx)
+}
+
+// collect ends the isolation that a killed coven left. Commits that cannot be taken stay in the
+// worktree's git directory.
+func (s *Workspace) collect(ctx context.Context) error {
+	err := s.Worktree.Collect(ctx)
+	if refused := (*worktree.CommitsError)(nil); errors.As(err, &refused) {
+		return s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: refused.Error()})
+	}
 	return err
 }
 
@@ -89,6 +117,9 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", err
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})
+	if err == nil {
+		_ = s.Sandbox.Forget(tree.Name()) // what stays does no harm
+	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
@@ -157,12 +188,17 @@ func (s *Workspace) trailers() []string {
 // hookTime bounds how long a commit hook may run.
 const hookTime = 5 * time.Minute
 
-// hook runs a commit hook of the repository, contained like an agent.
+// hook runs a commit hook of the repository, contained like an agent. A hook without #! is for
+// sh, as in git.
 func (s *Workspace) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
-	exit, output, err := s.Launcher.Run(ctx, process.Spec{
-		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime,
-		Env: append(agent.Environment(s.Environ(), s.Pass), h.Env...), Input: h.Input,
-	})
+	spec := process.Spec{
+		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime, Env: h.Env, Input: h.Input,
+	}
+	exit, output, err := s.Run(ctx, spec)
+	if errors.Is(err, syscall.ENOEXEC) {
+		spec.Argv = append([]string{"/bin/sh"}, spec.Argv...)
+		exit, output, err = s.Run(ctx, spec)
+	}
 	if err != nil {
 		return output, err
 	}

@@ -238,10 +238,10 @@ func parse[T any](text string, check func(*T) error) (T, error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(block)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&given); err != nil {
-		return given, fmt.Errorf("its JSON block is not of the form: %w", err)
+		return given, fmt.Errorf("its JSON block does not have the required form: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return given, errors.New("something follows in its JSON block")
+		return given, errors.New("its JSON block has text after the JSON value")
 	}
 	return given, check(&given)
 }

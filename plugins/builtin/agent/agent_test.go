@@ -50,9 +50,9 @@ func TestReviewAnswers(t *testing.T) {
 		"a fence of a quotation before": {[]string{"```go\nfunc main() {}\n```\n" + block(good)}, 1, "", ""},
 		"more said after it":            {[]string{block(good) + "That is all."}, 1, "", ""},
 		"the second time":               {[]string{"It is fine.", block(good)}, 2, "it has no fenced JSON block", ""},
-		"not JSON":                      {[]string{block("{verdict: fail}"), block(good)}, 2, "its JSON block is not of the form: invalid character", ""},
-		"an unknown field":              {[]string{block(`{"verdict": "pass", "score": 7}`), block(good)}, 2, `its JSON block is not of the form: json: unknown field "score"`, ""},
-		"two in one block":              {[]string{block(`{"verdict": "pass"} {"verdict": "fail"}`), block(good)}, 2, "something follows in its JSON block", ""},
+		"not JSON":                      {[]string{block("{verdict: fail}"), block(good)}, 2, "its JSON block does not have the required form: invalid character", ""},
+		"an unknown field":              {[]string{block(`{"verdict": "pass", "score": 7}`), block(good)}, 2, `its JSON block does not have the required form: json: unknown field "score"`, ""},
+		"two in one block":              {[]string{block(`{"verdict": "pass"} {"verdict": "fail"}`), block(good)}, 2, "its JSON block has text after the JSON value", ""},
 		"an unknown severity":           {[]string{block(`{"verdict": "fail", "findings": [{"severity": "critical", "message": "m"}]}`), block(good)}, 2, `finding 1: severity "critical" is not one of error, warning, info`, ""},
 		"a path that leads out":         {[]string{block(`{"verdict": "fail", "findings": [{"severity": "error", "file": "../x", "message": "m"}]}`), block(good)}, 2, `finding 1: file "../x" is not a path inside the worktree`, ""},
 		"no verdict":                    {[]string{block(`{"findings": []}`), block(good)}, 2, `verdict "" is neither pass nor fail`, ""},
@@ -138,7 +138,7 @@ func TestDecide(t *testing.T) {
 		"never said":          {[]string{block(`{"reason": "hm"}`), block(`{}`)}, false, "", "the agent's answer is malformed, twice: continue is missing"},
 		"a word":              {[]string{block(`{"continue": "yes"}`), "Yes."}, false, "", "the agent's answer is malformed, twice: it has no fenced JSON block"},
 		"a reason too long":   {[]string{block(`{"continue": true, "reason": "` + strings.Repeat("ü", reviewer.MaxText) + `"}`)}, true, strings.Repeat("ü", reviewer.MaxText/2-2) + "...", ""},
-		"a review by mistake": {[]string{block(good), block(good)}, false, "", "the agent's answer is malformed, twice: its JSON block is not of the form"},
+		"a review by mistake": {[]string{block(good), block(good)}, false, "", "the agent's answer is malformed, twice: its JSON block does not have the required form"},
 	} {
 		h := &host{answers: test.answers}
 		got, err := agent.Arbiter{}.Decide(t.Context(), arbiter.Question{}, h)

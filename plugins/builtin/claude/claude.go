@@ -74,8 +74,10 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.FilesDir, watchdog}, p.retries()...),
-		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR"},
+		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.TempDir, "CLAUDE_CONFIG_DIR=" + req.StateDir, watchdog}, p.retries()...),
+		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*"},
+		Forward: provider.ForwardAnthropic,
+		Logins:  provider.UserFiles(p.Getenv, "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
 		Input:   input,
 		Files:   []provider.File{{Name: serversFile, Content: servers}, {Name: systemFile, Content: []byte(req.System)}},
 		Gated:   true,
@@ -138,7 +140,7 @@ func cliTools(ids []string) ([]string, error) {
 		names = append(names, tools...)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("claude: no tool is granted, and without a list the CLI allows its own")
+		return nil, fmt.Errorf("claude: no tool is granted; without a list of tools the CLI would allow its own")
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -146,7 +148,7 @@ func cliTools(ids []string) ([]string, error) {
 
 func servers(gate provider.Server) ([]byte, error) {
 	if len(gate.Argv) == 0 {
-		return nil, fmt.Errorf("claude: a run without coven's gate is not possible")
+		return nil, fmt.Errorf("claude: coven does not run it without the gate")
 	}
 	env := map[string]string{}
 	for _, kv := range gate.Env {

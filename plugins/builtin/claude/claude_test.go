@@ -62,7 +62,7 @@ func TestCommand(t *testing.T) {
 func TestRetries(t *testing.T) {
 	for user, want := range map[string]bool{"": true, "4": false} {
 		driver := claude.Provider{Getenv: func(name string) string {
-			if name != "CLAUDE_CODE_MAX_RETRIES" {
+			if name != "CLAUDE_CODE_MAX_RETRIES" && name != "CLAUDE_CONFIG_DIR" && name != "HOME" {
 				t.Errorf("%s is asked for", name)
 			}
 			return user
@@ -253,6 +253,11 @@ func TestParse(t *testing.T) {
 		{
 			`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}`,
 			[]provider.Event{provider.Text{Text: "API Error"}},
+		},
+		// Without a login no API is asked.
+		{
+			`{"type":"result","subtype":"success","is_error":true,"api_error_status":null,"result":"Not logged in · Please run /login","terminal_reason":"api_error","num_turns":1}`,
+			[]provider.Event{provider.Result{Text: "Not logged in · Please run /login", Error: "Not logged in · Please run /login", Status: 401, Turns: 1}},
 		},
 		// Used-up retries end with the subtype success.
 		{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/coven-run/coven/plugins/provider"
@@ -216,6 +217,9 @@ func (l line) result() provider.Result {
 	r.Usage.CostUSD = l.TotalCostUSD
 	if r.OK {
 		return r
+	}
+	if l.TerminalReason == "api_error" && strings.HasSuffix(l.Result, "Please run /login") {
+		r.Status = http.StatusUnauthorized // without any login the CLI asks no API
 	}
 	r.Limit = limits(l.APIErrorStatus)
 	r.Error = l.failure()

@@ -3,8 +3,7 @@
 // Its tool calls do not pass coven's gate: the CLI runs with approvals disabled, so an
 // agent may do whatever its process may do. The commands of a read-only agent run in
 // the CLI's own read-only sandbox. The CLI ignores the user's and the repository's
-// configuration. It uses the user's home for the login and for resumed conversations,
-// and therefore reads AGENTS.md and the skills there.
+// configuration. Its home is the task's state directory, with the user's login.
 //
 // The CLI chooses the IDs of conversations itself: a conversation is resumed with the
 // ID from Started. The CLI reads the task until end of input and accepts no messages
@@ -61,7 +60,9 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:     append(argv, "-"),
-		Pass:     []string{"OPENAI_API_KEY", "OPENAI_ORGANIZATION", "CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"},
+		Env:      []string{"CODEX_HOME=" + req.StateDir},
+		Logins:   provider.UserFiles(p.Getenv, "CODEX_HOME", ".codex", "auth.json"),
+		Pass:     []string{"OPENAI_API_KEY", "OPENAI_ORGANIZATION", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"},
 		Input:    provider.WithSystem(req),
 		Once:     true,
 		ReadOnly: req.ReadOnly(),

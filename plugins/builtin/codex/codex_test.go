@@ -20,7 +20,7 @@ const thread = "01a2005f-b017-7da3-8cd9-7722bbc15704"
 // driver is the provider for a user whose OPENAI_BASE_URL is base.
 func driver(base string) codex.Provider {
 	return codex.Provider{Getenv: func(name string) string {
-		return map[string]string{"OPENAI_BASE_URL": base}[name]
+		return map[string]string{"OPENAI_BASE_URL": base, "HOME": "/home/user"}[name]
 	}}
 }
 
@@ -36,7 +36,7 @@ func command(t *testing.T, base string, req provider.Request) provider.Command {
 // The task and the system text come by the standard input, the configuration of
 // the user and of the repository are left out, and nothing claims to be gated.
 func TestCommand(t *testing.T) {
-	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
+	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files", StateDir: "/state", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd := command(t, "", req)
 	want := []string{
 		"codex", "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access",
@@ -51,8 +51,8 @@ func TestCommand(t *testing.T) {
 	if cmd.Gated || !cmd.Once || cmd.Account != "openai" {
 		t.Errorf("gated %v, once %v, account %q", cmd.Gated, cmd.Once, cmd.Account)
 	}
-	if !slices.Contains(cmd.Pass, "CODEX_HOME") || !slices.Contains(cmd.Pass, "CODEX_API_KEY") {
-		t.Errorf("the CLI's login is not handed on: %q", cmd.Pass)
+	if !slices.Contains(cmd.Pass, "CODEX_API_KEY") || !slices.Equal(cmd.Env, []string{"CODEX_HOME=/state"}) || !slices.Equal(cmd.Logins, []string{"/home/user/.codex/auth.json"}) {
+		t.Errorf("the CLI's login is not handed on: %q, %q, %q", cmd.Pass, cmd.Env, cmd.Logins)
 	}
 }
 

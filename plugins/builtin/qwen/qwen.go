@@ -57,8 +57,8 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:     argv,
-		Env:      []string{unattended},
-		Pass:     []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME", "QWEN_RUNTIME_DIR"},
+		Env:      []string{unattended, "QWEN_HOME=" + req.StateDir, "QWEN_RUNTIME_DIR=" + req.StateDir},
+		Pass:     []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		Input:    append(input, '\n'),
 		ReadOnly: req.ReadOnly(),
 		Account:  provider.OpenAIAccount(p.Getenv("OPENAI_BASE_URL")),

@@ -68,7 +68,7 @@ func (c *modelClient) Turn(ctx context.Context, request model.Request, emit func
 		case err != nil:
 			return fromWire(ctx, err)
 		case ended:
-			return fmt.Errorf("the turn goes on after its end: %w", pluginerr.ErrInvalid)
+			return fmt.Errorf("the turn continues after its end: %w", pluginerr.ErrInvalid)
 		}
 		event := decodeTurnEvent(wire)
 		if event == nil {
@@ -107,7 +107,7 @@ func decodeTurn(wire *pluginv1.TurnRequest) (model.Request, error) {
 		for _, p := range m.GetParts() {
 			part := decodePart(p)
 			if part == nil {
-				return r, fmt.Errorf("a part of a message is of no kind that this plugin knows: %w", pluginerr.ErrUnsupported)
+				return r, fmt.Errorf("this plugin does not know the kind of a part of a message: %w", pluginerr.ErrUnsupported)
 			}
 			message.Parts = append(message.Parts, part)
 		}
@@ -130,7 +130,7 @@ func encodePart(p model.Part) (*pluginv1.Part, error) {
 	case provider.ToolResult:
 		return &pluginv1.Part{Kind: &pluginv1.Part_ToolResult{ToolResult: encodeToolResult(p)}}, nil
 	}
-	return nil, fmt.Errorf("%T is no part of a message: %w", p, pluginerr.ErrInvalid)
+	return nil, fmt.Errorf("%T is not a part of a message: %w", p, pluginerr.ErrInvalid)
 }
 
 func decodePart(wire *pluginv1.Part) model.Part {
@@ -161,7 +161,7 @@ func encodeTurnEvent(e model.Event) (*pluginv1.TurnEvent, error) {
 		end := &pluginv1.TurnEnd{Reason: string(e.Reason), Usage: encodeUsage(e.Usage)}
 		return &pluginv1.TurnEvent{Kind: &pluginv1.TurnEvent_End{End: end}}, nil
 	}
-	return nil, fmt.Errorf("%T is nothing that a model says: %w", e, pluginerr.ErrInvalid)
+	return nil, fmt.Errorf("%T is not an event of a model: %w", e, pluginerr.ErrInvalid)
 }
 
 // decodeTurnEvent converts an event from protobuf; an unknown event becomes nil.

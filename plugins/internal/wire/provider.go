@@ -30,6 +30,8 @@ func (s *providerServer) Command(ctx context.Context, in *pluginv1.CommandReques
 		Model:        in.GetModel(),
 		Tools:        in.GetTools(),
 		FilesDir:     in.GetFilesDir(),
+		StateDir:     in.GetStateDir(),
+		TempDir:      in.GetTempDir(),
 		Gate: provider.Server{
 			Name: in.GetGate().GetName(),
 			Argv: in.GetGate().GetArgv(),
@@ -46,7 +48,7 @@ func (s *providerServer) Command(ctx context.Context, in *pluginv1.CommandReques
 	}
 	return &pluginv1.CommandResponse{
 		Argv: out.Argv, Env: out.Env, Pass: out.Pass, Input: out.Input,
-		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once, ReadOnly: out.ReadOnly,
+		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once, ReadOnly: out.ReadOnly, Logins: out.Logins, Forward: out.Forward,
 	}, nil
 }
 
@@ -96,6 +98,8 @@ func (c *providerClient) Command(ctx context.Context, req provider.Request) (pro
 		Model:        req.Model,
 		Tools:        req.Tools,
 		FilesDir:     req.FilesDir,
+		StateDir:     req.StateDir,
+		TempDir:      req.TempDir,
 		Gate:         &pluginv1.Server{Name: req.Gate.Name, Argv: req.Gate.Argv, Env: req.Gate.Env},
 		GateTool:     req.GateTool,
 	})
@@ -108,7 +112,7 @@ func (c *providerClient) Command(ctx context.Context, req provider.Request) (pro
 	}
 	return provider.Command{
 		Argv: out.GetArgv(), Env: out.GetEnv(), Pass: out.GetPass(), Input: out.GetInput(),
-		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(), ReadOnly: out.GetReadOnly(),
+		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(), ReadOnly: out.GetReadOnly(), Logins: out.GetLogins(), Forward: out.GetForward(),
 	}, nil
 }
 

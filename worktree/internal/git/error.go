@@ -16,14 +16,21 @@ type Error struct {
 	Err      error    // the cause: the context's error if that ended git
 }
 
-// Error returns the subcommand and git's message.
+// Error returns the subcommand and git's message, or why git ended without one.
 func (e *Error) Error() string {
 	name := "git"
 	if len(e.Args) > 0 {
 		name += " " + e.Args[0]
 	}
 	if said := strings.TrimSpace(e.Stderr); said != "" {
+		said = strings.TrimPrefix(said, "fatal: ")
+		if _, ended := errors.AsType[*exec.ExitError](e.Err); ended {
+			return fmt.Sprintf("%s: %s", name, said)
+		}
 		return fmt.Sprintf("%s: %v: %s", name, e.Err, said)
+	}
+	if e.ExitCode > 0 {
+		return fmt.Sprintf("%s ended with exit code %d", name, e.ExitCode)
 	}
 	return fmt.Sprintf("%s: %v", name, e.Err)
 }

@@ -12,7 +12,7 @@
 //   - Every failure of the program is an *Error.
 //   - A child runs in its own process group, so that Ctrl-C does not interrupt a
 //     checkout. When the context is canceled, the child gets TERM, on which git
-//     removes its lock files.
+//     removes its lock files. A child that waits for a pipe gets it, too.
 package git
 
 import (
@@ -69,17 +69,19 @@ func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
 // Feed runs git with the given standard input and returns its output, even if git
 // fails.
 func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	cmd := r.command(ctx, args)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
-	err := cmd.Run()
+	err := run(cmd, cancel)
 	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
 }
 
 // Stream runs git with the given standard input and passes its output to read.
 func (r Repo) Stream(ctx context.Context, stdin []byte, read func(io.Reader) error, args ...string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	cmd := r.command(ctx, args)
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
@@ -90,9 +92,10 @@ func (r Repo) Stream(ctx context.Context, stdin []byte, read func(io.Reader) err
 	if err := cmd.Start(); err != nil {
 		return failure(ctx, args, "", err)
 	}
+	defer watchForPipes(cmd, cancel)()
 	readErr := read(stdout)
 	if readErr != nil {
-		cancel()
+		cancel(nil)
 	}
 	waitErr := cmd.Wait()
 	if readErr != nil {

@@ -66,6 +66,20 @@ func (e Edit) Ref() string { return e.ref }
 // Deletes reports whether the edit removes its ref.
 func (e Edit) Deletes() bool { return e.verb == "delete" }
 
+// Values returns the object ids before and after the edit, empty for no ref. known reports
+// whether the edit requires the one before; ok is false if the edit changes nothing.
+func (e Edit) Values() (before, after string, known, ok bool) {
+	switch e.verb {
+	case "create":
+		return "", e.first, true, true
+	case "update":
+		return e.second, e.first, e.second != "", true
+	case "delete":
+		return e.first, "", e.first != "", true
+	}
+	return "", "", false, false
+}
+
 // Create creates a ref that must not exist.
 func Create(ref, oid string) Edit { return Edit{verb: "create", ref: ref, first: oid} }
 

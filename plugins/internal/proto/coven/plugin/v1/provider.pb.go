@@ -25,15 +25,17 @@ const (
 
 type CommandRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`         // ID of the conversation: a UUID chosen by coven
-	Resume        bool                   `protobuf:"varint,2,opt,name=resume,proto3" json:"resume,omitempty"`                    // resume the conversation instead of starting it
-	Prompt        string                 `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`                     // the first message
-	System        string                 `protobuf:"bytes,4,opt,name=system,proto3" json:"system,omitempty"`                     // appended to the CLI's own system prompt
-	Model         string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                       // alias or full id; empty: the CLI's default
-	Tools         []string               `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`                       // IDs of the granted tools: fs_read, fs_write, fs_edit, exec_bash
-	FilesDir      string                 `protobuf:"bytes,7,opt,name=files_dir,json=filesDir,proto3" json:"files_dir,omitempty"` // absolute directory for CommandResponse.files
-	Gate          *Server                `protobuf:"bytes,8,opt,name=gate,proto3" json:"gate,omitempty"`                         // coven's MCP server
-	GateTool      string                 `protobuf:"bytes,9,opt,name=gate_tool,json=gateTool,proto3" json:"gate_tool,omitempty"` // the tool of that server that decides about tool calls
+	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`          // ID of the conversation: a UUID chosen by coven
+	Resume        bool                   `protobuf:"varint,2,opt,name=resume,proto3" json:"resume,omitempty"`                     // resume the conversation instead of starting it
+	Prompt        string                 `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`                      // the first message
+	System        string                 `protobuf:"bytes,4,opt,name=system,proto3" json:"system,omitempty"`                      // appended to the CLI's own system prompt
+	Model         string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`                        // alias or full id; empty: the CLI's default
+	Tools         []string               `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`                        // IDs of the granted tools: fs_read, fs_write, fs_edit, exec_bash
+	FilesDir      string                 `protobuf:"bytes,7,opt,name=files_dir,json=filesDir,proto3" json:"files_dir,omitempty"`  // absolute directory for CommandResponse.files; the CLI cannot write there
+	Gate          *Server                `protobuf:"bytes,8,opt,name=gate,proto3" json:"gate,omitempty"`                          // coven's MCP server
+	GateTool      string                 `protobuf:"bytes,9,opt,name=gate_tool,json=gateTool,proto3" json:"gate_tool,omitempty"`  // the tool of that server that decides about tool calls
+	StateDir      string                 `protobuf:"bytes,10,opt,name=state_dir,json=stateDir,proto3" json:"state_dir,omitempty"` // absolute directory for what the CLI keeps; the same when it resumes
+	TempDir       string                 `protobuf:"bytes,11,opt,name=temp_dir,json=tempDir,proto3" json:"temp_dir,omitempty"`    // absolute directory for temporary files
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,6 +133,20 @@ func (x *CommandRequest) GetGateTool() string {
 	return ""
 }
 
+func (x *CommandRequest) GetStateDir() string {
+	if x != nil {
+		return x.StateDir
+	}
+	return ""
+}
+
+func (x *CommandRequest) GetTempDir() string {
+	if x != nil {
+		return x.TempDir
+	}
+	return ""
+}
+
 // Server is an MCP server that the CLI starts and uses over standard input and output.
 type Server struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -204,6 +220,8 @@ type CommandResponse struct {
 	ReadOnly      bool                   `protobuf:"varint,10,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // the CLI cannot change anything
 	Once          bool                   `protobuf:"varint,9,opt,name=once,proto3" json:"once,omitempty"`                          // standard input is closed after input; the CLI accepts no messages
 	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"`                     // prefix of output lines with fragments of a later, complete line; empty: none
+	Logins        []string               `protobuf:"bytes,11,rep,name=logins,proto3" json:"logins,omitempty"`                      // files of the user with the CLI's login: linked into state_dir, and the CLI can change them
+	Forward       string                 `protobuf:"bytes,12,opt,name=forward,proto3" json:"forward,omitempty"`                    // the API whose requests coven forwards, so that the CLI gets no credential: anthropic; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -304,6 +322,20 @@ func (x *CommandResponse) GetOnce() bool {
 func (x *CommandResponse) GetPartial() string {
 	if x != nil {
 		return x.Partial
+	}
+	return ""
+}
+
+func (x *CommandResponse) GetLogins() []string {
+	if x != nil {
+		return x.Logins
+	}
+	return nil
+}
+
+func (x *CommandResponse) GetForward() string {
+	if x != nil {
+		return x.Forward
 	}
 	return ""
 }
@@ -1445,7 +1477,7 @@ var File_coven_plugin_v1_provider_proto protoreflect.FileDescriptor
 
 const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\n" +
-	"\x1ecoven/plugin/v1/provider.proto\x12\x0fcoven.plugin.v1\"\x8f\x02\n" +
+	"\x1ecoven/plugin/v1/provider.proto\x12\x0fcoven.plugin.v1\"\xc7\x02\n" +
 	"\x0eCommandRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06resume\x18\x02 \x01(\bR\x06resume\x12\x16\n" +
@@ -1455,11 +1487,14 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05tools\x18\x06 \x03(\tR\x05tools\x12\x1b\n" +
 	"\tfiles_dir\x18\a \x01(\tR\bfilesDir\x12+\n" +
 	"\x04gate\x18\b \x01(\v2\x17.coven.plugin.v1.ServerR\x04gate\x12\x1b\n" +
-	"\tgate_tool\x18\t \x01(\tR\bgateTool\"B\n" +
+	"\tgate_tool\x18\t \x01(\tR\bgateTool\x12\x1b\n" +
+	"\tstate_dir\x18\n" +
+	" \x01(\tR\bstateDir\x12\x19\n" +
+	"\btemp_dir\x18\v \x01(\tR\atempDir\"B\n" +
 	"\x06Server\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\tR\x03env\"\x89\x02\n" +
+	"\x03env\x18\x03 \x03(\tR\x03env\"\xbb\x02\n" +
 	"\x0fCommandResponse\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x10\n" +
 	"\x03env\x18\x02 \x03(\tR\x03env\x12\x12\n" +
@@ -1471,7 +1506,9 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\tread_only\x18\n" +
 	" \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04once\x18\t \x01(\bR\x04once\x12\x18\n" +
-	"\apartial\x18\b \x01(\tR\apartial\"4\n" +
+	"\apartial\x18\b \x01(\tR\apartial\x12\x16\n" +
+	"\x06logins\x18\v \x03(\tR\x06logins\x12\x18\n" +
+	"\aforward\x18\f \x01(\tR\aforward\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"$\n" +

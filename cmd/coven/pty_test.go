@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coven-run/coven/internal/fakescreen"
+)
+
+// pty [WAIT[=>DO] ...] -- COMMAND runs a command on a terminal; each time the
+// terminal was sent WAIT, after the last match, it does DO. All that was sent goes to the file
+// "screen". With ! the command must fail; the code goes to the file "code". DO may be
+//
+//	TEXT              typed, with Enter
+//	^C                one control character
+//	keys TEXT         typed as it is, where \n is Enter, \e Esc, [[ and ]] mark a paste
+//	hangup            closes the terminal
+//	size WIDTHxHEIGHT changes the size of the window
+//	shot FILE         writes what the window shows to FILE
+//	shows TEXT        waits until the window shows TEXT, where \n ends a row
+//	!COMMAND          a shell runs it elsewhere meanwhile
+func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
+	at := 0
+	for at < len(args) && args[at] != "--" {
+		at++
+	}
+	if at >= len(args)-1 {
+		ts.Fatalf("usage: pty [WAIT[=>DO] ...] -- COMMAND")
+	}
+	program, err := lookPath(args[at+1], ts.Getenv("PATH"))
+	ts.Check(err)
+	cmd := exec.CommandContext(context.Background(), program, args[at+2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environment(ts)
+	size := size(ts)
+	master, err := pty.StartWithSize(cmd, &size)
+	ts.Check(err)
+	master, err = unblocked(master)
+	ts.Check(err)
+	screen := &pane{window: fakescreen.New(int(size.Cols), int(size.Rows))}
+	copied := make(chan struct{})
+	go func() { defer close(copied); _, _ = io.Copy(screen, master) }()
+	var failed error
+	for _, step := range args[:at] {
+		wait, do, acts := strings.Cut(step, "=>")
+		if !screen.await(wait) {
+			failed = fmt.Errorf("the screen never showed %s", wait)
+		} else if acts {
+			failed = act(ts, master, screen, do)
+		}
+		if failed != nil {
+			_ = cmd.Process.Kill()
+			break
+		}
+	}
+	err = wait(cmd)
+	select {
+	case <-copied:
+	case <-time.After(time.Second): // a child of the command has the terminal open
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen.text()), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o644))
+	closed := master.Close() != nil // by a step
+	if failed == nil && !closed && screen.window.CursorHidden() {
+		failed = errors.New("the cursor was left hidden")
+	}
+	if failed != nil || (err != nil) != neg {
+		ts.Fatalf("%v (ended with %v); the window:\n%s\nthe screen:\n%s", failed, err, screen.window.Text(), screen.text())
+	}
+}
+
+// act does what a step of pty says.
+func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) error {
+	word, rest, _ := strings.Cut(do, " ")
+	switch {
+	case strings.HasPrefix(do, "!"):
+		meanwhile(ts, do[1:])
+		return nil
+	case strings.HasPrefix(do, "^"):
+		return typed(master, string(rune(do[1]-'@')))
+	case word == "keys":
+		return typed(master, strings.NewReplacer(`\n`, "\r", `\e`, "\x1b", "[[", "\x1b[200~", "]]", "\x1b[201~").Replace(rest))
+	case do == "hangup":
+		return master.Close()
+	case word == "size":
+		size, err := sizeOf(rest)
+		if err != nil {
+			return err
+		}
+		screen.resize(int(size.Cols), int(size.Rows))
+		return pty.Setsize(master, &size)
+	case word == "shot":
+		return os.WriteFile(ts.MkAbs(rest), []byte(screen.window.Text()), 0o644)
+	case word == "shows":
+		return screen.shows(strings.ReplaceAll(rest, `\n`, "\n"))
+	}
+	return typed(master, do+"\r")
+}
+
+// size is that of the terminals of a script: the variable SIZE, such as 80x24, or 120x40.
+func size(ts *testscript.TestScript) pty.Winsize {
+	set := ts.Getenv("SIZE")
+	if set == "" {
+		return pty.Winsize{Rows: 40, Cols: 120}
+	}
+	s, err := sizeOf(set)
+	ts.Check(err)
+	return s
+}
+
+// sizeOf parses WIDTHxHEIGHT.
+func sizeOf(text string) (size pty.Winsize, err error) {
+	_, err = fmt.Sscanf(text, "%dx%d", &size.Cols, &size.Rows)
+	return size, err
+}
+
+func typed(master *os.File, text string) error {
+	_, err := io.WriteString(master, text)
+	return err
+}
+
+// unblocked is a terminal whose reader does not keep it open when it is closed.
+func unblocked(master *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(master.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "terminal"), master.Close()
+}
+
+// meanwhile runs a shell command while another command waits.
+func meanwhile(ts *testscript.TestScript, command string) {
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", command)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+	out, err := cmd.CombinedOutput()
+	ts.Logf("%s\n%s", command, out)
+	if err != nil {
+		ts.Fatalf("meanwhile: %v", err)
+	}
+}
+
+// wait waits for a command, but not forever.
+func wait(cmd *exec.Cmd) error {
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	return cmd.Wait()
+}
+
+// pane is what a terminal showed so far.
+type pane struct {
+	window *fakescreen.Window
+
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	seen int // await looks only at what came after its last match
+}
+
+func (s *pane) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.window.Write(p)
+	return s.buf.Write(p)
+}
+
+// resize changes the size of the window between two writes.
+func (s *pane) resize(width, height int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.window.Resize(width, height)
+}
+
+// shows waits until the window shows a text.
+func (s *pane) shows(text string) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+		if strings.Contains(s.window.Text(), text) {
+			return nil
+		}
+	}
+	return errors.New("the window never showed " + text)
+}
+
+func (s *pane) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+func (s *pane) await(text string) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+		s.mu.Lock()
+		i := bytes.Index(s.buf.Bytes()[s.seen:], []byte(text))
+		if i >= 0 {
+			s.seen += i + len(text)
+		}
+		s.mu.Unlock()
+		if i >= 0 {
+			return true
+		}
+	}
+	return false
+}

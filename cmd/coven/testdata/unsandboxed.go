@@ -1,0 +1,24 @@
+// This file takes the place of internal/control/workspace/sandbox.go in the coven that
+// BenchmarkSandbox compares with the real one: the same without a sandbox.
+
+package workspace
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
+)
+
+// Room returns no room.
+func (s *Workspace) Room() (*sandbox.Room, error) { return nil, nil }
+
+// Isolated calls work.
+func (s *Workspace) Isolated(_ context.Context, work func() error) error { return work() }
+
+// Run runs a program of the task and returns its output.
+func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, []byte, error) {
+	spec.Env = append(agent.Environment(s.Environ(), s.Pass), spec.Env...)
+	return s.Launcher.Run(ctx, spec)
+}

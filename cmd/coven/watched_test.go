@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coven-run/coven/worktree"
+)
+
+// cmdWatched runs a command as the programs of a task without a sandbox would run it, while the
+// repository is watched: watched TASK COMMAND...
+func cmdWatched(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: watched TASK COMMAND...")
+	}
+	ctx := context.Background()
+	repo, err := worktree.Open(ctx, ts.MkAbs("."))
+	ts.Check(err)
+	tree, err := repo.Find(ctx, args[0])
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		tree, err = repo.Add(ctx, worktree.AddRequest{TaskID: args[0], Base: "HEAD"})
+	}
+	ts.Check(err)
+	mark, err := tree.Watch(ctx, worktree.WatchOptions{})
+	ts.Check(err)
+	ts.Check(ts.Exec(args[1], args[2:]...))
+	found, err := mark.Compare(ctx)
+	ts.Check(err)
+	if len(found.Changes) == 0 {
+		ts.Fatalf("nothing has changed")
+	}
+	ts.Check(mark.Done())
+}

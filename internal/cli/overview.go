@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// maxListed is how many tasks of the tracker of one kind an overview lists.
+const maxListed = 10
+
+// PrintOverview prints the sessions of a repository and the tasks of its tracker that are
+// ready or wait for others: all of them, or the first few.
+func (a *App) PrintOverview(o control.Overview, all bool) error {
+	if len(o.Sessions) > 0 {
+		if err := a.StatusTable(o.Sessions, o.Short); err != nil {
+			return err
+		}
+	} else if err := a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n"); err != nil {
+		return err
+	}
+	if o.NoTasks != nil {
+		return a.Printf("\n%s\n", cut("the tracker's tasks cannot be read: coven task list shows why", a.width()))
+	}
+	waiting := make([]task.Task, len(o.Waiting))
+	for i, w := range o.Waiting {
+		waiting[i] = w.Task
+	}
+	none := func(int) string { return "" }
+	if err := a.taskList("ready to run (coven run)", "coven task ready", o.Ready, none, o.Short, all); err != nil {
+		return err
+	}
+	after := func(i int) string { return "after " + a.idList(o.Waiting[i].For, o.Short) }
+	return a.taskList("waiting for other tasks", "coven status --all", waiting, after, o.Short, all)
+}
+
+// idList returns the IDs of the tasks that a task waits for.
+func (a *App) idList(ids []string, short map[string]string) string {
+	const few = 3
+	var shown []string
+	for _, id := range ids[:min(few, len(ids))] {
+		if a.Terminal {
+			id = cmp.Or(short[id], id)
+		}
+		shown = append(shown, id)
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(ids) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// taskList prints tasks below a heading with their number, and the command that lists them
+// all if these are only the first.
+func (a *App) taskList(heading, allOf string, tasks []task.Task, note func(i int) string, short map[string]string, all bool) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	shown := tasks
+	if !all {
+		shown = tasks[:min(maxListed, len(tasks))]
+	}
+	id, priority, title, notes := &column{cells: []string{""}}, &column{cells: []string{""}}, &column{cells: []string{""}}, &column{cells: []string{""}}
+	for i, t := range shown {
+		name := t.ID
+		if a.Terminal {
+			name = cmp.Or(short[t.ID], t.ID)
+		}
+		id.add("  " + name)
+		priority.add(fmt.Sprintf("P%d", t.Priority))
+		title.add(oneline.Of(t.Title))
+		notes.add(note(i))
+	}
+	lines := tableLines(a.width(), []*column{id, priority, title, notes}, squeeze{title, minTitle}, squeeze{notes, minColumn}, squeeze{title, 0})
+	text := fmt.Sprintf("\n%s: %d\n%s\n", heading, len(tasks), strings.Join(lines[1:], "\n"))
+	if more := len(tasks) - len(shown); more > 0 {
+		text += cut(fmt.Sprintf("  and %d more: %s", more, allOf), a.width()) + "\n"
+	}
+	return a.Printf("%s", text)
+}

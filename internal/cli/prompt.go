@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// choose asks for one of several keys, below the lines of running tasks, and returns the key.
+// A terminal that cannot report keys is asked for a line. The answer is empty at the end of
+// the input.
+func (a *App) choose(ctx context.Context, question string, options []terminal.Option) (string, error) {
+	c := &terminal.Choice{Question: a.hidden(question), Options: options}
+	err := a.shown.Prompt(ctx, c)
+	if !errors.Is(err, terminal.ErrNoKeys) {
+		return c.Answer, err
+	}
+	for {
+		answer, err := a.askAlone(ctx, question+"  "+terminal.Labels(options)+" ")
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", nil
+		case err != nil || c.Take(answer):
+			return c.Answer, err
+		case answer != "":
+			if err := a.Showf("%s\n", c.Wrong(answer)); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// input asks for a text of one or several lines; of one line if the terminal cannot report
+// keys. It is empty if the user went back. A text that could not be finished, because the
+// question was answered elsewhere, is printed.
+func (a *App) input(ctx context.Context, question string) (string, error) {
+	in := terminal.NewInput(question)
+	err := a.shown.Prompt(ctx, in)
+	if typed := in.Typed(); err != nil && typed != "" {
+		_ = a.Showf("not sent: %s\n", terminal.PrintableLines(typed)) // err is more important
+	}
+	if !errors.Is(err, terminal.ErrNoKeys) {
+		return in.Text, err
+	}
+	answer, err := a.askAlone(ctx, question)
+	if errors.Is(err, io.EOF) {
+		return "", nil
+	}
+	return answer, err
+}
+
+// acceptUnsandboxed asks whether tasks may run without a sandbox.
+func (a *App) acceptUnsandboxed(ctx context.Context, gap string) (bool, error) {
+	answer, err := a.askAlone(ctx, "There is no sandbox here: "+gap+".\nRun tasks of this repository anyway? [y/N] ")
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return strings.HasPrefix(strings.ToLower(answer), "y"), err
+}
+
+// askAlone asks for a line. Nothing else is shown meanwhile.
+func (a *App) askAlone(ctx context.Context, question string) (answer string, err error) {
+	if gaveUp := a.shown.Alone(ctx, func() { answer, err = a.askLine(ctx, question) }); gaveUp != nil {
+		return "", gaveUp
+	}
+	return answer, err
+}

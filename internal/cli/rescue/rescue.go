@@ -1,0 +1,248 @@
+// Package rescue is coven rescue: it lists, shows and restores what coven stored.
+package rescue
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// NewRescue returns the command coven rescue.
+func NewRescue(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rescue", Short: "List, show and restore what coven stored",
+		Long: `Before coven removes or overwrites work that exists nowhere else, it stores it under
+refs/coven/rescue/. If refs, git configuration, hooks or files outside of a task's
+worktree change while its agent works, coven stores the states before and after.`,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
+	}
+	cmd.AddCommand(newList(a), newShow(a), newRestore(a))
+	return cmd
+}
+
+// rescueJSON is a rescue as rescue list --json prints it.
+type rescueJSON struct {
+	Name string    `json:"name"`
+	Task string    `json:"task"`
+	Kind string    `json:"kind"`
+	Ref  string    `json:"ref"`
+	Time time.Time `json:"time"`
+	Note string    `json:"note"`
+}
+
+func newList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list [TASK]", Short: "List what is stored, oldest first", Args: cobra.MaximumNArgs(1),
+		Example: "  coven rescue list\n  coven rescue list bd-12", ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, err := control.Rescues(cmd.Context(), p, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return list(a, all, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func list(a *cli.App, all []control.Rescue, asJSON bool) error {
+	if asJSON {
+		out := []rescueJSON{}
+		for _, r := range all {
+			out = append(out, rescueJSON{r.Name, r.Task, kind(r), r.Ref, r.Time.UTC(), r.Note})
+		}
+		return a.PrintJSON(out)
+	}
+	if len(all) == 0 {
+		return a.Printf("nothing is stored\n")
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, r := range all {
+		note, _, _ := strings.Cut(r.Note, "\n")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(r.Name), r.Time.Local().Format("2006-01-02 15:04"), kind(r), terminal.Clip(note, 80)) //nolint:errcheck // Flush reports it
+	}
+	return cli.WriteError(w.Flush())
+}
+
+// kind returns what a rescue has.
+func kind(r control.Rescue) string {
+	if r.Changes {
+		return "changes"
+	}
+	return "worktree"
+}
+
+func newShow(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show RESCUE", Short: "Show what is stored",
+		Long: `Show what changed in the repository, or the files of a stored worktree: A, M and D mark
+files that were added, changed and deleted.
+
+RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
+		Example: "  coven rescue show bd-12\n  coven rescue show bd-12#1", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteWords(names),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := control.FindRescue(cmd.Context(), p, args[0])
+			if err != nil {
+				return err
+			}
+			c, err := control.ContentOf(cmd.Context(), p, r)
+			if err != nil {
+				return err
+			}
+			return a.Printf("%s", text(r, c))
+		},
+	}
+}
+
+// maxShown limits the changes that are listed.
+const maxShown = 100
+
+// text returns the content of a rescue for a terminal.
+func text(r control.Rescue, c control.RescueContent) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s  %s\n", terminal.Printable(r.Name), r.Time.Local().Format("2006-01-02 15:04"), kind(r), terminal.Printable(r.Ref))
+	if r.Note != "" {
+		fmt.Fprintf(&b, "%s\n", terminal.PrintableLines(r.Note))
+	}
+	if !r.Changes {
+		b.WriteByte('\n')
+		for _, f := range c.Files {
+			fmt.Fprintf(&b, "%c %s\n", f.Status, terminal.Printable(f.Path))
+		}
+		return b.String()
+	}
+	b.WriteByte('\n')
+	for i, change := range c.Changes {
+		if i == maxShown {
+			fmt.Fprintf(&b, "  and %d more\n", len(c.Changes)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s\n", terminal.Printable(change))
+	}
+	if c.Patch != "" {
+		fmt.Fprintf(&b, "\n%s", terminal.PrintableLines(c.Patch))
+	}
+	if c.Cut {
+		fmt.Fprintf(&b, "\n(the rest is omitted; to see all: git diff %s:before %s:after)\n", r.Ref, r.Ref)
+	}
+	return b.String()
+}
+
+// names completes the names of rescues.
+func names(ctx context.Context, p *project.Project, given []string) []string {
+	if len(given) > 0 {
+		return nil
+	}
+	all, _ := control.Rescues(ctx, p, "")
+	var found []string
+	for _, r := range all {
+		found = append(found, r.Name)
+	}
+	return found
+}
+
+// restoreOptions are the flags of coven rescue restore.
+type restoreOptions struct {
+	to  string
+	yes bool
+}
+
+func newRestore(a *cli.App) *cobra.Command {
+	var o restoreOptions
+	cmd := &cobra.Command{
+		Use: "restore RESCUE", Short: "Undo changes of the repository, or check out a stored worktree",
+		Long: `Undo what changed: refs, git configuration, hooks and files return to the state before.
+If something has changed again since, nothing is restored. The present state is stored
+first, so that restoring can be undone.
+
+A stored worktree is checked out into a new directory: give it with --to.
+
+RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
+		Example: "  coven rescue restore bd-12#2\n  coven rescue restore bd-12#1 --to ../bd-12", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.CompleteWords(names),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), a, p, args[0])
+		},
+	}
+	cmd.Flags().StringVar(&o.to, "to", "", "check a stored worktree out into `DIR`, which is created")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "restore without asking")
+	return cmd
+}
+
+func (o restoreOptions) run(ctx context.Context, a *cli.App, p *project.Project, name string) error {
+	r, err := control.FindRescue(ctx, p, name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Changes && o.to != "":
+		return exit.Usagef("coven rescue restore "+r.Name, "%s has changes of the repository: --to goes with stored worktrees", r.Name)
+	case r.Changes:
+		return o.undo(ctx, a, p, r)
+	case o.to == "":
+		return exit.Usagef("coven rescue restore "+r.Name+" --to DIR", "%s has the files of a worktree: give a directory for them with --to", r.Name)
+	}
+	dir, err := filepath.Abs(o.to)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", o.to, err)
+	}
+	if err := control.Export(ctx, p, r, dir); err != nil {
+		return err
+	}
+	return a.Printf("restored in %s\n", terminal.Printable(o.to))
+}
+
+// undo asks, and undoes changes.
+func (o restoreOptions) undo(ctx context.Context, a *cli.App, p *project.Project, r control.Rescue) error {
+	if !o.yes {
+		if !a.Interactive {
+			return exit.Usagef("coven rescue restore --yes "+r.Name, "coven cannot ask here: review with coven rescue show, then give --yes")
+		}
+		content, err := control.ContentOf(ctx, p, r)
+		if err != nil {
+			return err
+		}
+		content.Patch = ""
+		answer, err := a.Ask(ctx, text(r, content)+"Restore the state before? [y/N] ")
+		if err != nil {
+			return err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			return a.Printf("nothing was restored\n")
+		}
+	}
+	undo, err := control.Restore(ctx, p, r)
+	if err != nil {
+		return err
+	}
+	if undo.Ref == "" {
+		return a.Printf("nothing to restore: everything is as it was before\n")
+	}
+	return a.Printf("restored; to undo this: coven rescue restore %s\n", terminal.Printable(undo.Name))
+}

@@ -1,0 +1,114 @@
+// Package reviewpage formats the page on which a person decides about a change.
+package reviewpage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// Text returns the page, with a colored diff if color is set.
+func Text(p control.Page, color bool) string {
+	v := p.View
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateOf(v))
+	if v.Detail != "" {
+		fmt.Fprintf(&b, ": %s", terminal.Printable(control.DetailOf(v)))
+	}
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
+	b.WriteString(requestText(p))
+	if v.Summary != "" {
+		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))
+	}
+	if v.Review != nil && strings.TrimSpace(v.Review.Message) != "" {
+		b.WriteString("\nLands as:\n")
+		for line := range strings.Lines(strings.TrimSpace(v.Review.Message)) {
+			b.WriteString(strings.TrimRight("  "+terminal.Printable(strings.TrimRight(line, "\n")), " ") + "\n")
+		}
+	}
+	b.WriteString(openText(p) + "\nFindings:\n" + findingsText(p))
+	b.WriteString("\nChecks:\n" + proven(p))
+	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
+		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))
+	}
+	b.WriteString("\nChanges:\n" + stat(p) + "\n" + Diff(p.Diff.Patch, color))
+	return b.String()
+}
+
+func proven(p control.Page) string {
+	if len(p.Checks) == 0 {
+		return "  NONE ran\n"
+	}
+	var b strings.Builder
+	for _, c := range p.Checks {
+		about := "on exactly this tree"
+		switch {
+		case c.Current:
+		case c.Check:
+			about = "on an earlier tree: runs again before the change lands"
+		default:
+			about = "on an earlier tree: run by a step of the grimoire, not a check"
+		}
+		fmt.Fprintf(&b, "  %s  %s, %s\n", terminal.Printable(c.Command), terminal.Receipt(c.Receipt), about)
+	}
+	return b.String()
+}
+
+func stat(p control.Page) string {
+	var b strings.Builder
+	for _, f := range p.Diff.Files {
+		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, terminal.Printable(f.Path), SizeOf(f))
+	}
+	return b.String()
+}
+
+// Diff returns a diff for a terminal: control characters are visible, and with color it is
+// colored as git does.
+func Diff(patch string, color bool) string {
+	lines := strings.Split(safe(patch), "\n")
+	if !color {
+		return strings.Join(lines, "\n")
+	}
+	for i, line := range lines {
+		code := ""
+		switch {
+		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			code = "1"
+		case strings.HasPrefix(line, "@@"):
+			code = "36"
+		case strings.HasPrefix(line, "+"):
+			code = "32"
+		case strings.HasPrefix(line, "-"):
+			code = "31"
+		}
+		if code != "" {
+			lines[i] = "\x1b[" + code + "m" + line + "\x1b[m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// safe makes the control characters of a diff visible, except for tabs.
+func safe(patch string) string {
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = terminal.Printable(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// SizeOf returns how much of a file has changed.
+func SizeOf(f control.FileChange) string {
+	if f.Binary {
+		return "binary"
+	}
+	return fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+}

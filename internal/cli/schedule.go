@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/scheduler"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// Scheduler returns a scheduler of the tasks in queue, which Watch shows: atOnce of them at
+// once, or 0 for as many as configured. On a terminal it asks about changes that are ready.
+// The caller sets Work.
+func (a *App) Scheduler(c *control.Controller, queue scheduler.Queue, atOnce int) *scheduler.Scheduler {
+	s := &scheduler.Scheduler{
+		Controller: c, Queue: queue, Width: cmp.Or(atOnce, c.Project.Config.Run.MaxTasks), Observer: a.observer(),
+	}
+	if a.Interactive && !a.shown.json {
+		s.Ask = func(ctx context.Context, v session.View) (scheduler.Decision, error) { return a.Question(ctx, c, v) }
+	}
+	return s
+}
+
+// Revise asks for changes to the change of a task. On a terminal it then asks about the new
+// change, as coven run does.
+func (a *App) Revise(ctx context.Context, c *control.Controller, r control.ReviseRequest) error {
+	if !a.Interactive {
+		return ExitStatus(c.Revise(ctx, r))
+	}
+	v, err := c.Project.Find(ctx, r.Task)
+	if err != nil {
+		return err
+	}
+	s := a.Scheduler(c, scheduler.NewNamedQueue([]project.Item{{Task: task.Task{ID: v.Task}}}), 1)
+	s.Work = func(ctx context.Context, _ project.Item) (control.Outcome, error) { return c.Revise(ctx, r) }
+	return exit.Status(s.Run(ctx))
+}
+
+// observer prints what the scheduler does.
+func (a *App) observer() scheduler.Observer {
+	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // nothing else can report the error
+	return scheduler.Observer{
+		Idle: func() { show("waiting for tasks (Ctrl-C ends it)\n") },
+		Stopping: func() {
+			show("stopping: no more tasks start, running tasks are parked (again: stop at once)\n")
+		},
+		Spent: func(text string) {
+			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
+		},
+		Failed:   a.ShowError,
+		Rejected: func(d control.Dismissal) { show("%s", RejectedText(d)) },
+		Over: func(s scheduler.Summary) {
+			switch {
+			case s.Total() > 1:
+				show("%d tasks: %s\n", s.Total(), s.Text())
+			case s.Total() == 0 && !s.Interrupted:
+				show("nothing left to do: other covens are working on the tasks\n  next: coven status\n")
+			}
+			if s.Left > 0 {
+				show("%d more not started\n", s.Left)
+			}
+		},
+	}
+}

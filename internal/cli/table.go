@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// column is a column of a table, with its heading first.
+type column struct {
+	cells []string
+	color func(row int) string // the SGR code of a cell; nil: none
+}
+
+// squeeze makes a column of a table that is too wide narrower, down to least.
+type squeeze struct {
+	*column
+	least int
+}
+
+const (
+	gap       = "  " // between two columns
+	minColumn = 8    // a column that became narrower is left out
+)
+
+// tableLines returns the lines of a table that is at most width columns wide; 0: as wide as
+// it is. Columns that are empty but for their heading are left out. In a table that is too
+// wide, columns give way one after the other; what still does not fit is cut off.
+func tableLines(width int, columns []*column, givingWay ...squeeze) []string {
+	var shown []*column
+	for _, c := range columns {
+		if strings.Join(c.cells[1:], "") != "" {
+			shown = append(shown, c)
+		}
+	}
+	widths := fit(width, shown, givingWay)
+	for _, s := range givingWay {
+		if at := slices.Index(shown, s.column); at >= 0 && widths[s.column] < min(minColumn, s.width()) {
+			shown = slices.Delete(shown, at, at+1)
+			widths = fit(width, shown, givingWay)
+		}
+	}
+	lines := make([]string, len(columns[0].cells))
+	for row := range lines {
+		lines[row] = tableLine(width, shown, widths, row)
+	}
+	return lines
+}
+
+// fit returns the widths of columns.
+func fit(width int, columns []*column, givingWay []squeeze) map[*column]int {
+	widths, excess := map[*column]int{}, -width-len(gap)
+	for _, c := range columns {
+		widths[c] = c.width()
+		excess += widths[c] + len(gap)
+	}
+	if width == 0 {
+		return widths
+	}
+	for _, s := range givingWay {
+		if less := min(excess, widths[s.column]-s.least); less > 0 {
+			widths[s.column] -= less
+			excess -= less
+		}
+	}
+	return widths
+}
+
+// width returns the width of the longest cell.
+func (c *column) width() int {
+	longest := 0
+	for _, cell := range c.cells {
+		longest = max(longest, runewidth.StringWidth(terminal.Printable(cell)))
+	}
+	return longest
+}
+
+func tableLine(width int, columns []*column, widths map[*column]int, row int) string {
+	var b strings.Builder
+	used := 0
+	for _, c := range columns {
+		room := widths[c]
+		if width > 0 {
+			room = min(room, width-used)
+		}
+		if room <= 0 {
+			break // the terminal ends here
+		}
+		text := runewidth.Truncate(terminal.Printable(c.cells[row]), room, "…")
+		pad := room - runewidth.StringWidth(text)
+		if c.color != nil && text != "" {
+			text = painted(text, c.color(row))
+		}
+		b.WriteString(text + strings.Repeat(" ", pad) + gap)
+		used += room + len(gap)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// painted returns a text with an SGR code, or as it is if the code is empty.
+func painted(text, code string) string {
+	if code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[m"
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/yamldoc"
+	"gopkg.in/yaml.v3"
+)
+
+// Setting is a key with its effective value.
+type Setting struct {
+	Key      string   `json:"key"` // run.max_tasks
+	Value    Value    `json:"value"`
+	Default  Value    `json:"default"`
+	From     string   `json:"from"` // FILE:LINE, FromDetected or FromDefault
+	About    string   `json:"about"`
+	Allowed  []string `json:"allowed,omitempty"`   // words; none: any
+	UserOnly bool     `json:"user_only,omitempty"` // not allowed in the project's file
+}
+
+// The origins of a setting that no file contains.
+const (
+	FromDefault  = "default"
+	FromDetected = "detected" // checks that the repository seems to have
+)
+
+// Settings returns all settings, with where each comes from, in the order of the
+// documentation. The error is that of Load.
+func (s Sources) Settings() ([]Setting, error) {
+	c, from, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	var all []Setting
+	for _, k := range keys() {
+		one := Setting{
+			Key: k.name, Value: Value{k.of(c)}, Default: Value{k.of(Default())}, From: FromDefault,
+			About: k.about, Allowed: k.words, UserOnly: k.usersOnly,
+		}
+		if place, ok := from[k.name]; ok {
+			one.From = place
+		}
+		all = append(all, one)
+	}
+	if s.Root != "" && c.Checks == nil {
+		detected(all, s.Root)
+	}
+	return all, nil
+}
+
+// detected sets the checks to those that coven detects in a repository.
+func detected(all []Setting, root string) {
+	checks, _ := DetectChecks(root)
+	for i := range all {
+		if all[i].Key == "checks" && checks != nil {
+			all[i].Value, all[i].From = Value{checks}, FromDetected
+		}
+	}
+}
+
+// Find returns the setting of a key. The error suggests a known key.
+func Find(all []Setting, name string) (Setting, error) {
+	for _, s := range all {
+		if s.Key == name {
+			return s, nil
+		}
+	}
+	return Setting{}, unknownKey(name)
+}
+
+// unknownKey returns the error of a key that does not exist, with what may be meant: the
+// keys of a section, the only key that ends like this, or else the most similar.
+func unknownKey(name string) error {
+	var inside, ends []string
+	for _, k := range Keys() {
+		if strings.HasPrefix(k, name+".") {
+			inside = append(inside, k)
+		}
+		if strings.HasSuffix(k, "."+name) || strings.HasSuffix(k, "_"+name) {
+			ends = append(ends, k)
+		}
+	}
+	const next = "coven config list"
+	switch {
+	case len(inside) > 0:
+		return exit.Usagef(next, "%s is a section, not a key (its keys: %s)", name, strings.Join(inside, ", "))
+	case len(ends) == 1:
+		return exit.Usagef(next, "unknown key %q (did you mean %q?)", name, ends[0])
+	}
+	return exit.Usagef(next, "unknown key %q%s", name, didyoumean.Aside(name, Keys()))
+}
+
+// Value is the value of a setting.
+type Value struct{ value any }
+
+// MarshalJSON implements json.Marshaler. Durations are text, as in the file.
+func (v Value) MarshalJSON() ([]byte, error) {
+	var plain any
+	if err := yamldoc.Encode(v.value).Decode(&plain); err != nil {
+		return nil, fmt.Errorf("encode a setting: %w", err)
+	}
+	return json.Marshal(plain)
+}
+
+// String returns the value in one line of YAML, such as sonnet, 10m or [go vet ./...]; none
+// if it is empty.
+func (v Value) String() string {
+	node := yamldoc.Encode(v.value)
+	if node.Kind != yaml.ScalarNode && len(node.Content) == 0 {
+		return "none"
+	}
+	inOneLine(node)
+	return text(node)
+}
+
+// Plain returns the value for scripts: text as it is, a list of texts one per line, and
+// anything else as YAML. It is empty if the value is.
+func (v Value) Plain() string {
+	switch value := v.value.(type) {
+	case string:
+		return value
+	case []string:
+		return strings.Join(value, "\n")
+	}
+	if node := yamldoc.Encode(v.value); node.Kind == yaml.ScalarNode || len(node.Content) > 0 {
+		return text(node)
+	}
+	return ""
+}
+
+// inOneLine gives a node and everything in it the flow style.
+func inOneLine(n *yaml.Node) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	default:
+		n.Style = yaml.FlowStyle
+	}
+	for _, item := range n.Content {
+		inOneLine(item)
+	}
+}
+
+// text encodes a node without the final line end.
+func text(n *yaml.Node) string {
+	var b strings.Builder
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(n), encoder.Close()); err != nil {
+		panic(err) // nodes of this package can be encoded
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/session"
+)
+
+const (
+	maxCommand  = 80  // characters of a failed command that a reason shows
+	maxLastLine = 160 // and of the line that it printed
+)
+
+// causeOf returns why a session is blocked or has failed, with what its step reported: the
+// command that failed and the telling line that it printed, or the first open finding. It is
+// DetailOf if no step is the cause.
+func causeOf(v session.View) string {
+	detail := DetailOf(v)
+	if v.Rejected {
+		return detail
+	}
+	events, err := session.Events(v.Dir)
+	if err != nil {
+		return detail
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		e := events[i]
+		if e.Type != event.StepCompleted {
+			continue
+		}
+		r := event.As[event.Result](e)
+		if r.Error == "" || !strings.HasSuffix(detail, oneline.Of(r.Error)) {
+			continue
+		}
+		return withCause(detail, r, v.Open)
+	}
+	return detail
+}
+
+// withCause adds to the reason of a session what its failing step reported.
+func withCause(detail string, r event.Result, open []event.Finding) string {
+	switch r.ErrorType {
+	case event.ErrorProcessExit:
+		if n := len(r.Receipts); n > 0 {
+			command := "the command " + oneline.Clip(r.Receipts[n-1].Command, maxCommand) + " ended"
+			detail = strings.Replace(detail, "the command ended", command, 1)
+		}
+		if last := tellingLine(r.Output); last != "" {
+			detail += ": " + last
+		}
+	case event.ErrorFindings:
+		if text := oneline.Of(findings.Summary(open)); text != "" && !strings.Contains(detail, text) {
+			detail += ": " + text
+		}
+	}
+	return detail
+}
+
+// place matches a file with a line number, as compilers and tests print it.
+var place = regexp.MustCompile(`(^|[\s("])[^\s:("]+\.\w+:\d+\b`)
+
+// tellingLine returns the last line of an output that names a place in a file, otherwise
+// the last one that is not blank, clipped. Many test runners end with "FAIL".
+func tellingLine(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if place.MatchString(lines[i]) {
+			return oneline.Clip(lines[i], maxLastLine)
+		}
+	}
+	return oneline.Clip(lines[len(lines)-1], maxLastLine)
+}

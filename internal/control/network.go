@@ -1,0 +1,52 @@
+package control
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/project"
+)
+
+// endpoints returns the URLs of the models that the agent CLIs use.
+func endpoints(getenv func(string) string) []string {
+	urls := []string{"https://api.anthropic.com", "https://api.openai.com", "https://chatgpt.com", "https://auth.openai.com"}
+	for _, name := range []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"} {
+		if url := getenv(name); url != "" {
+			urls = append(urls, url)
+		}
+	}
+	return urls
+}
+
+// networkOf returns what the programs of a project's tasks may reach.
+func networkOf(p *project.Project) *workspace.Network {
+	environ := p.Env.Environ()
+	return &workspace.Network{
+		Environ: environ, ConfigFile: filepath.Join(p.Env.UserDir(), "config.yaml"),
+		Allow: func(ctx context.Context) ([]egress.Pattern, error) {
+			remotes, err := p.Repo.RemoteURLs(ctx)
+			if err != nil {
+				return nil, err
+			}
+			files, err := p.Repo.Names(ctx, "HEAD")
+			if err != nil {
+				return nil, err
+			}
+			list := egress.Defaults(egress.Input{
+				Endpoints: endpoints(p.Env.Getenv), Remotes: remotes, Files: files,
+				Environ: environ, Settings: egress.ReadSettings(p.Env.Getenv("HOME"), environ),
+			})
+			for _, text := range p.Config.Sandbox.Network {
+				pattern, err := egress.ParsePattern(text)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, pattern)
+			}
+			return slices.Clip(list), nil
+		},
+	}
+}

@@ -1,0 +1,77 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/worktree"
+)
+
+// CheckOptions returns an error if a new session could not begin with these options,
+// whatever its task is. A face calls it once, before it starts tasks.
+func CheckOptions(ctx context.Context, p *project.Project, o Options) error {
+	if err := p.CheckChoice(o.Grimoire); err != nil {
+		return err
+	}
+	if o.Provider != "" {
+		err := p.CheckPlugins([]plugins.Need{{Kind: plugins.KindProvider, Name: o.Provider}})
+		if errors.Is(err, plugins.ErrUnknown) {
+			return err // consent to run a known plugin is asked for later
+		}
+	}
+	if err := checkModel(cmp.Or(o.Provider, p.Config.Provider), o.Model); err != nil {
+		return err
+	}
+	_, err := baseOf(ctx, p, worktree.Target{}, o.Base)
+	return err
+}
+
+// baseOf returns the commit that a session starts from: base, or the tip of the target.
+func baseOf(ctx context.Context, p *project.Project, target worktree.Target, base string) (string, error) {
+	if base == "" {
+		return target.Tip, nil
+	}
+	info, err := p.Repo.Show(ctx, base)
+	if err != nil {
+		return "", exit.Usagef("git log --oneline", "--base %s: no such commit", base)
+	}
+	return info.Oid, nil
+}
+
+// checkModel returns an error if a provider certainly does not know a model: a single word
+// that is not one of its short names. Anything else may be the full ID of a model, which
+// coven does not know.
+func checkModel(provider, model string) error {
+	known := builtin.ModelNames(provider)
+	name := strings.TrimSuffix(model, "[1m]") // a variant with a larger context
+	if len(known) == 0 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" {
+		return nil
+	}
+	if name == "" || slices.Contains(known, name) {
+		return nil
+	}
+	next := known[0]
+	if near, ok := didyoumean.Nearest(name, known); ok {
+		next = near
+	}
+	return exit.Usagef("coven run --model "+next, "%s has no model %q%s: it takes %s, or the full id of a model", provider, model, didyoumean.Aside(name, known), strings.Join(known, ", "))
+}
+
+// unknownBranch adds the most similar branch to the error about a branch that does not
+// exist.
+func unknownBranch(ctx context.Context, p *project.Project, onto string, err error) error {
+	if !errors.Is(err, worktree.ErrUnknownBranch) {
+		return err
+	}
+	branches, _ := p.Repo.Branches(ctx) // the error is about onto
+	return fmt.Errorf("%w%s", err, didyoumean.Aside(onto, branches))
+}

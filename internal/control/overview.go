@@ -1,0 +1,101 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// Overview is the state of a repository: its sessions, and the tasks that have none yet.
+type Overview struct {
+	Sessions []session.View    // as Sessions or Current returns them
+	Ready    []task.Task       // could run now, in order
+	Waiting  []task.Waiting    // wait for other tasks
+	NoTasks  error             // why the tasks of the tracker are missing; nil: they are not
+	Short    map[string]string // of each task: a beginning of its ID that no other task has
+}
+
+// OverviewOf returns the state of a repository, with every session or only the current ones.
+func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, error) {
+	views, err := Sessions(p)
+	if err != nil {
+		return Overview{}, err
+	}
+	o := Overview{Sessions: views}
+	if !all {
+		o.Sessions = Current(views)
+	}
+	tasks, err := o.readTasks(ctx, p, views)
+	if cause := context.Cause(ctx); cause != nil {
+		return o, cause
+	}
+	o.NoTasks = err
+	ids := make([]string, 0, len(views)+len(tasks))
+	for _, v := range views {
+		ids = append(ids, v.Task)
+	}
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	o.Short = project.ShortIDs(ids)
+	return o, nil
+}
+
+// readTasks reads the tracker and returns all its tasks. Tasks of open sessions are neither
+// ready nor waiting.
+func (o *Overview) readTasks(ctx context.Context, p *project.Project, views []session.View) ([]task.Task, error) {
+	tracker, err := p.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	all, err := tracker.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := tracker.Ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]bool{}
+	for _, v := range views {
+		open[v.Task] = open[v.Task] || v.Live()
+	}
+	known := map[string]bool{}
+	for _, t := range ready {
+		known[t.ID] = true
+		if !open[t.ID] {
+			o.Ready = append(o.Ready, t)
+		}
+	}
+	for _, w := range task.WaitingIn(all, p.Env.Now()) {
+		if !open[w.ID] && !known[w.ID] {
+			o.Waiting = append(o.Waiting, w)
+		}
+	}
+	return all, nil
+}
+
+// StateSince returns when a session came into its state.
+func StateSince(v session.View) time.Time {
+	switch {
+	case v.Status == session.Running:
+		return v.Since
+	case !v.Ended.IsZero():
+		return v.Ended
+	}
+	return v.Updated
+}
+
+// Doing returns the step that a running session is at, and the last action of that step,
+// which may be empty. Other sessions do nothing.
+func Doing(v session.View) (step, action string) {
+	if v.Shown().Status != session.Running || len(v.Steps) == 0 {
+		return "", ""
+	}
+	last := v.Steps[len(v.Steps)-1]
+	return terminal.StepName(last.Path), last.Doing
+}

@@ -1,0 +1,131 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/toolversion"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/runner"
+)
+
+// CLIError reports an agent CLI that cannot be started. Nothing was claimed.
+type CLIError struct {
+	Program string
+	Err     error
+	Next    string
+}
+
+// Error implements error.
+func (e *CLIError) Error() string {
+	if errors.Is(e.Err, toolversion.ErrMissing) {
+		return fmt.Sprintf("the agent CLI %s is not installed: it is %v", e.Program, e.Err)
+	}
+	if errors.As(e.Err, new(*runner.LoginError)) {
+		return fmt.Sprintf("no more tasks start: %v", e.Err)
+	}
+	return fmt.Sprintf("the agent CLI %s cannot be started: %v", e.Program, e.Err)
+}
+
+// Unwrap returns the cause: toolversion.ErrMissing, or what the program said.
+func (e *CLIError) Unwrap() error { return e.Err }
+
+// CommandExit returns exit.Usage.
+func (e *CLIError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that helps.
+func (e *CLIError) NextCommand() string { return e.Next }
+
+// Preflight returns a *CLIError if an agent CLI that the tasks need cannot be started, and an
+// *UnsandboxedError if there is no sandbox and the user has not accepted that. A
+// face calls it before it starts several tasks, to report the error once. Grimoires that
+// cannot be read are ignored: the error is reported when the task starts.
+func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Options) error {
+	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+		return err
+	}
+	checked := map[string]bool{}
+	for _, item := range todo {
+		choice, err := c.Project.GrimoireOf(item.Task, o.Grimoire)
+		if err != nil || checked[choice.Grimoire] {
+			continue
+		}
+		checked[choice.Grimoire] = true
+		g, err := c.Project.Library.Load(choice.Grimoire)
+		if err != nil {
+			continue
+		}
+		if err := c.checkCLIs(ctx, g.Providers(cmp.Or(o.Provider, c.Project.Config.Provider))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preflight returns a *CLIError if an agent CLI that a plan needs cannot be started, and an
+// *UnsandboxedError as checkSandbox does.
+func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error {
+	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+		return err
+	}
+	return c.checkCLIs(ctx, plan.Grimoire.Providers(plan.Provider))
+}
+
+// preflightSession is preflight for the frozen plan of a session.
+func (c *Controller) preflightSession(ctx context.Context, v session.View) error {
+	plan, err := project.PlanOf(v.Dir)
+	if err != nil {
+		return err
+	}
+	return c.preflight(ctx, plan)
+}
+
+// checkCLIs looks for the programs of built-in providers, and for the login of claude. A plugin checks its own program.
+// A version older than the tested one is reported once.
+func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
+	for _, name := range providers {
+		cli, ok := builtin.CLIOf(name)
+		if !ok || !c.Project.IsBuiltinProvider(name) {
+			continue
+		}
+		if login, refused := c.Runtime.refused.Load(name); refused {
+			err := login.(*runner.LoginError)
+			return &CLIError{Program: cli.Program, Err: err, Next: err.Login}
+		}
+		if _, checked := c.Runtime.started.Load(name); checked {
+			continue
+		}
+		line, err := toolversion.Cache{Dir: c.Project.Env.CacheDir()}.Of(ctx, cli.Program)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, toolversion.ErrMissing):
+			return &CLIError{Program: cli.Program, Err: err, Next: cli.Install()}
+		case err != nil:
+			return &CLIError{Program: cli.Program, Err: err, Next: cli.Program + " --version"}
+		}
+		if err := c.Runtime.logins.Check(name); err != nil {
+			return err
+		}
+		if _, reported := c.Runtime.started.LoadOrStore(name, true); !reported {
+			c.warnVersion(cli, line)
+		}
+	}
+	return nil
+}
+
+// warnVersion tells the user about a CLI that is older than the tested version.
+func (c *Controller) warnVersion(cli builtin.AgentCLI, line string) {
+	switch older, known := toolversion.OlderThan(line, cli.Tested); {
+	case !known:
+		c.notify(Notice{Text: fmt.Sprintf("warning: %s does not print its version", cli.Program), Next: cli.Program + " --version"})
+	case older:
+		c.notify(Notice{Text: fmt.Sprintf("warning: %s %s is older than %s, the version that coven is tested with", cli.Program, line, cli.Tested), Next: cli.Install()})
+	}
+}

@@ -1,0 +1,167 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Rescue is something that coven stored.
+type Rescue struct {
+	Name    string // for commands: TASK#N, or the ref if the task is not known
+	Task    string // its ID
+	Ref     string
+	Note    string
+	Time    time.Time
+	Changes bool // it has changes of the repository, otherwise the files of a worktree
+
+	info worktree.RescueInfo
+}
+
+func newRescue(info worktree.RescueInfo) Rescue {
+	r := Rescue{Name: info.Ref, Task: info.Task, Ref: info.Ref, Note: info.Note, Time: info.Time, Changes: info.Changes, info: info}
+	if info.Task != "" {
+		r.Name = fmt.Sprintf("%s#%d", info.Task, info.N)
+	}
+	return r
+}
+
+// Rescues returns what coven stored, oldest first: of the task that a person names, or of all
+// tasks if there is no name.
+func Rescues(ctx context.Context, p *project.Project, name string) ([]Rescue, error) {
+	var infos []worktree.RescueInfo
+	var err error
+	if name == "" {
+		infos, err = p.Repo.AllRescues(ctx)
+	} else {
+		infos, err = rescuesOf(ctx, p, name)
+	}
+	var all []Rescue
+	for _, info := range infos {
+		all = append(all, newRescue(info))
+	}
+	return all, err
+}
+
+// rescuesOf returns what coven stored of the task that a person names.
+func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree.RescueInfo, error) {
+	all, err := p.Repo.Rescues(ctx, name)
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	id, err := p.Resolve(ctx, name, project.Known)
+	none := (*project.NoSessionError)(nil)
+	switch {
+	case errors.As(err, &none):
+		return nil, exit.Failedf("coven rescue list", "nothing is stored for task %s%s", name, none.Hint())
+	case errors.Is(err, task.ErrNotFound):
+		return nil, exit.Failedf("coven rescue list", "nothing is stored for task %s", name)
+	case err != nil:
+		return nil, err
+	}
+	return p.Repo.Rescues(ctx, id)
+}
+
+// FindRescue returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
+// means the newest one of the task.
+func FindRescue(ctx context.Context, p *project.Project, name string) (Rescue, error) {
+	if ref := strings.TrimPrefix(name, "refs/"); strings.HasPrefix(ref, "coven/rescue/") {
+		info, err := p.Repo.Rescue(ctx, "refs/"+ref)
+		if errors.Is(err, worktree.ErrNoRescue) {
+			err = exit.Failedf("coven rescue list", "%s does not exist", name)
+		}
+		return newRescue(info), err
+	}
+	id, number, numbered := cutLast(name, "#")
+	n, err := strconv.Atoi(number)
+	if numbered && err != nil {
+		id, numbered = name, false // the ID of a task may contain #
+	}
+	all, err := rescuesOf(ctx, p, id)
+	if err != nil {
+		return Rescue{}, err
+	}
+	for _, info := range slices.Backward(all) {
+		if !numbered || info.N == n {
+			return newRescue(info), nil
+		}
+	}
+	return Rescue{}, exit.Failedf("coven rescue list", "nothing is stored as %s", name)
+}
+
+// cutLast cuts a text around the last separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(text, separator)
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+len(separator):], true
+}
+
+// maxPatch limits the patch of a RescueContent, in bytes.
+const maxPatch = 256 << 10
+
+// RescueContent is what a rescue has.
+type RescueContent struct {
+	Changes []string      // of the repository: "branch main was deleted"
+	Patch   string        // from the contents before to those after
+	Cut     bool          // the patch is longer
+	Files   []RescuedFile // of a worktree
+}
+
+// RescuedFile is a file of a stored worktree.
+type RescuedFile struct {
+	Path   string
+	Status byte // A, M, D or T if it differs from the branch, otherwise a space
+}
+
+// ContentOf returns the content of a rescue.
+func ContentOf(ctx context.Context, p *project.Project, r Rescue) (RescueContent, error) {
+	var c RescueContent
+	if !r.Changes {
+		files, err := p.Repo.RescuedFiles(ctx, r.info)
+		for _, f := range files {
+			c.Files = append(c.Files, RescuedFile(f))
+		}
+		return c, err
+	}
+	changes, err := p.Repo.RescuedChanges(ctx, r.info)
+	if err != nil {
+		return c, err
+	}
+	for _, change := range changes {
+		c.Changes = append(c.Changes, change.String())
+	}
+	patch, cut, err := p.Repo.RescuedPatch(ctx, r.info, maxPatch)
+	c.Patch, c.Cut = string(patch), cut
+	return c, err
+}
+
+// Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is
+// empty if everything was as before. If something has changed again since, nothing is restored.
+func Restore(ctx context.Context, p *project.Project, r Rescue) (undo Rescue, err error) {
+	info, err := p.Repo.Restore(ctx, r.info)
+	if refused := (*worktree.UnrestorableError)(nil); errors.As(err, &refused) {
+		err = exit.Personf("coven rescue show "+shellword.Word(r.Name), "%w", err)
+	}
+	return newRescue(info), err
+}
+
+// Export checks the files of a stored worktree out into a new directory.
+func Export(ctx context.Context, p *project.Project, r Rescue, dir string) error {
+	err := p.Repo.Export(ctx, r.info, dir)
+	if errors.Is(err, worktree.ErrNotEmpty) {
+		err = exit.Usagef("give a directory that does not exist", "%w", err)
+	}
+	return err
+}

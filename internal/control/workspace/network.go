@@ -1,0 +1,67 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/event"
+)
+
+// Network is what the programs of a repository's tasks may reach. Several workspaces share it.
+type Network struct {
+	Environ    []string                                        // of the user
+	ConfigFile string                                          // the user's, as refusals name it
+	Allow      func(context.Context) ([]egress.Pattern, error) // called once
+
+	once sync.Once
+	list []egress.Pattern
+	err  error
+}
+
+// allowed returns the list of hosts.
+func (n *Network) allowed(ctx context.Context) ([]egress.Pattern, error) {
+	n.once.Do(func() { n.list, n.err = n.Allow(context.WithoutCancel(ctx)) })
+	return n.list, n.err
+}
+
+// proxied is the proxy of a workspace.
+type proxied struct {
+	once  sync.Once
+	proxy *egress.Proxy
+	err   error
+}
+
+// NetworkEnv returns the variables with which programs reach the network: KEY=VALUE. It starts
+// the task's proxy if it does not run yet.
+func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
+	p := &s.proxied
+	p.once.Do(func() {
+		var list []egress.Pattern
+		if list, p.err = s.Network.allowed(ctx); p.err != nil {
+			return
+		}
+		p.proxy, p.err = egress.Listen(context.WithoutCancel(ctx), egress.Options{
+			Allow: list, Environ: s.Network.Environ, ConfigFile: s.Network.ConfigFile, OnRefused: s.refused,
+		})
+	})
+	if p.err != nil {
+		return nil, fmt.Errorf("limit the network: %w", p.err)
+	}
+	return p.proxy.Env(), nil
+}
+
+// refused records a host that a program wanted to reach.
+func (s *Workspace) refused(host string) {
+	text := fmt.Sprintf("network: %s is not on the list of hosts; to allow it: sandbox.network in %s", host, s.Network.ConfigFile)
+	_ = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text}) // the program was told, too
+}
+
+// Close ends the task's proxy. No program of the task may run any more.
+func (s *Workspace) Close() {
+	s.proxied.once.Do(func() {})
+	if s.proxied.proxy != nil {
+		_ = s.proxied.proxy.Close() // nothing depends on it any more
+	}
+}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Room returns the task's room in the sandbox.
+func (s *Workspace) Room() (*sandbox.Room, error) {
+	return s.Sandbox.Room(s.Worktree.Name(), s.Worktree.Writable()...)
+}
+
+// Isolated calls work while git in the worktree is separated from the repository, and takes the
+// commits that were made there into the repository. It does so even if ctx is done.
+func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
+	if err := s.Worktree.Isolate(ctx); err != nil {
+		return err
+	}
+	err := work()
+	collected := s.Worktree.Collect(context.WithoutCancel(ctx))
+	if refused := (*worktree.CommitsError)(nil); errors.As(collected, &refused) && err == nil {
+		return &runner.RefusedError{Reason: refused.Error()}
+	}
+	return errors.Join(err, collected)
+}
+
+// Run runs a program of the task in the sandbox and returns its output. It adds the variables
+// that every program gets to those of spec.
+func (s *Workspace) Run(ctx context.Context, spec process.Spec) (exit process.Exit, output []byte, err error) {
+	room, err := s.Room()
+	if err != nil {
+		return exit, nil, err
+	}
+	user := agent.Environment(s.Environ(), s.Pass)
+	network, err := s.NetworkEnv(ctx)
+	if err != nil {
+		return exit, nil, err
+	}
+	spec.Env = sandbox.Merge(user, room.Env(user), spec.Env, network)
+	spec.Boundary = room.Boundary(sandbox.Access{})
+	exit, output, err = s.Launcher.Run(ctx, spec)
+	if err != nil {
+		return exit, output, fmt.Errorf("in the sandbox: %w", err)
+	}
+	if spec.Boundary != nil && exit.Code != 0 && wasRefused(output) {
+		s.warned.Do(s.warnOfRefusal)
+	}
+	return exit, output, nil
+}
+
+// wasRefused reports whether a program printed that it may not change or read a file. Whether
+// the sandbox is the reason, nobody can tell.
+func wasRefused(output []byte) bool {
+	return slices.ContainsFunc([]string{"Permission denied", "permission denied", "Read-only file system", "read-only file system", "EACCES", "EROFS"},
+		func(words string) bool { return bytes.Contains(output, []byte(words)) })
+}
+
+// warnOfRefusal says what to do if a program of the task needs a file elsewhere.
+func (s *Workspace) warnOfRefusal() {
+	text := "a program was refused a file, maybe by the sandbox; to allow it: sandbox.write in " + s.Network.ConfigFile + " (coven help sandbox)"
+	_ = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text}) // the program was told, too
+}

@@ -1,0 +1,77 @@
+package workspace
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Watch starts to watch what no program of the task may change.
+func (s *Workspace) Watch(ctx context.Context) (err error) {
+	s.mark, err = s.Worktree.Watch(ctx, worktree.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
+	return err
+}
+
+// Compare returns what has changed since Watch; nil: nothing. No program of the task may run
+// any more. Call Watched when it is recorded.
+func (s *Workspace) Compare(ctx context.Context) (*event.RepositoryChange, error) {
+	found, err := s.mark.Compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return RepositoryChange(found), nil
+}
+
+// Watched ends Watch. Until then, what Compare found is found again.
+func (s *Workspace) Watched() error { return s.mark.Done() }
+
+// report records what has changed since a coven was killed while it watched.
+func (s *Workspace) report(ctx context.Context) error {
+	if !s.Worktree.Watched() {
+		return nil
+	}
+	if err := s.Watch(ctx); err != nil {
+		return err
+	}
+	if found, ok := s.mark.Unreported(); ok {
+		if err := s.Session.Append(event.Event{Type: event.RepositoryChanged}, RepositoryChange(found)); err != nil {
+			return err
+		}
+	}
+	return s.Watched()
+}
+
+// othersRunning returns the other tasks on which a coven works now.
+func (s *Workspace) othersRunning() []string {
+	views, _ := session.List(s.Repo.Root) // a session that cannot be read does not run
+	var tasks []string
+	for _, v := range views {
+		if v.Status == session.Running && v.Task != s.Task {
+			tasks = append(tasks, v.Task)
+		}
+	}
+	return tasks
+}
+
+// RepositoryChange returns the data of the event about what a Mark found; nil: nothing.
+func RepositoryChange(found worktree.Found) *event.RepositoryChange {
+	if len(found.Changes) == 0 {
+		return nil
+	}
+	data := &event.RepositoryChange{
+		Severity: string(found.Severity()), Fenced: found.Fenced, Since: found.Since, Rescue: found.Rescue, NotFiles: found.NotFiles,
+	}
+	for _, severity := range []worktree.Severity{worktree.Stops, worktree.Holds, worktree.Noted} {
+		for _, c := range found.Of(severity) {
+			data.Changes = append(data.Changes, event.Changed{
+				Kind: string(c.Kind), Name: c.Name, Task: c.Task, Severity: string(severity), Text: c.String(),
+			})
+		}
+	}
+	if more := len(data.Changes) - event.MaxChanged; more > 0 {
+		data.Changes, data.More = data.Changes[:event.MaxChanged], more
+	}
+	return data
+}

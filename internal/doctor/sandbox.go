@@ -1,0 +1,25 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coven-run/coven/internal/sandbox"
+)
+
+// sandbox reports the level of the sandbox, and what programs of a task can do nevertheless.
+func (v *Examination) sandbox(context.Context) []Finding {
+	launcher, failed := v.launcher()
+	if failed != nil {
+		return failed
+	}
+	s := sandbox.New(sandbox.Options{Getenv: v.env.Getenv, Enforcement: launcher.Enforcement})
+	gaps := strings.Join(s.Gaps(), "; ")
+	switch s.Level() {
+	case sandbox.Full:
+		return ok("full: tasks can change only their own worktrees; what is open: %s", gaps)
+	case sandbox.Partial:
+		return warn("coven help sandbox", "partial: %s", gaps)
+	}
+	return warn("coven help sandbox", "none: %s", gaps)
+}

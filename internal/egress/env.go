@@ -1,0 +1,34 @@
+package egress
+
+import "net/url"
+
+// noProxy lists what programs connect directly: this machine. Some programs expect brackets
+// around an IPv6 address, others do not.
+const noProxy = "localhost,127.0.0.1,::1,[::1]"
+
+// URL returns the proxy's URL, which contains the token.
+func (p *Proxy) URL() string {
+	return (&url.URL{Scheme: "http", User: url.UserPassword(user, p.token), Host: p.address.String()}).String()
+}
+
+// Env returns the variables with which programs use the proxy. They replace those of the
+// user's environment.
+func (p *Proxy) Env() []string {
+	proxy := p.URL()
+	var env []string
+	for _, name := range proxyVariables {
+		env = append(env, name+"="+proxy)
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy", "npm_config_noproxy"} {
+		env = append(env, name+"="+noProxy)
+	}
+	return append(env, "NODE_USE_ENV_PROXY=1") // Node.js: fetch from 22.21 and 24, http from 24.5
+}
+
+// proxyVariables lists the variables that contain the proxy's URL. Most programs read the
+// first six. The others replace a proxy in the user's own settings of a program: ~/.npmrc,
+// Cargo's configuration. Yarn from version 2 reads only its own; it rejects YARN_NO_PROXY.
+var proxyVariables = []string{
+	"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy",
+	"npm_config_proxy", "npm_config_https_proxy", "CARGO_HTTP_PROXY", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY",
+}

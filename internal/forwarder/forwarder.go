@@ -1,0 +1,149 @@
+// Package forwarder lets an agent use a model API without holding its credential.
+//
+// A forwarder is an HTTP server on loopback, one per agent run. The agent's CLI gets the
+// forwarder's address and a placeholder in place of the credential (Env). The forwarder
+// removes the placeholder from each request, adds the credential, and sends the request
+// to the API. Find finds the credential as the CLI would; it never leaves this process.
+//
+// Rules:
+//
+//   - A request must be sent to the forwarder's own address, carry its own placeholder,
+//     and be one of the few that a CLI needs (claude.go lists them). Any other request
+//     is answered here, in the API's form of an error, and nothing is sent. So an agent
+//     cannot, for example, make itself an API key with the login.
+//   - The API's address and path are the forwarder's, never the request's.
+//   - Requests and responses are streamed. Only if the credential can be refreshed is the
+//     body of a request kept, up to a limit, until the API has accepted the credential.
+//   - Headers of a response that could return the credential are removed. Redirects are
+//     not followed.
+//   - No credential is logged, printed, or part of an error.
+//   - Connections, headers and pauses have limits, so an agent can exhaust only its own
+//     forwarder.
+//
+// What is specific to Claude Code (variables, files, endpoints) is in claude.go.
+package forwarder
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"time"
+)
+
+// The limits of one forwarder.
+const (
+	maxConnections = 64
+	maxHeader      = 64 << 10         // bytes
+	headerTimeout  = 10 * time.Second // for the header of a request
+	bodyPause      = time.Minute      // between two parts of a request's body
+	idleTimeout    = 10 * time.Minute // between two requests of a connection
+)
+
+// Options configures a forwarder.
+type Options struct {
+	// Login is the account of its requests. Several forwarders may share it.
+	Login *Login
+	// Report is called with a problem that the user should know of and that is not part
+	// of a response: a refreshed login that cannot be saved. It may be called from
+	// several goroutines. nil: such problems are not reported.
+	Report func(error)
+}
+
+// Forwarder is a running forwarder.
+type Forwarder struct {
+	login       *Login
+	placeholder string
+	accepted    [sha256.Size]byte // the hash of the placeholder
+	host        string            // 127.0.0.1:PORT
+	server      *http.Server
+	proxy       *httputil.ReverseProxy
+	cancel      context.CancelFunc // ends the requests
+	stop        func() bool        // keeps ctx from calling Close
+	requests    sync.WaitGroup
+	closing     sync.Mutex // held while closed changes or a request starts
+	closed      bool
+}
+
+// Start starts a forwarder, which serves until Close is called or ctx ends.
+func Start(ctx context.Context, opts Options) (*Forwarder, error) {
+	if opts.Login == nil {
+		return nil, errors.New("start forwarder: no login")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start forwarder: %w", err)
+	}
+	placeholder := "coven-placeholder-" + rand.Text()
+	f := &Forwarder{
+		login: opts.Login, placeholder: placeholder, accepted: sha256.Sum256([]byte(placeholder)),
+		host: listener.Addr().String(),
+	}
+	if opts.Report != nil {
+		opts.Login.reports.add(f, opts.Report)
+	}
+	quiet := log.New(io.Discard, "", 0) // net/http would print parts of requests
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite: f.rewrite, ModifyResponse: f.clean, ErrorHandler: f.fail, ErrorLog: quiet,
+		Transport: newSender(opts.Login), FlushInterval: -1,
+	}
+	life, cancel := context.WithCancel(ctx)
+	f.cancel = cancel
+	f.server = &http.Server{
+		Handler: f, ErrorLog: quiet, BaseContext: func(net.Listener) context.Context { return life }, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+	}
+	limited := limit(listener, maxConnections)
+	go func() { _ = f.server.Serve(limited) }()
+	f.stop = context.AfterFunc(ctx, func() { _ = f.Close() })
+	return f, nil
+}
+
+// URL returns the address of the forwarder: "http://127.0.0.1:PORT".
+func (f *Forwarder) URL() string { return "http://" + f.host }
+
+// Env returns the variables, as KEY=VALUE, with which the CLI uses the forwarder: its
+// address, the placeholder, and NO_PROXY, which must win over the user's. None of them is
+// secret: the placeholder is worth nothing without this forwarder.
+func (f *Forwarder) Env() []string { return f.login.env(f.URL(), f.placeholder) }
+
+// Close ends all requests and frees the port. It waits for a refresh of the login that
+// has been sent, at most 45 seconds, because its answer must be saved.
+func (f *Forwarder) Close() error {
+	f.stop()
+	f.closing.Lock()
+	f.closed = true
+	f.closing.Unlock()
+	f.cancel()
+	err := f.server.Close()
+	f.requests.Wait()
+	f.login.reports.remove(f)
+	f.login.transport.CloseIdleConnections()
+	if err != nil {
+		return fmt.Errorf("stop forwarder: %w", err)
+	}
+	return nil
+}
+
+// begin counts a request, unless the forwarder is closed.
+func (f *Forwarder) begin() bool {
+	f.closing.Lock()
+	defer f.closing.Unlock()
+	if !f.closed {
+		f.requests.Add(1)
+	}
+	return !f.closed
+}
+
+// String keeps the placeholder and the login out of logs.
+func (f *Forwarder) String() string { return "forwarder at " + f.URL() }
+
+// GoString is String.
+func (f *Forwarder) GoString() string { return f.String() }

@@ -1,0 +1,175 @@
+package forwarder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/internal/failpoint"
+)
+
+// reserved is a file that will replace the file with the login. It has the owner and
+// the mode of that file, and takes its space on the disk before the refresh token is
+// spent. A link to the login stays a link.
+type reserved struct {
+	*renameio.PendingFile
+	dir string
+}
+
+// padding is what a refreshed login may be longer than the present one, in bytes.
+const padding = 16 << 10
+
+func reserve(path string) (*reserved, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(target)
+	file, err := renameio.NewPendingFile(target, renameio.WithTempDir(dir), renameio.WithStaticPermissions(info.Mode().Perm()))
+	if err != nil {
+		return nil, err
+	}
+	r := &reserved{file, dir}
+	if err := r.prepare(info); err != nil {
+		r.drop()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *reserved) prepare(like os.FileInfo) error {
+	if err := sameOwner(r.File, like); err != nil {
+		return err
+	}
+	if _, err := r.Write(make([]byte, like.Size()+padding)); err != nil {
+		return err
+	}
+	return r.Sync()
+}
+
+// sameOwner gives a file the owner and group of another. The group may be one that the
+// user is not in; then it is the user's own.
+func sameOwner(file *os.File, like os.FileInfo) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	is, ok := info.Sys().(*syscall.Stat_t)
+	want, ok2 := like.Sys().(*syscall.Stat_t)
+	if !ok || !ok2 {
+		return nil
+	}
+	if is.Gid != want.Gid {
+		_ = file.Chown(-1, int(want.Gid))
+	}
+	if is.Uid != want.Uid {
+		return file.Chown(int(want.Uid), -1)
+	}
+	return nil
+}
+
+// replace makes the file, with this content, the file with the login.
+func (r *reserved) replace(content []byte) error {
+	if _, err := r.WriteAt(content, 0); err != nil {
+		return err
+	}
+	if err := r.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	if err := r.CloseAtomicallyReplace(); err != nil { // syncs it first
+		return err
+	}
+	failpoint.Point("login.saved")
+	dir, err := os.Open(r.dir)
+	if err != nil {
+		return nil // the login is saved; only a power failure can still undo it
+	}
+	defer func() { _ = dir.Close() }()
+	_ = dir.Sync()
+	return nil
+}
+
+// drop removes the file, unless it has replaced the login.
+func (r *reserved) drop() { _ = r.Cleanup() }
+
+// save writes a refreshed login, unless the file has another login by now, which it
+// returns then. Everything else in the file stays.
+func (o *oauth) save(ctx context.Context, next *renewal, file *reserved) (saved, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeLockWait)
+	defer cancel()
+	// Without the lock a change that the CLI makes to another part of the file at this
+	// moment may be lost. That is less than the login.
+	lock, err := waitLock(ctx, filepath.Join(o.dir, writeLock), writeLockStale, nil)
+	if err == nil {
+		defer lock.release()
+	}
+	now, raw, err := readLogin(o.path)
+	switch {
+	case err != nil:
+		return saved{}, err // among others: the user has logged out
+	case now.RefreshToken != next.spent:
+		return now, nil // the user has logged in again
+	}
+	content, err := replaceLogin(raw, next)
+	if err != nil {
+		return saved{}, err
+	}
+	failpoint.Point("login.save")
+	return next.login, file.replace(content)
+}
+
+// replaceLogin returns a file with a refreshed login. Fields that coven does not know
+// stay as they are.
+func replaceLogin(raw []byte, next *renewal) ([]byte, error) {
+	var file, login map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, fmt.Errorf("decode login: %w", err)
+	}
+	if err := json.Unmarshal(file[loginField], &login); err != nil {
+		return nil, fmt.Errorf("decode login: %w", err)
+	}
+	fields := map[string]any{
+		"accessToken": next.login.AccessToken, "refreshToken": next.login.RefreshToken,
+		"expiresAt": next.login.ExpiresAt, "scopes": next.login.Scopes,
+	}
+	if next.login.RefreshToken != next.spent {
+		delete(login, "refreshTokenExpiresAt") // that of the former refresh token
+	}
+	if next.until > 0 {
+		fields["refreshTokenExpiresAt"] = next.until
+	}
+	for name, value := range fields {
+		text, err := encode(value)
+		if err != nil {
+			return nil, err
+		}
+		login[name] = text
+	}
+	text, err := encode(login)
+	if err != nil {
+		return nil, err
+	}
+	file[loginField] = text
+	return encode(file)
+}
+
+// encode is json.Marshal without escapes for HTML.
+func encode(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("encode login: %w", err)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}

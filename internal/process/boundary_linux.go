@@ -1,0 +1,310 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// writing is every right by which a program changes files, or devices and sockets outside.
+const writing = landlock.AccessFSSet(ll.AccessFSWriteFile | ll.AccessFSTruncate |
+	ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSRefer |
+	ll.AccessFSMakeChar | ll.AccessFSMakeDir | ll.AccessFSMakeReg | ll.AccessFSMakeSock |
+	ll.AccessFSMakeFifo | ll.AccessFSMakeBlock | ll.AccessFSMakeSym |
+	ll.AccessFSIoctlDev | ll.AccessFSResolveUnix)
+
+// reading is every right by which a program reads or executes files.
+const reading = landlock.AccessFSSet(ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir)
+
+// neverGranted are rights that no program needs: devices, which root could make wherever it
+// may write, are a way to the disks, and sockets that others listen on lead outside.
+const neverGranted = landlock.AccessFSSet(ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSResolveUnix)
+
+// onFiles are the rights that make sense for a file.
+const onFiles = landlock.AccessFSSet(ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile |
+	ll.AccessFSTruncate | ll.AccessFSIoctlDev | ll.AccessFSResolveUnix)
+
+// devices can be used by every program.
+func devices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", terminalsDir}
+}
+
+// landlockABI returns the version of Landlock's interface, or 0 without Landlock.
+var landlockABI = sync.OnceValue(func() int {
+	version, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return 0
+	}
+	return version
+})
+
+// enforcement returns what the kernel can enforce.
+func enforcement(m mode) Enforcement {
+	return Enforcement{ABI: landlockABI(), Covers: m.containment == PIDNamespace}
+}
+
+// within returns the command line that runs a program; the limits are set already.
+func (*limits) within(path string, argv []string) (string, []string) { return path, argv }
+
+// configOf returns the restrictions that an ABI version offers. Nothing is left to the best
+// effort of the library, which silently restricts nothing where it cannot restrict all.
+func configOf(abi int) (landlock.Config, error) {
+	versions := []landlock.Config{
+		{}, landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,
+	}
+	if abi < 1 {
+		return landlock.Config{}, ErrNoBoundary
+	}
+	all := versions[min(abi, len(versions)-1)]
+	all.HandledAccessNet = 0 // by port, it would be no boundary
+	return all, nil
+}
+
+// enforce restricts this process, and what it executes, to the limits.
+func (l *limits) enforce() error {
+	config, err := configOf(landlockABI())
+	if err != nil {
+		return err
+	}
+	if l.Covered || len(l.Hide) == 0 {
+		config.HandledAccessFS &= writing
+	}
+	rules, err := l.rules(config.HandledAccessFS)
+	if err != nil {
+		return err
+	}
+	if err := config.Restrict(rules...); err != nil {
+		return fmt.Errorf("set the boundary: %w", err)
+	}
+	return dropCapabilities()
+}
+
+// kept are the capabilities that a program of root keeps: those that a container has, except
+// making devices and, because the network is the machine's, listening to others' packets. The
+// others lead around the boundary: into the memory of other processes, to the disks, into the
+// kernel.
+func kept() []uintptr {
+	return []uintptr{
+		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_SETGID, unix.CAP_SETUID,
+		unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
+	}
+}
+
+// dropCapabilities takes all other capabilities from this thread. What it executes cannot gain
+// them again, because new privileges are forbidden.
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	if err := unix.Capget(&header, &held[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	var keep [2]uint32
+	for _, one := range kept() {
+		keep[one/32] |= 1 << (one % 32)
+	}
+	for i := range held {
+		held[i].Effective &= keep[i]
+		held[i].Permitted &= keep[i]
+		held[i].Inheritable &= keep[i]
+	}
+	if err := unix.Capset(&header, &held[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+// rules returns what the limits allow of the restricted rights.
+func (l *limits) rules(restricted landlock.AccessFSSet) ([]landlock.Rule, error) {
+	var rules []landlock.Rule
+	allow := func(path string, rights landlock.AccessFSSet, dir bool) {
+		if rights &= restricted; !dir {
+			rights &= onFiles
+		}
+		if rights != 0 {
+			rules = append(rules, landlock.PathAccess(rights, path).IgnoreIfMissing())
+		}
+	}
+	write := plain(l.Write)
+	if l.Shm != "" {
+		write = append(write, string(l.Shm))
+	}
+	for _, path := range write {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("boundary: %w", err)
+		}
+		allow(path, (reading|writing)&^neverGranted, info.IsDir())
+	}
+	for _, path := range devices() {
+		if info, err := os.Stat(path); err == nil {
+			allow(path, reading|ll.AccessFSWriteFile|ll.AccessFSTruncate|ll.AccessFSIoctlDev, info.IsDir())
+		}
+	}
+	for _, path := range l.ownTerminals() {
+		allow(path, ll.AccessFSReadFile|ll.AccessFSWriteFile|ll.AccessFSTruncate|ll.AccessFSIoctlDev, false)
+	}
+	for _, path := range plain(l.Connect) {
+		if info, err := os.Stat(path); err == nil {
+			allow(path, ll.AccessFSResolveUnix, info.IsDir())
+		}
+	}
+	if restricted&reading == 0 {
+		return rules, nil
+	}
+	return rules, l.eachReadable(func(path string, mode fs.FileMode, whole bool) {
+		if whole {
+			allow(path, reading, mode.IsDir())
+		} else {
+			allow(path, ll.AccessFSReadDir, true)
+		}
+	})
+}
+
+// eachReadable calls visit so that the whole ones together contain everything that is not
+// hidden. The others are directories that contain something that is hidden. Links are skipped:
+// what they lead to counts where it is.
+func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bool)) error {
+	hidden, err := l.resolved()
+	if err != nil {
+		return err
+	}
+	var walk func(dir string) error
+	walk = func(dir string) error {
+		whole := !contains(dir, hidden)
+		if visit(dir, fs.ModeDir, whole); whole {
+			return nil
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("boundary: %w", err)
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			switch {
+			case hidden[path] || entry.Type()&fs.ModeSymlink != 0:
+			case !entry.IsDir():
+				visit(path, entry.Type(), true)
+			default:
+				if err := walk(path); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return walk("/")
+}
+
+// resolved returns the hidden paths that exist, without links.
+func (l *limits) resolved() (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, path := range plain(l.Hide) {
+		real, err := filepath.EvalSymlinks(path)
+		switch {
+		case err == nil:
+			all[real] = true
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ENOTDIR):
+			return nil, fmt.Errorf("hide: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// contains reports whether one of the paths is below dir.
+func contains(dir string, paths map[string]bool) bool {
+	for path := range paths {
+		if dir == "/" || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedMemory is where POSIX shared memory and semaphores are.
+const sharedMemory = "/dev/shm"
+
+// coverShm puts a directory over /dev/shm, if there is one, in this mount namespace.
+func (l *limits) coverShm() error {
+	if info, err := os.Lstat(sharedMemory); l.Shm == "" || err != nil || !info.IsDir() {
+		return nil //nolint:nilerr // nothing to cover
+	}
+	if err := unix.Mount(string(l.Shm), sharedMemory, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cover %s: %w", sharedMemory, err)
+	}
+	return nil
+}
+
+// terminalsDir is where the pseudo-terminals are.
+const terminalsDir = "/dev/pts"
+
+// coverTerminals gives this mount namespace pseudo-terminals of its own: in those of the machine
+// a program could read what its user types, and write to where the user looks.
+func (l *limits) coverTerminals() error {
+	if info, err := os.Lstat(terminalsDir); err != nil || !info.IsDir() {
+		return nil //nolint:nilerr // nothing to cover
+	}
+	if err := unix.Mount("devpts", terminalsDir, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600"); err != nil {
+		return fmt.Errorf("cover %s: %w", terminalsDir, err)
+	}
+	return nil
+}
+
+// ownTerminals returns the standard streams that are terminals of the machine, which coven made
+// for the program, if the others are covered: programs open theirs as /dev/stderr.
+func (l *limits) ownTerminals() []string {
+	var own []string
+	for fd := range 3 {
+		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && l.Covered {
+			own = append(own, fmt.Sprintf("%s/%d", descriptorsDir, fd))
+		}
+	}
+	return own
+}
+
+// cover covers the hidden paths by empty ones, in this mount namespace. It uses /proc, over
+// which the namespace's own is mounted afterwards.
+func (l *limits) cover() error {
+	hidden, err := l.resolved()
+	if err != nil || len(hidden) == 0 {
+		return err
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("tmpfs", "/proc", "tmpfs", flags, "size=64k,mode=0755"); err != nil {
+		return fmt.Errorf("hide: mount an empty directory: %w", err)
+	}
+	emptyFile, emptyDir := "/proc/file", "/proc/dir"
+	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	for path := range hidden {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) { // below one that is covered already
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("hide: %w", err)
+		}
+		empty := emptyFile
+		if info.IsDir() {
+			empty = emptyDir
+		}
+		if err := unix.Mount(empty, path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+		if err := unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|flags, ""); err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	if err := unix.Unmount("/proc", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// macOS holds a program to the same limits by a profile: what it may change, what is hidden
+// from it, and whom it may signal. Paths cannot add rules, and links in them are followed.
+func TestProfile(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(".", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	l := (&Boundary{
+		Write: []string{"/work/W", `/odd") (allow default) "\dir`, filepath.Join(dir, "link")},
+		Hide:  []string{"/home/me/.ssh", "/x\ny"},
+	}).limits(mode{})
+	want := profileBegin + `(allow file-write* (subpath "/work/W"))
+(allow file-write* (subpath "/odd\") (allow default) \"\\dir"))
+(allow file-write* (subpath "` + dir + `"))
+(deny file-read* file-write* network-outbound (subpath "/home/me/.ssh"))
+(deny file-read* file-write* network-outbound (subpath "/x\ny"))
+`
+	if got := l.profile(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	argv := l.profiled("/bin/sh", []string{"sh", "-c", "true"})
+	if !slices.Equal(argv, []string{"/usr/bin/sandbox-exec", "-p", want, "/bin/sh", "-c", "true"}) {
+		t.Errorf("%q", argv)
+	}
+}

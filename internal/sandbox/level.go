@@ -1,0 +1,93 @@
+package sandbox
+
+import "path/filepath"
+
+// Level is how much of the sandbox a machine enforces.
+type Level string
+
+// The levels.
+const (
+	Full    Level = "full"    // changes, reads and signals are limited
+	Partial Level = "partial" // changes are limited; Gaps says what is not
+	None    Level = "none"    // nothing is limited
+)
+
+// Landlock's versions from which it limits more.
+const (
+	abiTruncate = 3 // Linux 6.2
+	abiScope    = 6 // Linux 6.12
+	abiSockets  = 9
+)
+
+// Fences reports whether the kernel keeps the programs of a task from changing the main checkout
+// and the repository.
+func (s *Sandbox) Fences() bool {
+	if s.Level() == None {
+		return false
+	}
+	for _, path := range s.writable() {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if within(s.o.Root, []string{path}) || within(s.o.GitDir, []string{path}) || within(path, []string{s.o.Root, s.o.GitDir}) {
+			return false
+		}
+	}
+	return true
+}
+
+// Instructions tells an agent what its commands can do; empty: whatever its user can. An agent
+// that knows the sandbox takes a refusal for what it is.
+func (s *Sandbox) Instructions(readOnly bool) string {
+	if s.Level() == None {
+		return ""
+	}
+	where := "your working directory, "
+	if readOnly {
+		where = ""
+	}
+	return "# What your commands can do\n\n" +
+		"They run in a sandbox. They can change files in " + where + "$TMPDIR and the caches of the usual tools; elsewhere they get " +
+		"\"Permission denied\" or \"Read-only file system\". They reach only the network hosts on a list. " +
+		"Do not look for a way around it: if the task needs more, say in your final message what was refused."
+}
+
+// Level returns how much of the sandbox this machine enforces.
+func (s *Sandbox) Level() Level {
+	switch e := s.o.Enforcement(); {
+	case !e.Any():
+		return None
+	case e.ABI < abiScope || !e.Covers:
+		return Partial
+	}
+	return Full
+}
+
+// Gaps returns what programs of a task can do on this machine although the sandbox should
+// prevent it: a sentence each.
+func (s *Sandbox) Gaps() []string {
+	e := s.o.Enforcement()
+	if e.Profile {
+		return []string{"macOS holds programs of a task by a profile of sandbox-exec, which coven has not run with yet"}
+	}
+	if e.ABI == 0 {
+		return []string{"the kernel has no Landlock: programs can change and read whatever you can"}
+	}
+	var gaps []string
+	if e.ABI < abiTruncate {
+		gaps = append(gaps, "programs of a task can empty files outside their worktree (Linux 6.2 prevents it)")
+	}
+	if e.ABI < abiScope {
+		gaps = append(gaps, "programs of a task can signal your other processes and connect to abstract sockets (Linux 6.12 prevents it)")
+	}
+	if !e.Covers {
+		gaps = append(gaps, "user namespaces are not available: hidden sockets can be used, your other terminals can be read and written, names of hidden files can be listed, and files that appear beside hidden ones cannot be read")
+	}
+	switch {
+	case e.ABI < abiSockets && e.Covers:
+		gaps = append(gaps, "programs of a task can connect to sockets in the file system, except those that coven hides")
+	case e.ABI < abiSockets:
+		gaps = append(gaps, "programs of a task can connect to sockets in the file system")
+	}
+	return gaps
+}

@@ -1,0 +1,134 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/muesli/cancelreader"
+	"golang.org/x/sys/unix"
+)
+
+// Keyboard is the input of a terminal. Normally the terminal collects lines and echoes them;
+// while a question is open it reports each key, also Ctrl-Z and Ctrl-\. Ctrl-C is a signal in
+// both modes.
+type Keyboard struct {
+	in  *os.File
+	out io.Writer
+
+	mu   sync.Mutex
+	mode *unix.Termios // to return to; nil: the terminal collects lines
+}
+
+// NewKeyboard returns the keyboard of the terminal in, whose screen is out.
+func NewKeyboard(in *os.File, out io.Writer) *Keyboard { return &Keyboard{in: in, out: out} }
+
+// What the screen is told while keys are read: the cursor is hidden, and pasted text is
+// marked as such.
+const (
+	keysBegin = "\x1b[?25l\x1b[?2004h"
+	keysEnd   = "\x1b[?2004l\x1b[?25h"
+)
+
+// readKeys makes the terminal report keys, and discards what was typed before.
+func (k *Keyboard) readKeys() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	mode, err := unix.IoctlGetTermios(int(k.in.Fd()), getTermios)
+	if err != nil {
+		return fmt.Errorf("read the mode of the terminal: %w", err)
+	}
+	keys := *mode
+	keys.Lflag &^= unix.ICANON | unix.ECHO | unix.ECHONL | unix.IEXTEN
+	keys.Iflag &^= unix.ICRNL | unix.INLCR | unix.IGNCR
+	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
+	keys.Cc[unix.VSUSP], keys.Cc[unix.VQUIT] = noKey, noKey
+	if err := unix.IoctlSetTermios(int(k.in.Fd()), setTermios, &keys); err != nil {
+		return fmt.Errorf("set the mode of the terminal: %w", err)
+	}
+	k.forget()
+	if k.mode == nil {
+		k.mode = mode
+	}
+	_, _ = io.WriteString(k.out, keysBegin) // a closed terminal stops no run
+	return nil
+}
+
+// forget discards what was typed and not read.
+func (k *Keyboard) forget() { flushInput(int(k.in.Fd())) }
+
+// Release makes the terminal collect lines again and shows the cursor. It reports whether
+// keys were read. It may be called at any time, also for a nil Keyboard.
+func (k *Keyboard) Release() bool {
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mode == nil {
+		return false
+	}
+	_ = unix.IoctlSetTermios(int(k.in.Fd()), setTermios, k.mode) // a closed terminal needs no mode
+	k.forget()
+	k.mode = nil
+	_, _ = io.WriteString(k.out, keysEnd) // the same
+	return true
+}
+
+// Lend leaves the terminal to another program until restore is called. A program that is
+// killed does not restore the mode of the terminal itself. It may be called for a nil
+// Keyboard.
+func (k *Keyboard) Lend() (restore func()) {
+	if k == nil {
+		return func() {}
+	}
+	mode, err := unix.IoctlGetTermios(int(k.in.Fd()), getTermios)
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = unix.IoctlSetTermios(int(k.in.Fd()), setTermios, mode) } // a closed terminal needs no mode
+}
+
+// reader returns what reads the keys of one question.
+func (k *Keyboard) reader() (*keyReader, error) {
+	in, err := cancelreader.NewReader(k.in)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of the terminal: %w", err)
+	}
+	return &keyReader{in: in}, nil
+}
+
+// keyReader reads the keys of one question. bubbletea would give up its own read of the
+// terminal without waiting for its end when a question is withdrawn: that read could take a
+// key of the next question, and used files that were closed.
+type keyReader struct {
+	in cancelreader.CancelReader
+
+	mu     sync.Mutex // held while a read is under way
+	closed bool
+}
+
+// Read returns keys as the terminal sends them, or io.EOF after close.
+func (r *keyReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return 0, io.EOF
+	}
+	n, err := r.in.Read(p)
+	if errors.Is(err, cancelreader.ErrCanceled) {
+		err = io.EOF
+	}
+	return n, err //nolint:wrapcheck // bubbletea interprets it
+}
+
+// close ends a read that is under way, without taking a key, and waits for its end.
+func (r *keyReader) close() {
+	r.in.Cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	_ = r.in.Close() // nothing was written to it
+}

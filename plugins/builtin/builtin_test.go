@@ -1,0 +1,27 @@
+package builtin
+
+import "testing"
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ provider, key, why, next string }{
+		{"claude", "", "claude is not logged in", "claude auth login"},
+		{"claude", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY is wrong", "export ANTHROPIC_API_KEY=..."},
+		{"claude", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN is wrong", "export CLAUDE_CODE_OAUTH_TOKEN=..."},
+		{"codex", "", "codex is not logged in", "codex login"},
+		{"qwen", "", "OPENAI_API_KEY is not set", "export OPENAI_API_KEY=..."},
+	} {
+		cli, ok := CLIOf(c.provider)
+		why, next := cli.Refused(func(name string) string {
+			if name == c.key {
+				return "x"
+			}
+			return ""
+		})
+		if !ok || why != c.why || next != c.next {
+			t.Errorf("%s with %q: %q, %q", c.provider, c.key, why, next)
+		}
+	}
+	if _, ok := CLIOf("style"); ok {
+		t.Error("a CLI of a plugin that is not built in")
+	}
+}

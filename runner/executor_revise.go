@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"slices"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/reviewer"
+)
+
+// revision returns the result of a merge leaf at which a person asked for changes. ok
+// reports whether the last answer asked for changes. The result contains what the person
+// asked for, and the open error findings of reviewers.
+func (x *Executor) revision(path string) (result event.Result, ok bool, err error) {
+	var by string
+	var asked []reviewer.Finding
+	for _, e := range slices.Backward(x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered)) {
+		var r event.MergeDecision
+		if err := e.Decode(&r); err != nil {
+			return result, false, err
+		}
+		if len(r.Changes) == 0 {
+			break // answers before the question or another answer no longer count
+		}
+		by, asked = r.By, append(slices.Clone(r.Changes), asked...)
+	}
+	if len(asked) == 0 {
+		return result, false, nil
+	}
+	open, err := x.Journal.openFindings()
+	if err != nil {
+		return result, false, err
+	}
+	return event.Result{
+		Error: by + " asked for changes", ErrorType: event.ErrorRevise,
+		Opinions: append([]event.Opinion{opinionOf(by, asked)}, opinionsOf(open)...),
+	}, true, nil
+}
+
+// opinionsOf returns open findings by reviewer, in the order in which they first appear.
+func opinionsOf(open []event.Finding) []event.Opinion {
+	var names []string
+	found := map[string][]reviewer.Finding{}
+	for _, f := range open {
+		if found[f.Reviewer] == nil {
+			names = append(names, f.Reviewer)
+		}
+		found[f.Reviewer] = append(found[f.Reviewer], f.Finding)
+	}
+	var all []event.Opinion
+	for _, name := range names {
+		all = append(all, opinionOf(name, found[name]))
+	}
+	return all
+}
+
+func opinionOf(name string, found []reviewer.Finding) event.Opinion {
+	return event.Opinion{Opinion: arbiter.Opinion{Reviewer: name, Verdict: reviewer.Fail, Findings: found}}
+}

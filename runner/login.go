@@ -1,0 +1,30 @@
+package runner
+
+import (
+	"github.com/coven-run/coven/internal/exit"
+)
+
+// LoginError reports that the API refused the login of an agent CLI. The session is
+// interrupted: after a login, its agent continues the conversation.
+type LoginError struct {
+	Provider string
+	Reason   string
+	Login    string // the command that logs in; empty: not known
+}
+
+// Error implements error.
+func (e *LoginError) Error() string { return e.Reason }
+
+// CommandExit returns exit.Usage.
+func (e *LoginError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that logs in.
+func (e *LoginError) NextCommand() string { return e.Login }
+
+// Then returns the commands that log in and continue with resume.
+func (e *LoginError) Then(resume string) string {
+	if e.Login == "" {
+		return resume
+	}
+	return e.Login + ", then " + resume
+}

@@ -1,0 +1,119 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/shellword"
+)
+
+// Whatever runs programs of the task is watched: each run of an agent, of a script or of a check,
+// and the plugins of a review together. Checks are no exception without a sandbox, where a watch
+// takes longer (30 to 90 ms): they run the code that an agent wrote a moment before. Commit hooks
+// are not watched: they are the user's, and may change the repository on purpose.
+//
+// A change that stops the step ends it at once: the worktree is neither committed, saved nor
+// restored, because git could be set up for harm. When a person resumes the session, the step
+// continues as after an interruption.
+
+// changedError ends a leaf because the repository changed while it ran.
+type changedError struct{ change event.RepositoryChange }
+
+func (e *changedError) Error() string { return e.change.Summary() }
+
+// result returns the result of the leaf.
+func (e *changedError) result() event.Result {
+	return event.Result{Error: e.Error(), ErrorType: event.ErrorRepository, Rescue: e.change.Rescue}
+}
+
+// isChanged reports whether err is a *changedError.
+func isChanged(err error) bool { return errors.As(err, new(*changedError)) }
+
+// watched calls work, which runs programs of the task, and records what changed meanwhile of the
+// parts of the repository that they may not change. The error is a *changedError, and that of
+// work is dropped, if the leaf must end.
+func (x *Executor) watched(ctx context.Context, path string, work func() error) error {
+	if err := x.Tripwire.Watch(ctx); err != nil {
+		return err
+	}
+	err := work()
+	change, compareErr := x.Tripwire.Compare(context.WithoutCancel(ctx))
+	if compareErr != nil {
+		return errors.Join(err, compareErr)
+	}
+	if change != nil {
+		if emitErr := x.emit(event.RepositoryChanged, path, change); emitErr != nil {
+			return errors.Join(err, emitErr)
+		}
+	}
+	if watchErr := x.Tripwire.Watched(); watchErr != nil {
+		return errors.Join(err, watchErr)
+	}
+	if change != nil && change.Severity == event.SeverityStops {
+		return &changedError{*change}
+	}
+	return err
+}
+
+// unstopped returns the last recorded change that should have stopped a step and has not,
+// because the session was interrupted; nil: there is none.
+func (x *Executor) unstopped() *changedError {
+	for _, e := range slices.Backward(x.Journal.all(event.RepositoryChanged)) {
+		change := event.As[event.RepositoryChange](e)
+		if change.Severity != event.SeverityStops {
+			continue
+		}
+		if x.stoppedSince(e.Seq) {
+			return nil
+		}
+		return &changedError{change}
+	}
+	return nil
+}
+
+// stoppedSince reports whether a leaf ended with a *changedError after an event.
+func (x *Executor) stoppedSince(seq int64) bool {
+	for _, e := range slices.Backward(x.Journal.all(event.StepCompleted)) {
+		if e.Seq < seq {
+			return false
+		}
+		if isStop(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// isStop reports whether an event is the result of a leaf that ended with a *changedError.
+func isStop(e event.Event) bool {
+	return e.Type == event.StepCompleted && event.As[event.Result](e).ErrorType == event.ErrorRepository
+}
+
+// holding describes the changes since the last landing about which a person decides. since is
+// the number of the last one: answers before it do not count.
+func (x *Executor) holding() (what string, since int64) {
+	done, _ := x.Journal.last(event.LandDone)
+	var all []string
+	for _, e := range x.Journal.all(event.RepositoryChanged) {
+		change := event.As[event.RepositoryChange](e)
+		if e.Seq < done.Seq || change.Severity != event.SeverityHolds {
+			continue
+		}
+		since = e.Seq
+		if text := change.Summary() + change.Undo(); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; "), since
+}
+
+// showRescue returns the command that shows a rescue, and then.
+func showRescue(rescue, then string) string {
+	if rescue == "" {
+		return then
+	}
+	return "coven rescue show " + shellword.Word(rescue) + ", then " + then
+}

@@ -1,0 +1,334 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// privateDir is the private common directory, in W's own git directory.
+const privateDir = "common"
+
+// Writable returns the directories that programs of the task may write while W is isolated.
+func (w *Worktree) Writable() []string { return []string{w.Path, w.admin} }
+
+func (w *Worktree) private(elem ...string) string {
+	return filepath.Join(append([]string{w.admin, privateDir}, elem...)...)
+}
+
+// Isolate gives W a private common directory, so that git works in W although it may write
+// only W and W's own git directory. There, git finds the history and the refs of the
+// repository as they are now; what it does to branches, tags, the stash and the
+// configuration stays there. Until Collect, other worktrees do not see the commits in W.
+//
+// Isolate does nothing if W is isolated. The private directory lasts as long as W. A later
+// Isolate updates the task's branch in it, and the refs that the agent has not changed itself.
+func (w *Worktree) Isolate(ctx context.Context) error {
+	l, err := w.lock(ctx, "isolate")
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if err := w.isolate(ctx); err != nil {
+		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
+	}
+	return nil
+}
+
+func (w *Worktree) isolate(ctx context.Context) error {
+	if err := w.regainOwn(); err != nil {
+		return err
+	}
+	if _, err := w.isolation(); !errors.Is(err, fs.ErrNotExist) {
+		w.removeLeftLocks() // coven was killed
+		return err          // it is already
+	}
+	refs, err := w.repo.refs(ctx)
+	if err != nil {
+		return err
+	}
+	tip, err := w.tipNow(ctx, refs)
+	if err != nil {
+		return err
+	}
+	if err := w.preparePrivate(ctx, w.shared(refs)); err != nil {
+		return err
+	}
+	failpoint.Point("isolate.made")
+	if err := w.putPrivateTip(tip); err != nil {
+		return err
+	}
+	if err := writeJSON(w.isolationPath(), isolation{Tip: tip, Log: w.headLogSum()}); err != nil {
+		return err
+	}
+	failpoint.Point("isolate.recorded")
+	return w.putLinks(privateDir)
+}
+
+// isolation is isolated.json: coven's record, where the agent cannot write, that W is isolated.
+type isolation struct {
+	Tip string `json:"tip"`           // of the task's branch
+	Log string `json:"log,omitempty"` // hash of the log of W's HEAD; empty: unknown
+}
+
+// headLogSum returns a hash of the log of W's HEAD, or "" if it cannot be read.
+func (w *Worktree) headLogSum() string {
+	if info, err := os.Lstat(filepath.Dir(w.headLog())); err != nil || !info.IsDir() {
+		return "" // behind a link it is not W's
+	}
+	raw, err := readPlain(w.headLog(), maxHeadLog)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func (w *Worktree) headLog() string { return filepath.Join(w.admin, "logs", "HEAD") }
+
+// preparePrivate makes the private common directory, or brings these refs into the present one.
+func (w *Worktree) preparePrivate(ctx context.Context, refs map[string]string) error {
+	if info, err := os.Lstat(w.private()); err != nil || !info.IsDir() {
+		return w.makePrivate(ctx, refs)
+	}
+	return w.updateRefs(refs)
+}
+
+func (w *Worktree) isolationPath() string { return w.ours("isolated.json") }
+
+// isolation returns the record. The error is fs.ErrNotExist if W is not isolated.
+func (w *Worktree) isolation() (isolation, error) {
+	var i isolation
+	raw, err := os.ReadFile(w.isolationPath())
+	if err != nil {
+		return i, err
+	}
+	return i, json.Unmarshal(raw, &i)
+}
+
+// putPrivateTip sets the task's branch in the private common directory. An agent may have put
+// anything there.
+func (w *Worktree) putPrivateTip(tip string) error {
+	if now, err := w.privateTip(); err == nil && now == tip {
+		return nil
+	}
+	at := headsPrefix + w.Branch
+	if err := w.clearWay(w.private(at)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(w.private(at)), 0o755); err != nil {
+		return err
+	}
+	return w.putFile(w.private(at), tip+"\n")
+}
+
+// makePrivate makes the private common directory.
+func (w *Worktree) makePrivate(ctx context.Context, refs map[string]string) error {
+	making := w.private() + ".new"
+	if err := os.RemoveAll(making); err != nil {
+		return err
+	}
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks", "logs"} {
+		if err := os.MkdirAll(filepath.Join(making, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(making, "objects/info/alternates"), w.alternates(), 0o644); err != nil {
+		return err
+	}
+	for _, name := range []string{"HEAD", "config", "shallow", "info/exclude", "info/attributes", "info/grafts"} {
+		if err := copyFile(filepath.Join(w.repo.GitDir, name), filepath.Join(making, name)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.copyHooks(filepath.Join(making, "hooks")), w.copyRefs(refs, making), w.settleConfig(ctx, filepath.Join(making, "config"))); err != nil {
+		return err
+	}
+	if err := w.setAside(w.private()); err != nil {
+		return err
+	}
+	return os.Rename(making, w.private())
+}
+
+// alternates is the content of objects/info/alternates of the private common directory.
+func (w *Worktree) alternates() []byte {
+	return []byte(filepath.Join(w.repo.GitDir, "objects") + "\n")
+}
+
+// copyFile copies a file of the repository, if there is one.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, raw, info.Mode().Perm())
+}
+
+// copyHooks copies the hooks of the repository, so that the agent's git runs them as usual.
+func (w *Worktree) copyHooks(to string) error {
+	from := filepath.Join(w.repo.GitDir, "hooks")
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() || strings.HasSuffix(entry.Name(), ".sample") {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(from, entry.Name())); err != nil || !info.Mode().IsRegular() {
+			continue // git could not run it either
+		}
+		if err := copyFile(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var includePath = regexp.MustCompile(`^include(if\..*)?\.path$`)
+
+// settleConfig makes a copy of the repository's configuration mean the same in its new place:
+// relative includes, and the format of the refs, which are files there.
+func (w *Worktree) settleConfig(ctx context.Context, file string) error {
+	g := w.repo.git()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	text := strings.ToLower(string(raw))
+	if strings.Contains(text, "refstorage") {
+		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // 5: it is not set
+			return err
+		}
+	}
+	if !strings.Contains(text, "include") {
+		return nil
+	}
+	settings, err := g.Fields(ctx, "config", "--file", file, "--no-includes", "--list", "-z")
+	if err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "\n")
+		if !includePath.MatchString(key) || filepath.IsAbs(value) || strings.HasPrefix(value, "~") {
+			continue
+		}
+		absolute := filepath.Join(w.repo.GitDir, value)
+		if err := g.Run(ctx, "config", "--file", file, "--fixed-value", "--replace-all", key, absolute, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putLinks writes the files that connect W, its git directory and the common directory:
+// common is relative to W's git directory.
+func (w *Worktree) putLinks(common string) error {
+	return errors.Join(
+		w.putFile(filepath.Join(w.Path, ".git"), "gitdir: "+w.admin+"\n"),
+		w.putFile(filepath.Join(w.admin, "gitdir"), filepath.Join(w.Path, ".git")+"\n"),
+		w.putFile(filepath.Join(w.admin, "commondir"), common+"\n"),
+	)
+}
+
+// putFile gives a file that the agent may have changed its content. What is there instead of a
+// file is set aside. The file is not synced: until the record of the isolation is removed, all
+// of it is written again, and git does not sync such files either.
+func (w *Worktree) putFile(path, content string) error {
+	if raw, err := readPlain(path, maxHeadLog); err == nil && string(raw) == content {
+		return nil
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		if err := w.setAside(path); err != nil {
+			return err
+		}
+	}
+	return writeQuickly(path, []byte(content))
+}
+
+// clearWay sets aside what is not a directory on the way to a path in W's git directory, from
+// the top: behind a link are files of others.
+func (w *Worktree) clearWay(path string) error {
+	rel, err := filepath.Rel(w.admin, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	dir := w.admin
+	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		dir = filepath.Join(dir, part)
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return w.setAside(dir)
+		}
+		if err := regain(dir, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// regain lets coven work in a directory from which a program of the task took the right.
+func regain(dir string, info fs.FileInfo) error {
+	if mode := info.Mode().Perm(); mode&0o700 != 0o700 {
+		return os.Chmod(dir, mode|0o700)
+	}
+	return nil
+}
+
+// regainOwn is regain for the directories that belong to W.
+func (w *Worktree) regainOwn() error {
+	for _, dir := range []string{w.Path, w.admin, w.private()} {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			if err := regain(dir, info); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setAside moves what is at a path, if anything, to W's git directory, under a new name.
+func (w *Worktree) setAside(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && info.IsDir() {
+		err = regain(path, info) // to move it changes it
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(w.admin, "replaced-")
+	if err != nil {
+		return err
+	}
+	return os.Rename(path, filepath.Join(dir, filepath.Base(path)))
+}

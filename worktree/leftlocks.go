@@ -1,0 +1,72 @@
+package worktree
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// removeLeftLocks removes the lock files that killed programs of the task left in W's own git
+// directory, so that the next program can use git. No program of the task may run any more. If
+// another process works in W, or nobody can tell, the locks may be its own, and stay.
+func (w *Worktree) removeLeftLocks() {
+	locks := w.leftLocks()
+	if len(locks) == 0 {
+		return
+	}
+	if used, err := hasProcess(w.Path); used || err != nil {
+		return
+	}
+	for _, lock := range locks {
+		_ = os.Remove(lock) // git will name one that stays
+	}
+}
+
+// leftLocks returns the lock files of W's checkout and of the private refs and settings.
+func (w *Worktree) leftLocks() []string {
+	var locks []string
+	add := func(path string, entry fs.DirEntry) {
+		if strings.HasSuffix(path, ".lock") && entry.Type().IsRegular() {
+			locks = append(locks, path)
+		}
+	}
+	for _, name := range []string{"index.lock", "HEAD.lock"} {
+		path := filepath.Join(w.admin, name)
+		if info, err := os.Lstat(path); err == nil {
+			add(path, fs.FileInfoToDirEntry(info))
+		}
+	}
+	_ = filepath.WalkDir(w.private(), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // the agent's directories may be unreadable
+		case entry.IsDir() && path == w.private("objects"):
+			return filepath.SkipDir
+		}
+		add(path, entry)
+		return nil
+	})
+	return locks
+}
+
+// hasProcess reports whether the working directory of a process of this user is in dir. The
+// error is fs.ErrNotExist where there is no /proc.
+func hasProcess(dir string) (bool, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false, err
+	}
+	cwds, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil || len(cwds) == 0 {
+		return false, errors.Join(err, fs.ErrNotExist)
+	}
+	for _, cwd := range cwds {
+		at, err := os.Readlink(cwd) // fails for processes of others, and ended ones
+		if err == nil && (at == real || strings.HasPrefix(at, real+"/")) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,151 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/tripwire"
+)
+
+// ownWork knows which changes are the work of a coven, or of the agent of another running task.
+//
+// The proof of coven's own work is its log of refs, which a fence keeps agents from writing.
+// For the branch of another task that works without a fence it is the log of HEAD in that
+// task's worktree. An agent without a fence can forge both.
+type ownWork struct {
+	m      *Mark
+	log    refLog
+	until  logPosition
+	head   string   // full name of the branch of the main checkout
+	active []string // names of running tasks; see running
+}
+
+// refresh reads the log and the running tasks again, after more was read of the repository:
+// meanwhile, coven may have worked.
+func (o *ownWork) refresh() (err error) {
+	o.active = nil
+	o.log, err = o.m.w.repo.logSince(o.m.Log, o.until)
+	return err
+}
+
+// without returns the changes that are not own work.
+func (o *ownWork) without(ctx context.Context, changes []Change) []Change {
+	return slices.DeleteFunc(changes, func(c Change) bool { return o.explains(ctx, c) })
+}
+
+func (o *ownWork) explains(ctx context.Context, c Change) bool {
+	switch {
+	case c.Before.Text != c.After.Text && o.log.explains(logName(c), c.Before.Text, c.After.Text):
+		return true
+	case c.Kind != tripwire.Ref:
+		return c.In == tripwire.InCheckout && o.landed(ctx, c)
+	}
+	task, isBranch := strings.CutPrefix(c.Name, headsPrefix+branchPrefix)
+	switch {
+	case !isBranch:
+		return false
+	case task == o.m.w.name:
+		return oidRE.MatchString(c.After.Text) // coven's next commit would move what a symbolic ref names
+	}
+	return o.runs(task) && o.m.w.repo.committedIn(task, c.After.Text)
+}
+
+// logName returns the name under which coven logs a change of its own.
+func logName(c Change) string {
+	if c.Kind == tripwire.Ref {
+		return c.Name
+	}
+	return "file:" + string(c.In) + ":" + c.Name
+}
+
+// runs reports whether a coven worked on another task at some time during the step.
+func (o *ownWork) runs(name string) bool {
+	if o.active == nil {
+		o.active = append(o.m.active(), o.m.Active...)
+	}
+	return slices.Contains(o.active, name) || o.log.mentions(name)
+}
+
+// active returns the names of the tasks on which a coven works now.
+func (m *Mark) active() []string {
+	names := []string{}
+	if m.running == nil {
+		return names
+	}
+	for _, task := range m.running() {
+		names = append(names, SafeName(task))
+	}
+	return names
+}
+
+// landings returns the commits to which coven moved the main checkout or its branch.
+func (o *ownWork) landings() []string {
+	var commits []string
+	for _, move := range slices.Concat(o.log[o.head], o.log[movedCheckout+o.head]) {
+		if move.new != "" && !slices.Contains(commits, move.new) {
+			commits = append(commits, move.new)
+		}
+	}
+	return commits
+}
+
+// landed reports whether a file of the main checkout has the content that a landing gave it.
+func (o *ownWork) landed(ctx context.Context, c Change) bool {
+	g, err := o.m.w.repo.plainGit()
+	if err != nil {
+		return false
+	}
+	for _, commit := range o.landings() {
+		content, err := g.Output(ctx, "cat-file", "blob", commit+":"+c.Name)
+		if err != nil && !c.After.Exists() {
+			return g.Run(ctx, "cat-file", "-e", commit) == nil
+		}
+		if err == nil && c.After.Exists() && bytes.Equal(content, c.After.Content) {
+			return true
+		}
+	}
+	return false
+}
+
+// committedIn reports whether a commit was made, or checked out, in the worktree of a task:
+// git run there logs it in the HEAD of that worktree, and update-ref run elsewhere does not.
+func (r *Repo) committedIn(name, commit string) bool {
+	rec, err := r.readRecord(name)
+	if err != nil || rec.Admin == "" || commit == "" {
+		return false
+	}
+	log, err := readPlain(filepath.Join(r.GitDir, "worktrees", rec.Admin, "logs", "HEAD"), maxHeadLog)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(log)) {
+		if words := strings.Fields(line); len(words) > 1 && words[1] == commit {
+			return true
+		}
+	}
+	return false
+}
+
+// landedEntries returns the entries that landings gave the files at these paths; an entry
+// without an Oid means that a landing deleted the file.
+func (o *ownWork) landedEntries(ctx context.Context, g git.Repo, paths []string) (map[string][]git.Entry, error) {
+	found := map[string][]git.Entry{}
+	for _, commit := range o.landings() {
+		entries, err := g.Entries(ctx, commit, paths...)
+		if err != nil {
+			return nil, err
+		}
+		there := map[string]git.Entry{}
+		for _, e := range entries {
+			there[e.Path] = e
+		}
+		for _, p := range paths {
+			found[p] = append(found[p], there[p])
+		}
+	}
+	return found, nil
+}

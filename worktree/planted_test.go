@@ -1,0 +1,30 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A filter that is configured while coven runs does not run in coven's hands.
+func TestPlantedFilter(t *testing.T) {
+	e := watchedRepo(t)
+	sprung := filepath.Join(t.TempDir(), "sprung")
+	trap := filepath.Join(t.TempDir(), "trap")
+	hook(t, trap, fmt.Sprintf("echo \"$0 $@\" >>'%s'\ncat\n", sprung))
+	for _, key := range []string{"clean", "smudge", "process"} {
+		e.plumbing(t, "config", "filter.evil."+key, trap)
+	}
+	e.plumbing(t, "config", "filter.evil.required", "true")
+	write(t, filepath.Join(e.w.Path, ".gitattributes"), "* filter=evil\n")
+	write(t, filepath.Join(e.w.Path, "file0.txt"), "changed\n")
+	must(t, os.RemoveAll(sprung))
+	first := value[Snapshot](t)(e.w.Snapshot(t.Context(), "s", ""))
+	value[string](t)(e.w.Rescue(t.Context(), "n", false))
+	commitAll(t, e.w, "m")
+	value[Snapshot](t)(e.w.Revert(t.Context(), "s", first.N))
+	if exists(sprung) {
+		t.Fatalf("ran %s", read(t, sprung))
+	}
+}

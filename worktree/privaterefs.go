@@ -1,0 +1,169 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// refs returns the refs of the repository: an object id, or "ref: NAME". It reads files, and
+// only those that have changed since the last time.
+func (r *Repo) refs(ctx context.Context) (map[string]string, error) {
+	hooks, err := r.hookDirs(ctx) // the state that Watch reads, too
+	if err != nil {
+		return nil, err
+	}
+	state, err := r.readState(ctx, hooks)
+	return state.Refs, err
+}
+
+// tipNow is Tip, and cheaper.
+func (w *Worktree) tipNow(ctx context.Context, refs map[string]string) (string, error) {
+	if tip := refs[headsPrefix+w.Branch]; oidRE.MatchString(tip) {
+		return tip, nil
+	}
+	return w.Tip(ctx)
+}
+
+// symbolic is in front of the name in a ref that refers to another one.
+const symbolic = "ref: "
+
+// shared returns the refs that an agent finds in the private common directory: all but
+// coven's own, those of other checkouts, and the task's branch, which is there anyway.
+func (w *Worktree) shared(refs map[string]string) map[string]string {
+	shared := make(map[string]string, len(refs))
+	for name, to := range refs {
+		if !strings.HasPrefix(name, "refs/") || name == headsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
+			continue
+		}
+		if slices.ContainsFunc([]string{"refs/coven/", "refs/bisect/", "refs/worktree/", "refs/rewritten/"}, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+			continue
+		}
+		if target, ok := strings.CutPrefix(to, symbolic); oidRE.MatchString(to) || ok && isPlainName(target) {
+			shared[name] = to
+		}
+	}
+	return shared
+}
+
+// isPlainName reports whether a name fits into a line of packed-refs. git ignores files in refs
+// that have other names.
+func isPlainName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f })
+}
+
+// refLines returns a line "NAME VALUE" for each ref, in git's order.
+func refLines(refs map[string]string) string {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		text.WriteString(name + " " + refs[name] + "\n")
+	}
+	return text.String()
+}
+
+// copiedRefsPath is coven's record, where the agent cannot write, of the refs that were copied.
+func (w *Worktree) copiedRefsPath() string { return w.ours("isolated-refs") }
+
+func (w *Worktree) recordCopied(lines string) error {
+	return writeQuickly(w.copiedRefsPath(), []byte(lines))
+}
+
+// copyRefs writes the refs into a new private common directory.
+func (w *Worktree) copyRefs(refs map[string]string, to string) error {
+	packed := strings.Builder{}
+	packed.WriteString("# pack-refs with: sorted \n")
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if !strings.HasPrefix(refs[name], symbolic) {
+			packed.WriteString(refs[name] + " " + name + "\n")
+			continue
+		}
+		path := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(refs[name]+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(to, "packed-refs"), []byte(packed.String()), 0o644); err != nil {
+		return err
+	}
+	return w.recordCopied(refLines(refs))
+}
+
+// updateRefs brings what the repository changed since the refs were copied into the private
+// common directory. Refs that the agent changed, or that its refs are in the way of, stay as
+// they are there, and so do those that the repository has no more.
+func (w *Worktree) updateRefs(refs map[string]string) error {
+	lines := refLines(refs)
+	raw, err := os.ReadFile(w.copiedRefsPath())
+	if err == nil && string(raw) == lines {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		name, to, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		before[name] = to
+	}
+	packed, err := packedRefs(w.private())
+	if err != nil {
+		return nil //nolint:nilerr // the agent's, which git cannot read either
+	}
+	for name, to := range refs {
+		if before[name] == to {
+			continue
+		}
+		if is := w.privateRef(name, packed); is == to || is != before[name] {
+			continue
+		}
+		if err := w.putPrivateRef(name, to); err != nil {
+			return err
+		}
+	}
+	return w.recordCopied(lines)
+}
+
+// privateRef returns the value of a ref in the private common directory, "" if there is none.
+func (w *Worktree) privateRef(name string, packed map[string]string) string {
+	path := w.private(name)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
+		return packed[name]
+	}
+	raw, err := readPlain(path, maxGitFile)
+	if err != nil {
+		return "unreadable: " + err.Error()
+	}
+	return strings.TrimSuffix(string(raw), "\n")
+}
+
+// putPrivateRef writes a ref unless something is in its way.
+func (w *Worktree) putPrivateRef(name, to string) error {
+	dir := w.private()
+	for _, part := range strings.Split(filepath.Dir(name), "/") {
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			return err
+		}
+	}
+	path := w.private(name)
+	if info, err := os.Lstat(path); err == nil && info.IsDir() && !removed(path) { // git leaves empty ones
+		return nil
+	}
+	return w.putFile(path, to+"\n")
+}
+
+// removed removes an empty directory and reports whether it did.
+func removed(dir string) bool { return os.Remove(dir) == nil }

@@ -1,0 +1,264 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// The log of coven's own changes is GitDir/coven/refs.log: a line "OLD NEW NAME" for each
+// ref that a coven is about to change, so that no change of coven's is without a line, and
+// "=OLD NEW NAME" after it. A first line without the second means that coven was killed, or
+// that git refused.
+// The name "checkout:REF" stands for the files of the main checkout that a landing on REF moves:
+// the second line follows when all are moved.
+// The tripwire takes a change that the log explains for coven's own. A fence keeps agents
+// from writing it. An agent without a fence can forge a line.
+const (
+	noRef  = "-" // there is no such ref
+	anyRef = "?" // coven did not require a value
+	done   = "="
+
+	movedCheckout = "checkout:"
+	maxRefLog     = 4 << 20
+)
+
+func (r *Repo) refLogPath() string { return r.ours("refs.log") }
+
+// logRefs logs edits that are about to be made.
+func (r *Repo) logRefs(edits ...git.Edit) error { return r.logEdits("", edits) }
+
+// logDone logs edits that were made. Without these lines the log explains a little more.
+func (r *Repo) logDone(edits []git.Edit) { _ = r.logEdits(done, edits) }
+
+func (r *Repo) logEdits(mark string, edits []git.Edit) error {
+	var lines strings.Builder
+	for _, e := range edits {
+		before, after, known, ok := e.Values()
+		if !ok {
+			continue
+		}
+		if !known {
+			before = anyRef
+		}
+		fmt.Fprintf(&lines, "%s%s %s %s\n", mark, orNoRef(before), orNoRef(after), e.Ref())
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	path := r.refLogPath()
+	file, err := appendTo(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			file, err = appendTo(path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("log the change of refs: %w", err)
+	}
+	_, err = file.WriteString(lines.String()) // one write: others append at the same time
+	return errors.Join(err, file.Close())
+}
+
+func appendTo(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
+}
+
+func orNoRef(oid string) string {
+	if oid == "" {
+		return noRef
+	}
+	return oid
+}
+
+// A logPosition is a place in the log.
+type logPosition struct {
+	Inode  uint64 `json:"inode"` // of the file; 0: there was none
+	Offset int64  `json:"offset"`
+	// End is the end of the log, after Offset: what was logged as made before it counts as
+	// about to be made. 0: Offset is the end.
+	End int64 `json:"end,omitempty"`
+}
+
+// logEnd returns the end of the log. A log that has become too long is set aside: marks
+// before it still find it.
+func (r *Repo) logEnd() (logPosition, error) {
+	info, err := os.Stat(r.refLogPath())
+	if err == nil && info.Size() > maxRefLog {
+		err = os.Rename(r.refLogPath(), r.refLogPath()+".old")
+		if err == nil {
+			return logPosition{}, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return logPosition{}, nil
+	}
+	if err != nil {
+		return logPosition{}, fmt.Errorf("read the log of refs: %w", err)
+	}
+	return logPosition{Inode: inodeOf(info), Offset: info.Size()}, nil
+}
+
+// pendingTail is the length of the end of the log in which pending changes are looked for.
+const pendingTail = 64 << 10
+
+// logBegin returns the position from which the log explains what happens from now on: its end,
+// or before the first change that is still being made.
+func (r *Repo) logBegin() (logPosition, error) {
+	at, err := r.logEnd()
+	if err != nil || at.Offset == 0 {
+		return at, err
+	}
+	from := at
+	from.Offset = max(0, at.Offset-pendingTail)
+	text, start, _, err := readLog(r.refLogPath(), from)
+	if err != nil {
+		return at, err
+	}
+	if start > 0 { // maybe within a line
+		_, whole, _ := strings.Cut(text, "\n")
+		start, text = start+int64(len(text)-len(whole)), whole
+	}
+	if offset, found := firstPending(text); found {
+		at.Offset, at.End = start+int64(offset), at.Offset
+	}
+	return at, nil
+}
+
+// firstPending returns where the first change of a text of the log begins that was not made yet.
+func firstPending(text string) (offset int, found bool) {
+	open, at := map[string][]int{}, 0 // line -> where it was logged as about to be made
+	for line := range strings.Lines(text) {
+		if made, ok := strings.CutPrefix(line, done); !ok {
+			open[line] = append(open[line], at)
+		} else if begun := open[made]; len(begun) > 0 {
+			open[made] = begun[1:]
+		}
+		at += len(line)
+	}
+	offset = at
+	for _, begun := range open {
+		if len(begun) > 0 {
+			offset, found = min(offset, begun[0]), true
+		}
+	}
+	return offset, found
+}
+
+func inodeOf(info fs.FileInfo) uint64 {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		return sys.Ino
+	}
+	return 0
+}
+
+// A loggedMove is a line of the log.
+type loggedMove struct {
+	old, new string // empty: no ref; old may be anyRef
+	done     bool
+}
+
+// A refLog has the lines since a position, by name.
+type refLog map[string][]loggedMove
+
+// logSince reads the log between a position and now. What was logged as made after the
+// position until counts as about to be made: the refs were read then.
+func (r *Repo) logSince(from, until logPosition) (refLog, error) {
+	now, start, at, err := readLog(r.refLogPath(), from)
+	if err != nil {
+		return nil, err
+	}
+	log := refLog{}
+	if !at && from.Inode != 0 { // it was set aside meanwhile
+		old, _, found, err := readLog(r.refLogPath()+".old", from)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			log.read(old, int(max(from.End-from.Offset, 0)), len(old))
+		}
+	}
+	since := int64(0)
+	if at {
+		since = max(from.End-start, 0)
+	}
+	log.read(now, int(since), int(until.Offset-start))
+	return log, nil
+}
+
+// read adds the lines of a text. Moves that end between from and to were made.
+func (l refLog) read(text string, from, to int) {
+	at := 0
+	for line := range strings.Lines(text) {
+		at += len(line)
+		words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+		if len(words) != 3 {
+			continue // it is being written
+		}
+		old, isDone := strings.CutPrefix(words[0], done)
+		move := loggedMove{strings.TrimPrefix(old, noRef), strings.TrimPrefix(words[1], noRef), isDone && at > from && at <= to}
+		l[words[2]] = append(l[words[2]], move)
+	}
+}
+
+// readLog reads a file from a position in it, or all of it if the position is in another. start
+// is where the text begins.
+func readLog(path string, from logPosition) (text string, start int64, at bool, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", 0, false, nil
+	}
+	if err != nil {
+		return "", 0, false, fmt.Errorf("read the log of refs: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return "", 0, false, errors.Join(fmt.Errorf("%s is not a file", path), err)
+	}
+	if inodeOf(info) == from.Inode {
+		if _, err := file.Seek(from.Offset, io.SeekStart); err != nil {
+			return "", 0, true, err
+		}
+		start, at = from.Offset, true
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, 16*maxRefLog))
+	return string(raw), start, at, err
+}
+
+// explains reports whether logged moves lead from one value of a ref to another. They explain
+// no longer the value that a ref had before a move that was made.
+func (l refLog) explains(name, before, after string) bool {
+	possible := map[string]bool{before: true}
+	for _, m := range l[name] {
+		if m.done {
+			delete(possible, m.old)
+		}
+		if m.done || m.old == anyRef || possible[m.old] {
+			possible[m.new] = true
+		}
+	}
+	return possible[after]
+}
+
+// last returns the value of a ref after the last move that was made; ok: there was one.
+func (l refLog) last(name string) (value string, ok bool) {
+	for _, m := range l[name] {
+		if m.done {
+			value, ok = m.new, true
+		}
+	}
+	return value, ok
+}
+
+// mentions reports whether coven changed a ref of a task: it worked on the task.
+func (l refLog) mentions(name string) bool {
+	return l[claimsPrefix+name] != nil || l[headsPrefix+branchPrefix+name] != nil
+}

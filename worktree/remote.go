@@ -1,0 +1,82 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// defaultRemote is the remote of a clone.
+const defaultRemote = "origin"
+
+// Remote returns the name of the remote that a branch belongs to: the one of its upstream,
+// else origin, else the only one. It is empty if there is none, or several and no reason to
+// prefer one.
+func (r *Repo) Remote(ctx context.Context, branch string) (string, error) {
+	settings, err := r.git().Configured(ctx, `^(remote\..*\.url|branch\..*\.remote)$`, false)
+	if err != nil {
+		return "", fmt.Errorf("read the remotes: %w", err)
+	}
+	return remoteOf(settings, branch), nil
+}
+
+// RemoteURLs returns the URLs of all remotes, as git uses them.
+func (r *Repo) RemoteURLs(ctx context.Context) ([]string, error) {
+	lines, err := r.git().Output(ctx, "remote", "-v")
+	if err != nil {
+		return nil, fmt.Errorf("read the remotes: %w", err)
+	}
+	var urls []string
+	for line := range strings.Lines(string(lines)) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		url, _, _ := cutLast(rest, " (")
+		if url != "" && !slices.Contains(urls, url) {
+			urls = append(urls, url)
+		}
+	}
+	return urls, nil
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(text, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(text, sep); i >= 0 {
+		return text[:i], text[i+len(sep):], true
+	}
+	return text, "", false
+}
+
+// Names lists the files in the tree of a commit, with slashes.
+func (r *Repo) Names(ctx context.Context, commit string) ([]string, error) {
+	names, err := r.git().Fields(ctx, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
+	}
+	return names, nil
+}
+
+// remoteOf chooses the remote of a branch from the settings that name remotes.
+func remoteOf(settings []git.Setting, branch string) string {
+	upstream, only, remotes := "", "", map[string]bool{}
+	for _, s := range settings {
+		if s.Key == "branch."+branch+".remote" {
+			upstream = s.Value // the last one counts
+			continue
+		}
+		name, ok := strings.CutPrefix(s.Key, "remote.")
+		if name, of := strings.CutSuffix(name, ".url"); ok && of {
+			only, remotes[name] = name, true
+		}
+	}
+	switch {
+	case remotes[upstream]:
+		return upstream
+	case remotes[defaultRemote]:
+		return defaultRemote
+	case len(remotes) == 1:
+		return only
+	}
+	return ""
+}

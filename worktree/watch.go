@@ -1,0 +1,385 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/tripwire"
+)
+
+// A Change is a thing that no program of a task may change, and that has changed.
+type Change = tripwire.Change
+
+// A Severity says what a change means for the step during which it happened.
+type Severity = tripwire.Severity
+
+// The severities, weakest first; see package tripwire.
+const (
+	Noted = tripwire.Noted
+	Holds = tripwire.Holds
+	Stops = tripwire.Stops
+)
+
+// WatchOptions describe the step that is about to run.
+type WatchOptions struct {
+	// Fenced means that the kernel keeps the programs of the step from writing anything of the
+	// repository but their worktree. Otherwise, files of the main checkout, its index and the
+	// worktrees of other tasks are compared, too.
+	Fenced bool
+	// Running returns the IDs of the tasks on which any coven works now. Their worktrees and
+	// branches change. nil: there are none.
+	Running func() []string
+}
+
+// A Found is what Compare found.
+type Found struct {
+	Changes  []Change  `json:"changes"`
+	Fenced   bool      `json:"fenced,omitempty"`
+	Since    time.Time `json:"since"`               // when the step started
+	Rescue   string    `json:"rescue,omitempty"`    // ref that has both states; empty: all changes are only noted
+	NotFiles string    `json:"not_files,omitempty"` // why files were not compared; empty: they were, or need not be
+	// Interrupted means that the coven of the step was killed. A person may have worked since
+	// then: nothing stops a step, and a person decides.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Severity returns the strongest severity of the changes, or "" if there are none.
+func (f Found) Severity() Severity { return f.capped(tripwire.Worst(f.Changes, f.Fenced)) }
+
+// Of returns the changes of one severity.
+func (f Found) Of(s Severity) []Change {
+	return slices.DeleteFunc(slices.Clone(f.Changes), func(c Change) bool { return f.capped(c.Severity(f.Fenced)) != s })
+}
+
+func (f Found) capped(s Severity) Severity {
+	if f.Interrupted && s == Stops {
+		return Holds
+	}
+	return s
+}
+
+// A Mark is the state of the repository when a step started.
+type Mark struct {
+	w       *Worktree
+	running func() []string
+	mark
+	interrupted bool // see Found
+}
+
+// mark is watch.json, so that a coven that was killed during a step finds the changes later.
+// It is not written durably: after a power failure nothing is compared.
+type mark struct {
+	Since  time.Time         `json:"since"`
+	Fenced bool              `json:"fenced"`
+	Log    logPosition       `json:"log"`
+	Hooks  []string          `json:"hooks"` // directories
+	State  tripwire.State    `json:"state"`
+	Trees  map[string]string `json:"trees,omitempty"`  // raw tree of W by name of a task, of the main checkout as ""
+	Active []string          `json:"active,omitempty"` // names of tasks that were running
+	Found  *Found            `json:"found,omitempty"`  // and not reported yet
+}
+
+func (w *Worktree) markPath() string { return w.ours("watch.json") }
+
+// Watched reports whether there is a mark: a program of the task runs, or coven was killed then.
+func (w *Worktree) Watched() bool { return isThere(w.markPath()) }
+
+// Watch records the state of what no program of the task may change. Call Compare after the
+// step, and Done when what it found is on record.
+//
+// If a coven was killed after Watch, and without a fence something has changed since then, or
+// Compare had found something, the mark is that of the earlier Watch and has only what was found:
+// record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
+func (w *Worktree) Watch(ctx context.Context, o WatchOptions) (*Mark, error) {
+	m := &Mark{w: w, running: o.Running}
+	if err := readJSON(w.markPath(), &m.mark); err == nil { // otherwise there is none, or it is incomplete
+		if m.Found == nil && !m.Fenced {
+			m.interrupted = true
+			if _, err := m.Compare(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if m.Found != nil {
+			return m, nil
+		}
+	}
+	m.interrupted = false
+	m.mark = mark{Since: time.Now().UTC(), Fenced: o.Fenced}
+	if err := m.take(ctx); err != nil {
+		return nil, fmt.Errorf("watch the repository of %s: %w", w.TaskID, err)
+	}
+	return m, nil
+}
+
+// take reads the state and writes watch.json.
+func (m *Mark) take(ctx context.Context) error {
+	var err error
+	if m.Log, err = m.w.repo.logBegin(); err != nil { // first: what happens from now on is in the log
+		return err
+	}
+	if m.Hooks, err = m.w.repo.hookDirs(ctx); err != nil {
+		return err
+	}
+	if m.State, err = m.w.repo.readState(ctx, m.Hooks); err != nil {
+		return err
+	}
+	if !m.Fenced {
+		m.Active = m.active()
+		if err := m.takeFiles(ctx); err != nil {
+			return err
+		}
+	}
+	return m.save()
+}
+
+// save replaces watch.json.
+func (m *Mark) save() error { return writeJSONQuickly(m.w.markPath(), m.mark) }
+
+// Unreported returns what an earlier Compare found before its coven was killed.
+func (m *Mark) Unreported() (Found, bool) {
+	if m.Found == nil {
+		return Found{}, false
+	}
+	return *m.Found, true
+}
+
+// Done forgets the mark. Until then, Watch and Compare repeat what was found.
+func (m *Mark) Done() error {
+	if err := os.Remove(m.w.markPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end the watch of %s: %w", m.w.TaskID, err)
+	}
+	return nil
+}
+
+// Compare returns what has changed since Watch and is not coven's own work. No program of the
+// task may run any more. If a change stops the step or holds the landing, both states of all
+// changes are stored first. The changed things stay as they are.
+//
+// git does not run unless something has changed, and never with configuration that has.
+func (m *Mark) Compare(ctx context.Context) (Found, error) {
+	if found, ok := m.Unreported(); ok {
+		return found, nil
+	}
+	found, err := m.compare(ctx)
+	if err != nil {
+		return Found{}, fmt.Errorf("compare the repository of %s: %w", m.w.TaskID, err)
+	}
+	return found, nil
+}
+
+func (m *Mark) compare(ctx context.Context) (Found, error) {
+	found := Found{Fenced: m.Fenced, Since: m.Since, Interrupted: m.interrupted}
+	r := m.w.repo
+	until, err := r.logEnd()
+	if err != nil {
+		return found, err
+	}
+	now, err := r.readState(ctx, m.Hooks)
+	if err != nil {
+		return found, err
+	}
+	own := &ownWork{m: m, until: until, head: strings.TrimPrefix(now.Refs["HEAD"], "ref: ")}
+	if err := own.refresh(); err != nil {
+		return found, err
+	}
+	found.Changes = own.without(ctx, m.withUndone(tripwire.Compare(m.State, now), now, own.log))
+	if !m.Fenced {
+		if err := m.compareFiles(ctx, &found, own); err != nil {
+			if found.Severity() != Stops && !m.interrupted || ctx.Err() != nil {
+				return found, err
+			}
+			found.NotFiles = err.Error() // git may not work any more
+		}
+	}
+	if len(found.Changes) == 0 {
+		return found, nil
+	}
+	if err := r.forward(ctx, found.Changes); err != nil {
+		return found, err
+	}
+	if worst := found.Severity(); worst == Stops || worst == Holds {
+		if found.Rescue, err = m.w.storeChanges(ctx, found.Changes, noteOf(found)); err != nil {
+			return found, err
+		}
+	}
+	failpoint.Point("watch.stored")
+	m.Found = &found
+	return found, m.save()
+}
+
+// withUndone adds the refs that are as they were before, although coven moved them meanwhile:
+// somebody undid a landing.
+func (m *Mark) withUndone(changes []Change, now tripwire.State, log refLog) []Change {
+	for name := range log {
+		last, moved := log.last(name)
+		is := now.Refs[name]
+		if !moved || is != m.State.Refs[name] || log.explains(name, is, is) {
+			continue
+		}
+		changes = append(changes, Change{
+			Kind: tripwire.Ref, Name: name, Before: tripwire.Value{Text: last}, After: tripwire.Value{Text: is},
+		})
+	}
+	return changes
+}
+
+// forward fills Change.Forward in.
+func (r *Repo) forward(ctx context.Context, changes []Change) error {
+	var g git.Repo
+	for i, c := range changes {
+		if c.Kind != tripwire.Ref || !oidRE.MatchString(c.Before.Text) || !oidRE.MatchString(c.After.Text) {
+			continue
+		}
+		if g.Dir == "" {
+			var err error
+			if g, err = r.plainGit(); err != nil {
+				return err
+			}
+		}
+		err := g.Run(ctx, "merge-base", "--is-ancestor", c.Before.Text, c.After.Text)
+		changes[i].Forward = err == nil // otherwise it is not, or an object is missing
+	}
+	return nil
+}
+
+// noteOf returns the note of the rescue.
+func noteOf(f Found) string {
+	const most = 5
+	var what []string
+	for _, c := range f.Changes {
+		if f.capped(c.Severity(f.Fenced)) != Noted {
+			what = append(what, c.String())
+		}
+	}
+	if more := len(what) - most; more > 0 {
+		what = append(what[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(what, "; ")
+}
+
+// readState reads refs, configuration and hooks. Files that are as they were the last time are
+// not read again.
+func (r *Repo) readState(ctx context.Context, hooks []string) (tripwire.State, error) {
+	from := tripwire.Source{
+		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
+		Skip: []string{filepath.Join(r.Root, worktreesDir), filepath.Join(r.GitDir, "coven")},
+	}
+	if isThere(filepath.Join(r.GitDir, "reftable")) {
+		from.Refs = func() (map[string]string, error) { return r.listedRefs(ctx) }
+	}
+	r.memo.mu.Lock()
+	last := r.memo.state
+	r.memo.mu.Unlock()
+	now, err := tripwire.Read(from, last)
+	if err == nil {
+		r.memo.mu.Lock()
+		r.memo.state = now
+		r.memo.mu.Unlock()
+	}
+	return now, err
+}
+
+// listedRefs lists the refs with git, where they are not files.
+func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
+	out, err := r.git().Output(ctx, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		oid, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		name, target, _ := strings.Cut(rest, " ")
+		refs[name] = oid
+		if target != "" {
+			refs[name] = "ref: " + target
+		}
+	}
+	branch, err := headOf(ctx, r.GitDir)
+	if err == nil {
+		refs["HEAD"] = "ref: " + branch
+		return refs, nil
+	}
+	if refs["HEAD"], err = r.git().Line(ctx, "rev-parse", "--verify", "HEAD"); err != nil {
+		delete(refs, "HEAD") // it is unborn or broken
+	}
+	return refs, nil
+}
+
+// memo is what a Repo remembers: the directories of hooks for a configuration of the
+// repository, and the last state that it read.
+type memo struct {
+	mu     sync.Mutex
+	config string
+	dirs   []string
+	state  tripwire.State
+}
+
+// hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows
+// that one, so it is asked when the repository's configuration has changed.
+func (r *Repo) hookDirs(ctx context.Context) ([]string, error) {
+	config, err := readIfThere(filepath.Join(r.GitDir, "config"))
+	if err != nil {
+		return nil, err
+	}
+	known := r.memo
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.dirs != nil && known.config == config {
+		return known.dirs, nil
+	}
+	settings, err := r.git().Configured(ctx, `^core\.hookspath$`, true)
+	if err != nil {
+		return nil, fmt.Errorf("find the hooks: %w", err)
+	}
+	dirs := []string{filepath.Join(r.GitDir, "hooks")}
+	for _, s := range settings {
+		switch {
+		case s.Value == "" || s.Value == "/dev/null":
+		case filepath.IsAbs(s.Value):
+			dirs = append(dirs, filepath.Clean(s.Value))
+		default:
+			dirs = append(dirs, filepath.Join(r.Root, s.Value))
+		}
+	}
+	known.config, known.dirs = config, dirs
+	return dirs, nil
+}
+
+// writeJSONQuickly is writeJSON for a file that need not survive a power failure.
+func writeJSONQuickly(path string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return writeQuickly(path, raw)
+}
+
+// writeQuickly replaces a file atomically. It need not survive a power failure.
+func writeQuickly(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path))
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
