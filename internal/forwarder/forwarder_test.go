@@ -196,8 +196,6 @@ func raw(t *testing.T, f *forwarder.Forwarder, text string) string {
 // Requests that two readers could take apart differently reach the API as one request
 // each, with its own placeholder, or not at all.
 func TestSmuggling(t *testing.T) {
-	api := newAPI(t)
-	f, _ := start(t, "ANTHROPIC_API_KEY=SECRET", "ANTHROPIC_BASE_URL="+api.URL)
 	hidden := "POST /v1/oauth/token HTTP/1.1\r\nHost: HOST\r\nX-Api-Key: MINE\r\nContent-Length: 0\r\n\r\n"
 	for name, text := range map[string]string{
 		"length and chunks":   "POST /v1/messages HTTP/1.1\r\nHost: HOST\r\nX-Api-Key: MINE\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
@@ -214,10 +212,13 @@ func TestSmuggling(t *testing.T) {
 		"proxy authorization": "POST /v1/messages HTTP/1.1\r\nHost: HOST\r\nX-Api-Key: MINE\r\nProxy-Authorization: Bearer x\r\nCookie: a=b\r\nX-Forwarded-Host: evil\r\nContent-Length: 0\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			api := newAPI(t)
+			f, _ := start(t, "ANTHROPIC_API_KEY=SECRET", "ANTHROPIC_BASE_URL="+api.URL)
 			out := raw(t, f, text)
 			if strings.Contains(out, "SECRET") {
 				t.Errorf("the answer holds the credential: %s", out)
 			}
+			api.Close() // the last request may still be on its way
 			seen, _ := api.requests()
 			if len(seen) > 1 {
 				t.Errorf("%d requests were forwarded", len(seen))
