@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // ModeSubmodule is the mode of a submodule's entry.
@@ -19,6 +21,12 @@ type Change struct {
 
 // Changes compares two trees.
 func (r Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	changes, err := objects(ctx, r, []string{from, to}, func(s *storage, trees []plumbing.Hash) ([]Change, error) {
+		return s.peelAndCompare(trees[0], trees[1])
+	})
+	if err == nil {
+		return changes, nil
+	}
 	out, err := r.Output(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)
 	if err != nil {
 		return nil, err
@@ -52,12 +60,18 @@ type Entry struct{ Mode, Oid, Path string }
 // Entries lists the files of a tree, only those under the given paths if any
 // are given.
 func (r Repo) Entries(ctx context.Context, tree string, paths ...string) ([]Entry, error) {
+	entries, err := objects(ctx, r, []string{tree}, func(s *storage, trees []plumbing.Hash) ([]Entry, error) {
+		return s.peelAndList(trees[0], paths)
+	})
+	if err == nil {
+		return entries, nil
+	}
 	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", tree, "--"}, paths...)
 	fields, err := r.Fields(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, 0, len(fields))
+	entries = make([]Entry, 0, len(fields))
 	for _, field := range fields {
 		meta, path, _ := strings.Cut(field, "\t")
 		words := strings.Fields(meta)

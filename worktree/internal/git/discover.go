@@ -20,6 +20,9 @@ type Location struct {
 // Discover asks git which repository dir is in. It must not be used on a directory
 // that an agent can write. All other functions need the git directory.
 func Discover(ctx context.Context, dir string) (Location, error) {
+	if at, ok := discoverAtOnce(ctx, dir); ok {
+		return at, nil
+	}
 	kind, err := discover(ctx, dir, "--is-bare-repository", "--is-inside-work-tree", "--show-object-format")
 	if err != nil {
 		return Location{}, err
@@ -38,7 +41,20 @@ func Discover(ctx context.Context, dir string) (Location, error) {
 	return at, err
 }
 
-// discover asks for one value at a time, because paths may contain line feeds.
+// discoverAtOnce asks for everything of a checkout with one git. It fails if dir is in none, or
+// if a path contains a line feed.
+func discoverAtOnce(ctx context.Context, dir string) (Location, bool) {
+	answer, err := discover(ctx, dir, "--is-bare-repository", "--is-inside-work-tree", "--show-object-format",
+		"--absolute-git-dir", "--path-format=absolute", "--git-common-dir", "--show-toplevel")
+	lines := strings.Split(answer, "\n")
+	if err != nil || len(lines) != 6 || lines[0] != "false" || lines[1] != "true" {
+		return Location{}, false
+	}
+	return Location{Inside: true, Format: lines[2], Dir: lines[3], Shared: lines[4], Top: lines[5]}, true
+}
+
+// discover asks for values on lines of their own, which is clear only if none is a path with
+// line feeds.
 func discover(ctx context.Context, dir string, args ...string) (string, error) {
 	args = append([]string{"rev-parse"}, args...)
 	cmd := exec.CommandContext(ctx, "git", args...)

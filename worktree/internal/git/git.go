@@ -1,4 +1,6 @@
-// Package git runs the git program for package worktree, its only importer.
+// Package git reads repositories and runs the git program for package worktree, its only
+// importer. Refs and objects are read in process, with go-git, where that gives what git would
+// give (see Store).
 //
 // Rules:
 //   - git is run with an argument list, never through a shell, and only -z or
@@ -41,6 +43,8 @@ type Repo struct {
 	// Hold is a locked file that every child inherits. If coven is killed, the lock lasts
 	// until the last child has ended.
 	Hold *os.File
+	// Store reads refs and objects of the repository in process; nil if git reads all.
+	Store *Store
 }
 
 // Run runs git and discards its output.

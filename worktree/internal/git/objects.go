@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // ErrNoObject is returned for an object that does not exist.
@@ -24,6 +26,17 @@ type Object struct {
 // Objects reads objects in order. visit may leave a body unread.
 func (r Repo) Objects(ctx context.Context, oids []string, visit func(Object, io.Reader) error) error {
 	if len(oids) == 0 {
+		return nil
+	}
+	read, err := objects(ctx, r, oids, func(s *storage, ids []plumbing.Hash) ([]inMemory, error) {
+		return s.bodies(ids)
+	})
+	if err == nil {
+		for _, o := range read {
+			if err := visit(o.Object, bytes.NewReader(o.body)); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	stdin := []byte(strings.Join(oids, "\n") + "\n")
@@ -64,6 +77,12 @@ func nextObject(in *bufio.Reader, visit func(Object, io.Reader) error) error {
 
 // Sizes returns the size in bytes of each object.
 func (r Repo) Sizes(ctx context.Context, oids []string) (map[string]int64, error) {
+	read, err := objects(ctx, r, oids, func(s *storage, ids []plumbing.Hash) (map[string]int64, error) {
+		return s.sizes(ids)
+	})
+	if err == nil {
+		return read, nil
+	}
 	stdin := []byte(strings.Join(oids, "\n") + "\n")
 	sizes := make(map[string]int64, len(oids))
 	if len(oids) == 0 {
@@ -93,8 +112,14 @@ type Commit struct {
 
 // Commits reads commit objects, given by oid.
 func (r Repo) Commits(ctx context.Context, oids ...string) ([]Commit, error) {
-	var commits []Commit
-	err := r.Objects(ctx, oids, func(o Object, body io.Reader) error {
+	commits, err := objects(ctx, r, oids, func(s *storage, ids []plumbing.Hash) ([]Commit, error) {
+		return s.commits(ids)
+	})
+	if err == nil {
+		return commits, nil
+	}
+	commits = nil
+	err = r.Objects(ctx, oids, func(o Object, body io.Reader) error {
 		if o.Kind != "commit" {
 			return fmt.Errorf("%s is a %s, not a commit: %w", o.Oid, o.Kind, ErrNoObject)
 		}
@@ -107,6 +132,12 @@ func (r Repo) Commits(ctx context.Context, oids ...string) ([]Commit, error) {
 
 // Commit reads the commit that a revision names.
 func (r Repo) Commit(ctx context.Context, rev string) (Commit, error) {
+	c, err := objects(ctx, r, []string{rev}, func(s *storage, ids []plumbing.Hash) (Commit, error) {
+		return s.commit(ids[0])
+	})
+	if err == nil {
+		return c, nil
+	}
 	oid, err := r.Line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
 		return Commit{}, fmt.Errorf("resolve %q: %w", rev, err)

@@ -32,7 +32,11 @@ func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
 // Ref returns the oid of the ref with this full name, or ErrNoRef. It reads only this
 // ref, unlike git for-each-ref, which reads all refs next to it.
 func (r Repo) Ref(ctx context.Context, name string) (string, error) {
-	oid, err := r.Line(ctx, "show-ref", "--verify", "--hash", "--", name)
+	oid, err := inProcess(ctx, r, func(s *Store) (string, error) { return s.ref(name) })
+	if err == nil || errors.Is(err, ErrNoRef) {
+		return oid, err
+	}
+	oid, err = r.Line(ctx, "show-ref", "--verify", "--hash", "--", name)
 	if err == nil {
 		return oid, nil
 	}

@@ -3,14 +3,22 @@ package git
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Configured returns the user's settings whose keys match the regular expression,
 // weakest first, without the neutral ones. If asPath is set, values are treated as
 // paths: ~ is expanded.
 func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Setting, error) {
-	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
+	r = r.withoutNeutral()
+	if found, ok := r.known(ctx, pattern, asPath); ok {
+		return found, nil
+	}
 	args := []string{"config", "-z"}
 	if asPath {
 		args = append(args, "--type=path")
@@ -33,10 +41,141 @@ func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Se
 // Enabled reports whether a setting of the user is true. An unset one is false; a
 // value that is not a boolean is an error.
 func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
-	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
+	r = r.withoutNeutral()
+	if found, ok := r.known(ctx, "^"+regexp.QuoteMeta(strings.ToLower(key))+"$", false); ok {
+		if len(found) == 0 {
+			return false, nil
+		}
+		switch strings.ToLower(found[len(found)-1].Value) {
+		case "true", "yes", "on", "1":
+			return true, nil
+		case "false", "no", "off", "0":
+			return false, nil
+		} // git knows other numbers, and what no value means
+	}
 	value, err := r.Line(ctx, "config", "--type=bool", "--get", key)
 	if failed, ok := errors.AsType[*Error](err); ok && failed.ExitCode == 1 && failed.Stderr == "" {
 		return false, nil
 	}
 	return value == "true", err
+}
+
+func (r Repo) withoutNeutral() Repo {
+	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
+	return r
+}
+
+// known answers Configured from the configuration that git has listed before.
+func (r Repo) known(ctx context.Context, pattern string, asPath bool) ([]Setting, bool) {
+	if r.Store == nil || r.Store.dir != r.Dir {
+		return nil, false
+	}
+	all, ok := r.Store.config.list(ctx, r)
+	if !ok {
+		return nil, false
+	}
+	keys, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, false
+	}
+	var found []Setting
+	for _, s := range all {
+		if !keys.MatchString(s.Key) {
+			continue
+		}
+		if asPath {
+			if s.Value, ok = expand(s.Value); !ok {
+				return nil, false
+			}
+		}
+		found = append(found, s)
+	}
+	return found, true
+}
+
+// expand returns the path that a value means, or false if only git knows it.
+func expand(value string) (string, bool) {
+	switch {
+	case value == "", strings.HasPrefix(value, "%("), strings.HasPrefix(value, ":("):
+		return "", false
+	case strings.HasPrefix(value, "~/"):
+		home := os.Getenv("HOME")
+		return filepath.Join(home, value[2:]), home != "" && filepath.Clean(value[2:]) == value[2:]
+	}
+	return value, value[0] != '~'
+}
+
+// configList is the configuration as git listed it, for as long as its files stay as they are.
+// The zero value is empty.
+type configList struct {
+	mu       sync.Mutex
+	settings []Setting
+	files    map[string]seen // as they were before git read them; nil: nothing is listed
+}
+
+// unsettled is how long a file may change without another time stamp.
+const unsettled = 2 * time.Second
+
+// list returns all settings. It fails if they cannot be kept: git includes other files, whose
+// choice can depend on much, or a file has just changed.
+func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.files != nil && c.unchanged() {
+		return c.settings, true
+	}
+	c.settings, c.files = nil, nil
+	before := map[string]seen{}
+	for _, file := range configFiles(r.Dir) {
+		before[file] = look(file)
+	}
+	fields, err := r.Fields(ctx, "config", "-z", "--show-origin", "--list")
+	if err != nil {
+		return nil, false
+	}
+	var settings []Setting
+	for i := 0; i+1 < len(fields); i += 2 {
+		file, isFile := strings.CutPrefix(fields[i], "file:")
+		key, value, given := strings.Cut(fields[i+1], "\n")
+		if _, known := before[file]; !isFile || !known || !given || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.") {
+			return nil, false
+		}
+		settings = append(settings, Setting{Key: key, Value: value})
+	}
+	for _, s := range before {
+		if time.Since(time.Unix(0, s.mtime)) < unsettled {
+			return settings, true // of now, but not for later
+		}
+	}
+	c.settings, c.files = settings, before
+	return settings, true
+}
+
+func (c *configList) unchanged() bool {
+	for file, before := range c.files {
+		if look(file) != before {
+			return false
+		}
+	}
+	return true
+}
+
+// configFiles lists the files that git reads for a git directory, whether they are there or not.
+// One for the whole machine that is elsewhere is not among them: list then asks git each time.
+func configFiles(dir string) []string {
+	files := []string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}
+	system := "/etc/gitconfig"
+	if other := os.Getenv("GIT_CONFIG_SYSTEM"); other != "" {
+		system = other
+	}
+	files = append(files, system)
+	if global, set := os.LookupEnv("GIT_CONFIG_GLOBAL"); set {
+		return append(files, global)
+	}
+	home := os.Getenv("HOME")
+	xdg := os.Getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	return append(files, filepath.Join(home, ".gitconfig"), filepath.Join(xdg, "git", "config"))
 }

@@ -1,0 +1,228 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// Limits of what is read in process.
+const (
+	// maxIndexes is the size, in bytes, of all pack indexes together: go-git keeps them in
+	// memory and computes their checksums, git maps them.
+	maxIndexes = 4 << 20
+	// maxCached is the size, in bytes, of the objects that are kept in memory.
+	maxCached = 4 << 20
+	// maxObject is the size, in bytes, of an object that is read into memory.
+	maxObject = 8 << 20
+	// maxAlternates is how many object directories are searched.
+	maxAlternates = 16
+)
+
+const alternatesFile = "objects/info/alternates"
+
+// storage is a git directory and the directories from which it borrows objects.
+type storage struct {
+	refs    *filesystem.Storage
+	objects []*filesystem.Storage
+}
+
+// openStorage opens a git directory and its alternates. It follows these itself: go-git
+// reads the indexes of their packs anew for each object, and relative paths differently from git.
+func openStorage(dir string) (*storage, error) {
+	dirs, err := withAlternates(nil, dir)
+	if err != nil {
+		return nil, err
+	}
+	if !smallIndexes(dirs) {
+		return nil, errAsk
+	}
+	s := &storage{}
+	shared := cache.NewObjectLRU(maxCached)
+	for _, d := range dirs {
+		s.objects = append(s.objects, filesystem.NewStorageWithOptions(regular{osfs.New(d)}, shared, filesystem.Options{
+			LargeObjectThreshold: maxObject, AlternatesFS: nowhere{},
+		}))
+	}
+	s.refs = s.objects[0]
+	return s, nil
+}
+
+// withAlternates adds to dirs a directory that has objects, and those from which it borrows.
+func withAlternates(dirs []string, dir string) ([]string, error) {
+	if len(dirs) == maxAlternates {
+		return nil, errAsk
+	}
+	dirs = append(dirs, dir)
+	content, err := readRegular(filepath.Join(dir, alternatesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return dirs, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(content)) {
+		path := strings.TrimSuffix(line, "\n")
+		switch {
+		case path == "" || path[0] == '#':
+			continue
+		case path[0] == '"' || filepath.Base(path) != "objects":
+			return nil, errAsk
+		case !filepath.IsAbs(path):
+			path = filepath.Join(dir, "objects", path)
+		}
+		if dirs, err = withAlternates(dirs, filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
+	return dirs, nil
+}
+
+func smallIndexes(dirs []string) bool {
+	size := int64(0)
+	for _, dir := range dirs {
+		packs, _ := os.ReadDir(filepath.Join(dir, "objects", "pack")) // without it, there are none
+		for _, p := range packs {
+			if info, err := p.Info(); err == nil && filepath.Ext(p.Name()) == ".idx" {
+				size += info.Size()
+			}
+		}
+	}
+	return size <= maxIndexes
+}
+
+// readRegular reads a small file, and nothing that is not a regular one.
+func readRegular(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxObject {
+		return nil, errAsk
+	}
+	return os.ReadFile(file)
+}
+
+// find calls f with each object directory, until f does not miss the object there.
+func find[T any](s *storage, f func(*filesystem.Storage) (T, error)) (value T, err error) {
+	for _, objects := range s.objects {
+		if value, err = f(objects); !errors.Is(err, plumbing.ErrObjectNotFound) {
+			break
+		}
+	}
+	return value, err
+}
+
+func (s *storage) size(oid plumbing.Hash) (int64, error) {
+	return find(s, func(objects *filesystem.Storage) (int64, error) {
+		return objects.EncodedObjectSize(oid)
+	})
+}
+
+func (s *storage) sizes(oids []plumbing.Hash) (map[string]int64, error) {
+	sizes := make(map[string]int64, len(oids))
+	for _, oid := range oids {
+		size, err := s.size(oid)
+		if err != nil {
+			return nil, err
+		}
+		sizes[oid.String()] = size
+	}
+	return sizes, nil
+}
+
+func (s *storage) object(oid plumbing.Hash) (plumbing.EncodedObject, error) {
+	return find(s, func(objects *filesystem.Storage) (plumbing.EncodedObject, error) {
+		return objects.EncodedObject(plumbing.AnyObject, oid)
+	})
+}
+
+// body reads an object into memory.
+func (s *storage) body(oid plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+	object, err := s.object(oid)
+	if err != nil {
+		return plumbing.InvalidObject, nil, err
+	}
+	if object.Size() > maxObject {
+		return object.Type(), nil, errAsk
+	}
+	in, err := object.Reader()
+	if err != nil {
+		return object.Type(), nil, err
+	}
+	defer func() { _ = in.Close() }()
+	content, err := io.ReadAll(io.LimitReader(in, maxObject+1))
+	if err == nil && int64(len(content)) != object.Size() {
+		err = fmt.Errorf("%s: its size is wrong", oid)
+	}
+	return object.Type(), content, err
+}
+
+type inMemory struct {
+	Object
+	body []byte
+}
+
+// bodies reads objects that are small together.
+func (s *storage) bodies(oids []plumbing.Hash) ([]inMemory, error) {
+	var all []inMemory
+	size := 0
+	for _, oid := range oids {
+		kind, content, err := s.body(oid)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(content); size > maxObject {
+			return nil, errAsk
+		}
+		all = append(all, inMemory{Object{Oid: oid.String(), Kind: kind.String(), Size: int64(len(content))}, content})
+	}
+	return all, nil
+}
+
+// hash reads a full SHA-1 object id.
+func hash(oid string) (plumbing.Hash, error) {
+	if len(oid) != 40 || !plumbing.IsHash(oid) {
+		return plumbing.ZeroHash, errAsk
+	}
+	return plumbing.NewHash(oid), nil
+}
+
+// regular is a file system that opens only regular files: to open a pipe that a program
+// has put in the place of one would take forever.
+type regular struct{ billy.Filesystem }
+
+func (r regular) Open(name string) (billy.File, error) {
+	return r.OpenFile(name, os.O_RDONLY, 0)
+}
+
+func (r regular) OpenFile(name string, flag int, perm fs.FileMode) (billy.File, error) {
+	info, err := r.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrInvalid)
+	}
+	return r.Filesystem.OpenFile(name, flag, perm)
+}
+
+func (r regular) Chroot(dir string) (billy.Filesystem, error) {
+	inner, err := r.Filesystem.Chroot(dir)
+	return regular{inner}, err
+}
+
+// nowhere is a file system in which go-git finds no alternates.
+type nowhere struct{ billy.Filesystem }
+
+func (nowhere) Stat(string) (fs.FileInfo, error) { return nil, fs.ErrNotExist }

@@ -1,0 +1,229 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+)
+
+// errAsk means that git must be asked.
+var errAsk = errors.New("this repository is not read in process")
+
+// A Store reads refs and objects of a repository in process, with go-git. Methods of Repo
+// use it and ask the git program whenever the Store fails, so what it cannot read only
+// costs time: other formats than SHA-1 objects and files for refs, shallow or partial clones,
+// grafts, large packs, damage. It is safe for concurrent use.
+type Store struct {
+	dir string // the common git directory
+
+	mu     sync.Mutex
+	opened *storage // nil if it must be opened
+	read   layout   // what dir was when opened was opened
+
+	config configList
+}
+
+// OpenStore returns the Store of a common git directory. It reads nothing yet.
+func OpenStore(dir string) *Store { return &Store{dir: dir} }
+
+// use calls f with the storage. If f misses an object, a repack may have moved it, so f is
+// called once more on a storage that knows the packs of now.
+func (s *Store) use(f func(*storage) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for again := false; ; again = true {
+		opened, err := s.open()
+		if err != nil {
+			return err
+		}
+		if err = safely(f, opened); err == nil || again || !isMissing(err) {
+			return err
+		}
+		s.opened = nil
+	}
+}
+
+// safely calls f and turns a panic into an error: git decides what damaged data means.
+func safely(f func(*storage) error, opened *storage) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("go-git: %v", p)
+		}
+	}()
+	return f(opened)
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
+}
+
+func (s *Store) open() (*storage, error) {
+	now := readLayout(s.dir)
+	if s.opened != nil && now == s.read {
+		return s.opened, nil
+	}
+	s.opened = nil
+	if !now.readable(s.dir) {
+		return nil, errAsk
+	}
+	opened, err := openStorage(s.dir)
+	if err == nil {
+		s.opened, s.read = opened, now
+	}
+	return opened, err
+}
+
+// layout is what decides how a git directory is read. A change of it is a reason to read
+// everything anew.
+type layout struct{ config, shallow, grafts, alternates, packs seen }
+
+// seen is a file as it was last seen; the zero value means that there was none.
+type seen struct {
+	inode uint64
+	size  int64
+	mtime int64 // nanoseconds since 1970
+}
+
+func look(file string) seen {
+	info, err := os.Stat(file)
+	if err != nil {
+		return seen{}
+	}
+	s := seen{size: info.Size(), mtime: info.ModTime().UnixNano()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.inode = stat.Ino
+	}
+	return s
+}
+
+func readLayout(dir string) layout {
+	at := func(name string) seen { return look(filepath.Join(dir, name)) }
+	return layout{config: at("config"), shallow: at("shallow"), grafts: at("info/grafts"), alternates: at(alternatesFile), packs: at("objects/pack")}
+}
+
+// readable reports whether go-git reads this git directory as git does.
+func (l layout) readable(dir string) bool {
+	return l.config != seen{} && l.shallow == seen{} && l.grafts == seen{} && plainFormat(filepath.Join(dir, "config"))
+}
+
+// plainFormat reports whether a repository has SHA-1 objects, files for refs, and no other
+// extension: its objects and refs are where every implementation looks for them.
+func plainFormat(file string) bool {
+	content, err := readRegular(file)
+	settings := config.New()
+	if err != nil || config.NewDecoder(bytes.NewReader(content)).Decode(settings) != nil {
+		return false
+	}
+	if version := settings.Section("core").Option("repositoryformatversion"); version != "0" && version != "1" && version != "" {
+		return false
+	}
+	for _, o := range settings.Section("extensions").Options {
+		plain := map[string]string{"objectformat": "sha1", "refstorage": "files"}[strings.ToLower(o.Key)]
+		if plain == "" || o.Value != plain {
+			return false
+		}
+	}
+	return true
+}
+
+// ref returns the oid of a ref, or ErrNoRef. Refs of a single worktree are not in a Store.
+func (s *Store) ref(name string) (oid string, err error) {
+	for _, own := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
+		if strings.HasPrefix(name, own) {
+			return "", errAsk
+		}
+	}
+	if !strings.HasPrefix(name, "refs/") {
+		return "", errAsk
+	}
+	err = s.use(func(opened *storage) error {
+		oid, err = s.resolve(opened, name)
+		return err
+	})
+	return oid, err
+}
+
+// maxSymbolic is how many symbolic refs git follows.
+const maxSymbolic = 5
+
+func (s *Store) resolve(opened *storage, name string) (string, error) {
+	for range maxSymbolic {
+		_, looseErr := os.Lstat(filepath.Join(s.dir, name))
+		ref, err := opened.refs.Reference(plumbing.ReferenceName(name))
+		switch {
+		case errors.Is(err, plumbing.ErrReferenceNotFound) && looseErr != nil && isAbsent(looseErr):
+			return "", fmt.Errorf("%s: %w", name, ErrNoRef)
+		case err != nil:
+			return "", err
+		case looseErr == nil && !s.isLoose(name, ref):
+			return "", errAsk // the file could not be read, and packed-refs has an older value
+		case ref.Type() == plumbing.HashReference:
+			return ref.Hash().String(), nil
+		}
+		name = ref.Target().String()
+	}
+	return "", errAsk
+}
+
+func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// isLoose reports whether the file of a ref has this value. A directory is no ref.
+func (s *Store) isLoose(name string, ref *plumbing.Reference) bool {
+	info, err := os.Lstat(filepath.Join(s.dir, name))
+	if err != nil || info.IsDir() {
+		return true
+	}
+	content, err := os.ReadFile(filepath.Join(s.dir, name))
+	words := ref.Strings()
+	return err == nil && strings.TrimSpace(string(content)) == words[1]
+}
+
+// named returns the object that an id, HEAD of a git directory or the full name of a ref names.
+func (s *Store) named(dir, name string) (plumbing.Hash, error) {
+	if name == "HEAD" {
+		branch, err := s.branch(dir)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		name = branch
+	}
+	if strings.HasPrefix(name, "refs/") {
+		oid, err := s.ref(name)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		name = oid
+	}
+	return hash(name)
+}
+
+// branch returns the ref that HEAD of a git directory of the repository is attached to.
+func (s *Store) branch(dir string) (branch string, err error) {
+	err = s.use(func(*storage) error {
+		head := filepath.Join(dir, "HEAD")
+		if info, err := os.Lstat(head); err != nil || !info.Mode().IsRegular() {
+			return errAsk // a link is an old form
+		}
+		content, err := readRegular(head)
+		if err != nil {
+			return err
+		}
+		name, attached := strings.CutPrefix(string(content), "ref: ")
+		branch = strings.TrimSpace(name)
+		if !attached || !strings.HasPrefix(branch, "refs/heads/") {
+			return errAsk
+		}
+		return nil
+	})
+	return branch, err
+}

@@ -1,0 +1,278 @@
+package git
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+const (
+	modeTree = "040000"
+	modeNone = "000000" // of a path that does not exist
+)
+
+// treeNode is an entry of one tree object.
+type treeNode struct {
+	name, mode string
+	oid        plumbing.Hash
+}
+
+// order is the key by which git sorts the entries of a tree.
+func (n treeNode) order() string {
+	if n.mode == modeTree {
+		return n.name + "/"
+	}
+	return n.name
+}
+
+// tree reads the entries of a tree object.
+func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
+	raw, err := s.object(oid)
+	if err != nil {
+		return nil, err
+	}
+	if raw.Type() != plumbing.TreeObject || raw.Size() > maxObject {
+		return nil, errAsk
+	}
+	decoded, err := object.DecodeTree(nil, raw)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]treeNode, 0, len(decoded.Entries))
+	for _, e := range decoded.Entries {
+		nodes = append(nodes, treeNode{name: e.Name, mode: canonical(uint32(e.Mode)), oid: e.Hash})
+	}
+	return nodes, nil
+}
+
+// canonical returns a mode as git prints it, whatever an old program has stored.
+func canonical(mode uint32) string {
+	switch kind := mode & 0o170000; {
+	case kind == 0o100000 && mode&0o100 != 0:
+		return "100755"
+	case kind == 0o100000:
+		return "100644"
+	case kind == 0o120000:
+		return "120000"
+	case kind == 0o040000:
+		return modeTree
+	}
+	return ModeSubmodule
+}
+
+// peel returns the tree of a commit or a tree.
+func (s *storage) peel(oid plumbing.Hash) (plumbing.Hash, error) {
+	kind, raw, err := s.body(oid)
+	switch {
+	case err != nil:
+		return plumbing.ZeroHash, err
+	case kind == plumbing.TreeObject:
+		return oid, nil
+	case kind == plumbing.CommitObject:
+		return hash(parseCommit(oid.String(), raw).Tree)
+	}
+	return plumbing.ZeroHash, errAsk
+}
+
+// peelAndList is entries of a commit or a tree.
+func (s *storage) peelAndList(treeish plumbing.Hash, paths []string) ([]Entry, error) {
+	for _, path := range paths {
+		if !isPlainPath(path) {
+			return nil, errAsk
+		}
+	}
+	tree, err := s.peel(treeish)
+	if err != nil {
+		return nil, err
+	}
+	return s.entries(tree, paths)
+}
+
+// peelAndCompare is changes between commits or trees.
+func (s *storage) peelAndCompare(from, to plumbing.Hash) ([]Change, error) {
+	before, err := s.peel(from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.peel(to)
+	if err != nil {
+		return nil, err
+	}
+	if before == after {
+		_, err := s.tree(before) // git reads it, too
+		return nil, err
+	}
+	return s.changes(before, after)
+}
+
+// entries lists the files under a tree, those under paths if there are any.
+func (s *storage) entries(tree plumbing.Hash, paths []string) ([]Entry, error) {
+	found := []Entry{}
+	var walk func(tree plumbing.Hash, dir string) error
+	walk = func(tree plumbing.Hash, dir string) error {
+		nodes, err := s.tree(tree)
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			path := dir + n.name
+			inside, above := selected(path, paths)
+			switch {
+			case n.mode == modeTree && (inside || above):
+				err = walk(n.oid, path+"/")
+			case n.mode != modeTree && inside:
+				found = append(found, Entry{Mode: n.mode, Oid: n.oid.String(), Path: path})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return found, walk(tree, "")
+}
+
+// selected reports whether a path is one of paths or under one, and whether it is above one.
+func selected(path string, paths []string) (inside, above bool) {
+	inside = len(paths) == 0
+	for _, p := range paths {
+		inside = inside || path == p || strings.HasPrefix(path, p+"/")
+		above = above || strings.HasPrefix(p, path+"/")
+	}
+	return inside, above
+}
+
+// isPlainPath reports whether git takes a path as it is: it removes doubled and final slashes
+// and dots.
+func isPlainPath(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// changes compares two trees, as git diff-tree -r --no-renames does.
+func (s *storage) changes(from, to plumbing.Hash) ([]Change, error) {
+	d := treeDiff{storage: s}
+	err := d.compare(from, to, "")
+	return d.changes, err
+}
+
+type treeDiff struct {
+	storage *storage
+	changes []Change
+}
+
+// compare adds the changes under a directory; the zero hash is an empty one.
+func (d *treeDiff) compare(from, to plumbing.Hash, dir string) error {
+	if from == to {
+		return nil
+	}
+	before, err := d.side(from)
+	if err != nil {
+		return err
+	}
+	after, err := d.side(to)
+	if err != nil {
+		return err
+	}
+	for len(before) > 0 || len(after) > 0 {
+		var old, now treeNode
+		switch order := compareFirst(before, after); {
+		case order == 0:
+			old, now, before, after = before[0], after[0], before[1:], after[1:]
+		case order < 0:
+			old, before = before[0], before[1:]
+		default:
+			now, after = after[0], after[1:]
+		}
+		if err := d.pair(old, now, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *treeDiff) side(tree plumbing.Hash) ([]treeNode, error) {
+	if tree.IsZero() {
+		return nil, nil
+	}
+	return d.storage.tree(tree)
+}
+
+func compareFirst(before, after []treeNode) int {
+	switch {
+	case len(before) == 0:
+		return 1
+	case len(after) == 0:
+		return -1
+	}
+	return strings.Compare(before[0].order(), after[0].order())
+}
+
+// pair adds the change from one entry to another of the same order; one of them may be missing.
+func (d *treeDiff) pair(old, now treeNode, dir string) error {
+	if old.mode == now.mode && old.oid == now.oid {
+		return nil
+	}
+	if old.mode == modeTree || now.mode == modeTree {
+		return d.compare(old.oid, now.oid, dir+old.name+now.nameUnless(old)+"/")
+	}
+	c := Change{Status: 'M', OldMode: old.mode, OldOid: old.oid.String(), Mode: now.mode, Oid: now.oid.String(), Path: dir + now.name}
+	switch {
+	case old.name == "":
+		c.Status, c.OldMode = 'A', modeNone
+	case now.name == "":
+		c.Status, c.Mode, c.Path = 'D', modeNone, dir+old.name
+	case kindOf(old.mode) != kindOf(now.mode):
+		c.Status = 'T'
+	}
+	d.changes = append(d.changes, c)
+	return nil
+}
+
+// nameUnless returns the name of the entry unless another one has given it.
+func (n treeNode) nameUnless(other treeNode) string {
+	if other.name != "" {
+		return ""
+	}
+	return n.name
+}
+
+// kindOf returns the part of a mode that tells files, links and submodules apart.
+func kindOf(mode string) string { return mode[:3] }
+
+// blobAt reads a file of a commit or tree.
+func (s *storage) blobAt(treeish plumbing.Hash, path string) ([]byte, error) {
+	tree, err := s.peel(treeish)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		nodes, err := s.tree(tree)
+		if err != nil {
+			return nil, err
+		}
+		at := -1
+		for j, n := range nodes {
+			if n.name == part && (n.mode == modeTree) == (i < len(parts)-1) {
+				at = j
+			}
+		}
+		if at < 0 || nodes[at].mode == ModeSubmodule {
+			return nil, fmt.Errorf("%s: %w", path, errAsk)
+		}
+		tree = nodes[at].oid
+	}
+	kind, content, err := s.body(tree)
+	if err == nil && kind != plumbing.BlobObject {
+		err = errAsk
+	}
+	return bytes.Clone(content), err
+}
