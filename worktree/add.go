@@ -195,6 +195,9 @@ func (w *Worktree) fill(ctx context.Context, start string) error {
 	if err := ix.git.Run(ctx, "read-tree", "--reset", "-u", start); err != nil {
 		return err
 	}
+	if tree, err := w.repo.git().Tree(ctx, start); err == nil {
+		ix.setEqual(tree)
+	}
 	return ix.publish()
 }
 

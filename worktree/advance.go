@@ -109,7 +109,7 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 	if err := ix.switchTo(ctx, staged, goal); err != nil {
 		return err
 	}
-	return ix.reserve(ctx, to)
+	return ix.reserveAny(ctx, to)
 }
 
 // sparing returns the tree to which W moves: that of a commit, but with the reserved

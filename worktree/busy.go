@@ -119,7 +119,7 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 	if deletes {
 		names = append(names, "packed-refs.lock")
 	}
-	if head, err := headOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
+	if head, err := r.headOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
 		names = append(names, "HEAD.lock") // git also writes HEAD's log
 	}
 	var found []*BusyError

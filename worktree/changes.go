@@ -40,7 +40,7 @@ func (r *Repo) plainGit() (git.Repo, error) {
 	if r.format == "sha256" {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
 	}
-	g := git.Repo{Dir: dir}
+	g := git.Repo{Dir: dir, Store: r.store} // it reads no configuration but the format
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return g, fmt.Errorf("prepare git: %w", err)
 	}
@@ -294,7 +294,7 @@ func (r *Repo) RescuedChanges(ctx context.Context, info RescueInfo) ([]Change, e
 	if err != nil {
 		return nil, err
 	}
-	raw, err := g.Output(ctx, "cat-file", "blob", info.Commit+":"+manifestFile)
+	raw, err := g.File(ctx, info.Commit, manifestFile)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", info.Ref, err)
 	}
@@ -317,7 +317,7 @@ func readStored(ctx context.Context, g git.Repo, info RescueInfo, c Change, dir 
 	if !v.Exists() || c.Kind != tripwire.Config && c.Kind != tripwire.Hook {
 		return nil
 	}
-	content, err := g.Output(ctx, "cat-file", "blob", info.Commit+":"+storedPath(c, dir))
+	content, err := g.File(ctx, info.Commit, storedPath(c, dir))
 	if git.ExitCode(err) > 0 {
 		return nil // it was not readable, or too large
 	}

@@ -38,7 +38,7 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]us
 	var found []userCheckout
 	for _, c := range all {
 		c.git.Hold, c.ref = hold, ref
-		head, err := headOf(ctx, c.git.Dir)
+		head, err := c.repo.headOf(ctx, c.git.Dir)
 		if err != nil && !isThere(filepath.Join(c.git.Dir, "HEAD")) {
 			continue // git is just creating or removing it
 		}
@@ -79,7 +79,7 @@ func (r *Repo) checkouts() ([]userCheckout, error) {
 }
 
 func (r *Repo) checkout(dir, path string) userCheckout {
-	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path}}
+	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path, Store: r.store}}
 }
 
 // taskAdmins returns the names of the git directories that agents can write.

@@ -161,7 +161,11 @@ func (r *Repo) resolves(ctx context.Context, head string) bool {
 		_, err := r.git().Ref(ctx, name)
 		return err == nil
 	}
-	return oidRE.MatchString(name) && r.git().Run(ctx, "cat-file", "-e", name+"^{commit}") == nil
+	if !oidRE.MatchString(name) {
+		return false
+	}
+	has, err := r.git().Has(ctx, name, "commit")
+	return err == nil && has
 }
 
 // knownEntries returns the entries of a ref's log whose commits the repository has.

@@ -102,15 +102,10 @@ func (w *Worktree) secondParent(ctx context.Context, tip, merge string) (string,
 	if err != nil {
 		return "", err
 	}
-	err = w.repo.git().Run(ctx, "merge-base", "--is-ancestor", commit.Oid, tip)
-	switch git.ExitCode(err) {
-	case 0:
-		return "", nil
-	case 1:
-		return commit.Oid, nil
-	default:
+	if merged, err := w.repo.git().IsAncestor(ctx, commit.Oid, tip); err != nil || merged {
 		return "", err
 	}
+	return commit.Oid, nil
 }
 
 func (c *committing) run(ctx context.Context) (Commit, error) {

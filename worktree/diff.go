@@ -109,11 +109,15 @@ func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 
 // patchID returns the fingerprint of the old and new content and mode of each path.
 func (r *Repo) patchID(ctx context.Context, from, to string) (string, error) {
-	entries, err := r.git().Fields(ctx, "diff-tree", "-r", "--no-renames", "--raw", "--full-index", "-z", from, to)
+	changes, err := r.git().Changes(ctx, from, to)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(strings.Join(entries, "\x00")))
+	lines := make([]string, len(changes))
+	for i, c := range changes { // as git diff-tree --raw -z prints them
+		lines[i] = fmt.Sprintf(":%s %s %s %s %c\x00%s", c.OldMode, c.Mode, c.OldOid, c.Oid, c.Status, c.Path)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\x00")))
 	return hex.EncodeToString(sum[:]), nil
 }
 

@@ -199,7 +199,7 @@ func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
 
 // keeps reports whether a moved checkout must not be moved back.
 func (r *Repo) keeps(ctx context.Context, intent Landing) (bool, error) {
-	if gone := r.git().Run(ctx, "cat-file", "-e", intent.New+"^{commit}"); git.ExitCode(gone) > 0 {
+	if there, err := r.git().Has(ctx, intent.New, "commit"); err == nil && !there {
 		return false, nil // no branch has the commit
 	}
 	landed, err := r.reached(ctx, intent)

@@ -85,9 +85,8 @@ func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, e
 	}
 	if dir, ok := w.repo.ownSubmodule(change.Path); ok {
 		g := git.Repo{Dir: dir, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
-		err := g.Run(ctx, "cat-file", "-e", change.Oid+"^{commit}")
-		if err == nil || ctx.Err() != nil {
-			return err == nil, err
+		if has, err := g.Has(ctx, change.Oid, "commit"); has || ctx.Err() != nil {
+			return has, err
 		}
 	}
 	dir, ok := submoduleDir(filepath.Join(w.Path, change.Path))

@@ -31,6 +31,8 @@ type index struct {
 	dir  string // holds the copy and git's lock for it
 	kept string
 	held *os.File // dir, locked
+
+	equals keptTree // see setEqual
 }
 
 // operationPrefix begins the names of the directories of indexes.
@@ -88,6 +90,7 @@ func (ix *index) keep() error {
 	if err := os.Rename(ix.git.Index, ix.kept); err != nil {
 		return fmt.Errorf("store the index: %w", err)
 	}
+	ix.w.repo.memo.trees.Store(ix.kept, ix.equals)
 	return nil
 }
 

@@ -117,8 +117,8 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Landi
 
 // related checks that a merge with the target has a base.
 func (w *Worktree) related(ctx context.Context, tip string, target Target) error {
-	err := w.repo.git().Run(ctx, "merge-base", tip, target.Tip)
-	if git.ExitCode(err) == 1 {
+	_, err := w.repo.git().MergeBase(ctx, tip, target.Tip)
+	if errors.Is(err, git.ErrNoMergeBase) {
 		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}
 	}
 	return err
@@ -153,6 +153,9 @@ func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
 	tree, err := r.withReserved(ctx, ours, theirs)
 	if err != nil {
 		return "", err
+	}
+	if contained, err := r.git().IsAncestor(ctx, theirs, ours); err != nil || contained {
+		return tree, err
 	}
 	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {

@@ -42,14 +42,18 @@ func (w *Worktree) unkeep() []git.Edit {
 
 // hasCommit reports whether a commit and its tree are in the repository.
 func (r *Repo) hasCommit(ctx context.Context, oid string) (bool, error) {
-	err := r.git().Run(ctx, "cat-file", "-e", oid+"^{tree}")
-	switch git.ExitCode(err) {
-	case 0:
-		return true, nil
-	case 1, 128:
+	tree, err := r.git().Tree(ctx, oid)
+	if git.ExitCode(err) > 0 {
 		return false, nil
 	}
-	return false, fmt.Errorf("look for commit %s: %w", oid, err)
+	has := false
+	if err == nil {
+		has, err = r.git().Has(ctx, tree, "tree")
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for commit %s: %w", oid, err)
+	}
+	return has, nil
 }
 
 // LandingKept reports whether a ref keeps the commit of an unfinished landing. A

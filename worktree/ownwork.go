@@ -100,7 +100,7 @@ func (o *ownWork) landed(ctx context.Context, c Change) bool {
 		return false
 	}
 	for _, commit := range o.landings() {
-		content, err := g.Output(ctx, "cat-file", "blob", commit+":"+c.Name)
+		content, err := g.File(ctx, commit, c.Name)
 		if err != nil && !c.After.Exists() {
 			return g.Run(ctx, "cat-file", "-e", commit) == nil
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // RecoverLanding finishes or undoes a landing that was killed after its intent was
@@ -55,11 +54,7 @@ func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
 	if kept, err := r.hasCommit(ctx, intent.New); err != nil || !kept {
 		return false, err // an older version kept no ref, and git gc removed the commit
 	}
-	err = r.git().Run(ctx, "merge-base", "--is-ancestor", intent.New, tip)
-	if git.ExitCode(err) == 1 {
-		return false, nil
-	}
-	return err == nil, err
+	return r.git().IsAncestor(ctx, intent.New, tip)
 }
 
 // recover moves back a checkout that has moved, completely or partially, without the

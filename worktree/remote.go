@@ -25,6 +25,24 @@ func (r *Repo) Remote(ctx context.Context, branch string) (string, error) {
 
 // RemoteURLs returns the URLs of all remotes, as git uses them.
 func (r *Repo) RemoteURLs(ctx context.Context) ([]string, error) {
+	settings, err := r.git().Configured(ctx, `^(remote\..*\.(url|pushurl)|url\..*)$`, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the remotes: %w", err)
+	}
+	var urls []string
+	for _, s := range settings {
+		if strings.HasPrefix(s.Key, "url.") {
+			return r.rewrittenURLs(ctx)
+		}
+		if !slices.Contains(urls, s.Value) {
+			urls = append(urls, s.Value)
+		}
+	}
+	return urls, nil
+}
+
+// rewrittenURLs asks git, which replaces the beginnings of URLs (url.*.insteadOf).
+func (r *Repo) rewrittenURLs(ctx context.Context) ([]string, error) {
 	lines, err := r.git().Output(ctx, "remote", "-v")
 	if err != nil {
 		return nil, fmt.Errorf("read the remotes: %w", err)
@@ -50,9 +68,13 @@ func cutLast(text, sep string) (before, after string, found bool) {
 
 // Names lists the files in the tree of a commit, with slashes.
 func (r *Repo) Names(ctx context.Context, commit string) ([]string, error) {
-	names, err := r.git().Fields(ctx, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+	entries, err := r.git().Entries(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Path
 	}
 	return names, nil
 }

@@ -78,6 +78,7 @@ type Repo struct {
 	filterCommands []git.Setting // as they are configured
 	configAtOpen   string        // see currentFilters
 	memo           *memo
+	store          *git.Store
 }
 
 // Open finds the repository that dir is in: in the main checkout, any subdirectory, or
@@ -105,7 +106,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, memo: &memo{}}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, memo: &memo{}, store: git.OpenStore(at.Shared)}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {
@@ -188,7 +189,7 @@ func insideAny(dir string) bool {
 
 // git returns the repository for operations on refs, objects and merges.
 func (r *Repo) git() git.Repo {
-	return git.Repo{Dir: r.GitDir, WorkTree: r.Root}
+	return git.Repo{Dir: r.GitDir, WorkTree: r.Root, Store: r.store}
 }
 
 // ours returns a path in coven's part of the git directory.
@@ -197,6 +198,5 @@ func (r *Repo) ours(elem ...string) string {
 }
 
 func (r *Repo) head(ctx context.Context) (string, error) {
-	return git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout}.
-		Line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	return git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout, Store: r.store}.Head(ctx)
 }

@@ -330,7 +330,7 @@ func (r *Repo) undoRef(ctx context.Context, info RescueInfo, c Change) error {
 // giveBackObject stores a tag, or a tree, again, which git gc may have removed.
 func (r *Repo) giveBackObject(ctx context.Context, g git.Repo, info RescueInfo, oid string) error {
 	for _, kind := range []string{"tag", "tree"} {
-		raw, err := g.Output(ctx, "cat-file", "blob", info.Commit+":"+objectsDir+"/"+oid+"."+kind)
+		raw, err := g.File(ctx, info.Commit, objectsDir+"/"+oid+"."+kind)
 		if err != nil {
 			continue // it is a commit, or a blob, which the rescue keeps
 		}

@@ -33,6 +33,12 @@ type listing struct {
 	links     []string // entries that name a commit of another repository
 }
 
+// clean reports whether W has what the index has, as far as the listing shows it: links would need
+// a closer look.
+func (l *listing) clean() bool {
+	return len(l.stale)+len(l.untracked)+len(l.nested)+len(l.links) == 0
+}
+
 func (ix *index) list(ctx context.Context) (listing, error) {
 	var l listing
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", "--exclude-standard")

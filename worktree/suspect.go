@@ -3,6 +3,7 @@ package worktree
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -55,7 +56,7 @@ func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string
 	g := w.repo.git()
 	fork, err := merge, error(nil)
 	if merge == "" {
-		fork, err = g.Line(ctx, "merge-base", target, tip)
+		fork, err = g.MergeBase(ctx, target, tip)
 	}
 	if err != nil {
 		return nil, err
@@ -63,6 +64,10 @@ func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string
 	changes, err := g.Changes(ctx, fork, tree)
 	if err != nil {
 		return nil, err
+	}
+	if landed, err := g.IsAncestor(ctx, tip, target); err != nil || landed {
+		found, findErr := findSuspects(ctx, g, changes) // the branch has no commits of its own
+		return found, errors.Join(err, findErr)
 	}
 	commits, err := g.Output(ctx, "rev-list", tip, "^"+target)
 	if err != nil {

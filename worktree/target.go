@@ -35,7 +35,7 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	ref := headsPrefix + strings.TrimPrefix(onto, headsPrefix)
 	if onto == "" {
 		var err error
-		if ref, err = headOf(ctx, r.checkoutDir); err != nil {
+		if ref, err = r.headOf(ctx, r.checkoutDir); err != nil {
 			return Target{}, err
 		}
 	}
@@ -59,8 +59,8 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 
 // headOf returns the ref that is checked out in the checkout with this git
 // directory, or ErrDetached.
-func headOf(ctx context.Context, gitDir string) (string, error) {
-	ref, err := git.Repo{Dir: gitDir}.Line(ctx, "symbolic-ref", "--quiet", "HEAD")
+func (r *Repo) headOf(ctx context.Context, gitDir string) (string, error) {
+	ref, err := git.Repo{Dir: gitDir, Store: r.store}.Branch(ctx)
 	if git.ExitCode(err) == 1 {
 		return "", ErrDetached
 	}

@@ -134,7 +134,7 @@ func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, err
 	if err != nil {
 		return "", fmt.Errorf("find the merge base of %s: %w", w.Branch, err)
 	}
-	fork, err := w.repo.git().Line(ctx, "merge-base", tip, other.Oid)
+	fork, err := w.repo.git().MergeBase(ctx, tip, other.Oid)
 	if err != nil {
 		return "", fmt.Errorf("find the merge base of %s and %s: %w", w.Branch, commitish, err)
 	}
@@ -149,7 +149,7 @@ func (w *Worktree) git() git.Repo {
 		{Key: "core.untrackedCache", Value: "false"},
 	}
 	return git.Repo{
-		Dir: w.repo.GitDir, WorkTree: w.Path,
+		Dir: w.repo.GitDir, WorkTree: w.Path, Store: w.repo.store,
 		Settings: append(settings, w.repo.currentFilters()...),
 	}
 }

@@ -2,8 +2,12 @@ package worktree
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -33,35 +37,118 @@ func (w *Worktree) Tree(ctx context.Context) (string, error) {
 // stageFor stages W on top of tip with the reserved paths of another commit,
 // and returns the tree.
 func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string, error) {
+	tree, err := ix.w.repo.git().Tree(ctx, tip)
+	if err != nil {
+		return "", err
+	}
 	// The index must contain tip's files first, because a tracked file may be ignored.
-	if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
+	if ix.knownTree() != tree {
+		if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
+			return "", err
+		}
+	}
+	l, err := ix.stage(ctx)
+	if err != nil {
 		return "", err
 	}
-	if _, err := ix.stage(ctx); err != nil {
+	changed, err := ix.reserve(ctx, tree, reservedFrom, l)
+	if err != nil {
 		return "", err
 	}
-	if err := ix.reserve(ctx, reservedFrom); err != nil {
-		return "", err
+	if changed || !l.clean() {
+		tree, err = ix.tree(ctx)
 	}
-	tree, err := ix.tree(ctx)
+	ix.setEqual(tree)
 	return tree, errors.Join(err, ix.w.here()) // files of a missing W are not deleted files
 }
 
-// reserve replaces the reserved entries by those of a commit.
-func (ix *index) reserve(ctx context.Context, from string) error {
+// A keptTree is the content of an index, and the tree whose entries it has. It is remembered in
+// this process only: what a program of a task writes to the file has another content.
+type keptTree struct {
+	content [sha256.Size]byte
+	tree    string
+}
+
+// setEqual notes that the index has exactly the entries of a tree now. If it is not changed any
+// more before it is kept, the next operation does not have to read the tree.
+func (ix *index) setEqual(tree string) {
+	ix.equals = keptTree{}
+	if content, err := sum(ix.git.Index); err == nil {
+		ix.equals = keptTree{content, tree}
+	}
+}
+
+// knownTree returns the tree whose entries the index has. It is empty if that is not known, or if
+// the index has changed: git must then read or write a tree.
+func (ix *index) knownTree() string {
+	known, noted := ix.w.repo.memo.trees.Load(ix.kept)
+	if !noted {
+		return ""
+	}
+	if content, err := sum(ix.git.Index); err != nil || content != known.(keptTree).content {
+		return ""
+	}
+	return known.(keptTree).tree
+}
+
+func sum(file string) (content [sha256.Size]byte, err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return content, err
+	}
+	defer func() { _ = in.Close() }()
+	hash := sha256.New()
+	_, err = io.Copy(hash, in)
+	return [sha256.Size]byte(hash.Sum(nil)), err
+}
+
+// reserve replaces the reserved entries by those of a commit, and reports whether it changed
+// the index. The index had the entries of a tree before W was staged with this listing.
+func (ix *index) reserve(ctx context.Context, tree, from string, l listing) (bool, error) {
+	var present []git.Entry
+	var err error
+	if slices.ContainsFunc(slices.Concat(l.stale, l.untracked, l.nested, l.links), nearReserved) {
+		present, err = ix.reservedEntries(ctx)
+	} else {
+		present, err = ix.w.repo.git().Entries(ctx, tree, reserved()...)
+	}
+	if err != nil {
+		return false, err
+	}
+	return ix.replaceReserved(ctx, present, from)
+}
+
+// nearReserved reports whether staging a path may change reserved entries: it is one, or above
+// one.
+func nearReserved(p string) bool {
+	return isReserved(p) || slices.ContainsFunc(reserved(), func(dir string) bool { return strings.HasPrefix(dir, p+"/") })
+}
+
+// reserveAny is reserve for an index of which nothing is known.
+func (ix *index) reserveAny(ctx context.Context, from string) error {
+	present, err := ix.reservedEntries(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = ix.replaceReserved(ctx, present, from)
+	return err
+}
+
+func (ix *index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
 	fields, err := ix.git.Fields(ctx, append([]string{"ls-files", "-z", "-s", "--"}, reserved()...)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	want, err := ix.git.Entries(ctx, from, reserved()...)
+	return indexEntries(fields)
+}
+
+func (ix *index) replaceReserved(ctx context.Context, present []git.Entry, from string) (changed bool, err error) {
+	want, err := ix.w.repo.git().Entries(ctx, from, reserved()...)
 	if err != nil {
-		return err
+		return false, err
 	}
-	present, err := indexEntries(fields)
-	if err != nil {
-		return err
-	}
-	return ix.put(ctx, replacing(present, want))
+	edits := replacing(present, want)
+	return len(edits) > 0, ix.put(ctx, edits)
 }
 
 // indexEntries reads `ls-files -s -z`.
@@ -126,7 +213,7 @@ func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, 
 	}
 	edits := replacing(have, want)
 	if len(edits) == 0 {
-		return r.git().Line(ctx, "rev-parse", "--verify", treeish+"^{tree}")
+		return r.git().Tree(ctx, treeish)
 	}
 	scratch := &Worktree{repo: r, name: scratchName, Path: r.Root}
 	ix, err := scratch.openIndex(scratch.git(), "none")

@@ -247,8 +247,8 @@ func (r *Repo) forward(ctx context.Context, changes []Change) error {
 				return err
 			}
 		}
-		err := g.Run(ctx, "merge-base", "--is-ancestor", c.Before.Text, c.After.Text)
-		changes[i].Forward = err == nil // otherwise it is not, or an object is missing
+		forward, err := g.IsAncestor(ctx, c.Before.Text, c.After.Text)
+		changes[i].Forward = err == nil && forward // an object may be missing
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
 			refs[name] = "ref: " + target
 		}
 	}
-	branch, err := headOf(ctx, r.GitDir)
+	branch, err := r.headOf(ctx, r.GitDir)
 	if err == nil {
 		refs["HEAD"] = "ref: " + branch
 		return refs, nil
@@ -317,12 +317,13 @@ func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
 }
 
 // memo is what a Repo remembers: the directories of hooks for a configuration of the
-// repository, and the last state that it read.
+// repository, the last state that it read, and the trees of kept indexes.
 type memo struct {
 	mu     sync.Mutex
 	config string
 	dirs   []string
 	state  tripwire.State
+	trees  sync.Map // of keptTree, by the path of a kept index
 }
 
 // hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows

@@ -87,7 +87,7 @@ func (m *Mark) copyIndex() error {
 func (r *Repo) mainWorktree(ctx context.Context) *Worktree {
 	w := r.worktree(watchName, record{})
 	w.Path, w.name = r.Root, watchName
-	if ref, err := headOf(ctx, r.rootGit().Dir); err == nil {
+	if ref, err := r.headOf(ctx, r.rootGit().Dir); err == nil {
 		w.Branch = strings.TrimPrefix(ref, headsPrefix)
 	}
 	return w
