@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,29 +15,48 @@ import (
 // files, modes, links. Files that were ignored at that time stay. Before that, Revert
 // saves W as a snapshot of the same session and returns it, so that the revert can be
 // undone.
-func (w *Worktree) Revert(ctx context.Context, session string, n int) (before Snapshot, err error) {
+//
+// With paths, it restores only these files and directories, which are relative to W. The error
+// is ErrNoSnapshot for a number that the session does not have, and a *NoPathError for a path that
+// neither W nor the snapshot has.
+func (w *Worktree) Revert(ctx context.Context, session string, n int, paths ...string) (before Snapshot, err error) {
 	s, err := w.findSnapshot(ctx, session, n)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
 	}
-	return w.Restore(ctx, session, s.Commit)
+	return w.goBack(ctx, session, s.Commit, paths)
+}
+
+// A NoPathError means that there is nothing to restore at a path.
+type NoPathError struct {
+	Path string
+	N    int // of the snapshot
+}
+
+func (e *NoPathError) Error() string {
+	return fmt.Sprintf("neither the worktree nor snapshot %d has %s", e.N, e.Path)
 }
 
 // Restore is like Revert for any snapshot or commit.
 func (w *Worktree) Restore(ctx context.Context, session, commitish string) (before Snapshot, err error) {
+	return w.goBack(ctx, session, commitish, nil)
+}
+
+// goBack is Restore of some paths; none: of all.
+func (w *Worktree) goBack(ctx context.Context, session, commitish string, paths []string) (before Snapshot, err error) {
 	l, err := w.lock(ctx, "restore")
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer l.release()
-	before, err = w.restore(ctx, session, commitish)
+	before, err = w.restore(ctx, session, commitish, paths)
 	if err != nil {
 		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, w.orGone(err))
 	}
 	return before, nil
 }
 
-func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snapshot, error) {
+func (w *Worktree) restore(ctx context.Context, session, commitish string, paths []string) (Snapshot, error) {
 	commit, err := w.repo.git().Commit(ctx, commitish)
 	if err != nil {
 		return Snapshot{}, err
@@ -44,7 +64,7 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snap
 	if !isSnapshot(commit) {
 		return w.restoreCommit(ctx, session, commit)
 	}
-	blocked, err := w.ignoredBetween(ctx, commit.Tree)
+	goal, blocked, err := w.goal(ctx, commit, paths)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -58,29 +78,55 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string) (Snap
 		return before, err
 	}
 	failpoint.Point("restore.stored")
-	if err := ix.switchTo(ctx, now, commit.Tree); err != nil {
+	if err := ix.switchTo(ctx, now, goal); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.switched")
-	if err := w.giveBackIgnored(ctx, ix, now, commit.Tree); err != nil {
+	if err := w.giveBackIgnored(ctx, ix, now, goal); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
 	return before, ix.keep()
 }
 
-// ignoredBetween lists ignored files at paths that the tree would write.
-func (w *Worktree) ignoredBetween(ctx context.Context, to string) ([]string, error) {
+// goal returns the tree that W gets: that of a snapshot, or W's own with some paths of the
+// snapshot. blocked lists the ignored files at paths that it would write.
+func (w *Worktree) goal(ctx context.Context, snapshot git.Commit, paths []string) (goal string, blocked []string, err error) {
 	ix, now, err := w.stagedRaw(ctx, nil)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	defer ix.drop()
-	blocked, err := w.blocking(ctx, ix, now, to)
-	if err != nil {
-		return nil, err
+	goal = snapshot.Tree
+	if len(paths) > 0 {
+		if goal, err = w.withPaths(ctx, now, snapshot, paths); err != nil {
+			return "", nil, err
+		}
 	}
-	return blocked, ix.keep()
+	if blocked, err = w.blocking(ctx, ix, now, goal); err != nil {
+		return "", nil, err
+	}
+	return goal, blocked, ix.keep()
+}
+
+// withPaths returns a tree with some paths of a snapshot.
+func (w *Worktree) withPaths(ctx context.Context, tree string, snapshot git.Commit, paths []string) (string, error) {
+	g := w.repo.git()
+	for _, path := range paths {
+		have, err := g.Entries(ctx, tree, path)
+		if err != nil {
+			return "", err
+		}
+		want, err := g.Entries(ctx, snapshot.Tree, path)
+		if err != nil {
+			return "", err
+		}
+		if len(have)+len(want) == 0 {
+			s, err := parseSnapshot(snapshot)
+			return "", errors.Join(err, &NoPathError{Path: path, N: s.N})
+		}
+	}
+	return w.repo.withPaths(ctx, tree, snapshot.Tree, paths)
 }
 
 // giveBackIgnored restores files that the move removed but that W's current ignore

@@ -137,18 +137,23 @@ func (r *Repo) lastSnapshot(ctx context.Context, session string) (Snapshot, erro
 
 // Snapshots lists a session's snapshots, oldest first.
 func (w *Worktree) Snapshots(ctx context.Context, session string) ([]Snapshot, error) {
-	oid, err := w.repo.git().Ref(ctx, snapshotRef(session))
+	return w.repo.Snapshots(ctx, session)
+}
+
+// Snapshots lists a session's snapshots, oldest first. They last longer than the worktree.
+func (r *Repo) Snapshots(ctx context.Context, session string) ([]Snapshot, error) {
+	oid, err := r.git().Ref(ctx, snapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
-	out, err := w.repo.git().Output(ctx, "rev-list", "--reverse", "--first-parent", oid)
+	out, err := r.git().Output(ctx, "rev-list", "--reverse", "--first-parent", oid)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
-	commits, err := w.repo.git().Commits(ctx, strings.Fields(string(out))...)
+	commits, err := r.git().Commits(ctx, strings.Fields(string(out))...)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}

@@ -203,11 +203,17 @@ const scratchName = ".scratch"
 // withReserved returns the tree of treeish with the reserved paths of another commit
 // or tree.
 func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, error) {
-	have, err := r.git().Entries(ctx, treeish, reserved()...)
+	return r.withPaths(ctx, treeish, from, reserved())
+}
+
+// withPaths returns the tree of treeish with some files and directories of another commit or
+// tree.
+func (r *Repo) withPaths(ctx context.Context, treeish, from string, paths []string) (string, error) {
+	have, err := r.git().Entries(ctx, treeish, paths...)
 	if err != nil {
 		return "", err
 	}
-	want, err := r.git().Entries(ctx, from, reserved()...)
+	want, err := r.git().Entries(ctx, from, paths...)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,7 @@ func verbs() map[string]*control.Operation {
 	return map[string]*control.Operation{
 		"run": op(control.OpRun), "resume": op(control.OpResume), "retry": op(control.OpRetry), "approve": op(control.OpApprove),
 		"reject": op(control.OpReject), "cancel": op(control.OpCancel), "revise": op(control.OpRevise), "attach": op(control.OpMessage),
-		"why": nil, "logs": nil, "review": nil, "status": nil, "rescue": nil,
+		"revert": op(control.OpRevert), "why": nil, "snapshots": nil, "logs": nil, "review": nil, "status": nil, "rescue": nil,
 	}
 }
 

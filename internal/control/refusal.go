@@ -25,6 +25,7 @@ const (
 	OpReject  Operation = "reject"
 	OpCancel  Operation = "cancel"
 	OpMessage Operation = "attach to" // send a message to its agent
+	OpRevert  Operation = "revert"    // restore its worktree from a snapshot
 )
 
 // Refusal returns why an operation is not possible in a session's present state: a
@@ -42,6 +43,13 @@ func Refusal(op Operation, v session.View) error {
 		}
 	case OpReject, OpCancel:
 		if dismissible(v) || op == OpCancel && v.Status == session.Running {
+			return nil
+		}
+	case OpRevert:
+		if v.Status == session.Running {
+			return &BusyError{Task: v.Task, Next: busyNext(op) + " " + task}
+		}
+		if dismissible(v) {
 			return nil
 		}
 	case OpMessage:

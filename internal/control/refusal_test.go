@@ -37,7 +37,7 @@ type sessionState struct {
 func waitingState(reason event.WaitReason) sessionState {
 	return sessionState{last: event.SessionWaiting, data: event.Waiting{Reason: reason}, want: map[control.Operation]string{
 		control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpReject: "", control.OpCancel: "",
-		control.OpApprove: "StateError 1 coven why t", control.OpRevise: "StateError 1 coven why t", control.OpMessage: "StateError 3 coven why t",
+		control.OpApprove: "StateError 1 coven why t", control.OpRevise: "StateError 1 coven why t", control.OpRevert: "", control.OpMessage: "StateError 3 coven why t",
 	}}
 }
 
@@ -48,11 +48,11 @@ func sessionStates() map[string]sessionState {
 	return map[string]sessionState{
 		"running": {want: map[control.Operation]string{
 			control.OpRun: "BusyError 3 coven attach t", control.OpResume: "BusyError 3 coven logs -f t", control.OpRetry: "BusyError 3 coven cancel t",
-			control.OpApprove: why, control.OpRevise: why, control.OpReject: why, control.OpCancel: "", control.OpMessage: "",
+			control.OpApprove: why, control.OpRevise: why, control.OpReject: why, control.OpCancel: "", control.OpRevert: "BusyError 3 coven attach t", control.OpMessage: "",
 		}},
 		"waiting (review)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitReview, Next: "coven approve t"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 3 coven approve t", control.OpRetry: "", control.OpApprove: "", control.OpRevise: "",
-			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"waiting (limit)":      waitingState(event.WaitLimit),
 		"waiting (budget)":     waitingState(event.WaitBudget),
@@ -60,37 +60,37 @@ func sessionStates() map[string]sessionState {
 		"waiting (dependency)": waitingState(event.WaitDependency),
 		"completed": {last: event.SessionCompleted, data: event.Ended{}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
+			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
 		"failed": {last: event.SessionFailed, data: event.Ended{Step: "test", Next: "coven retry failed"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"failed, rejected": {last: event.SessionFailed, data: event.Ended{Rejected: true}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
+			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
 		"blocked": {last: event.SessionBlocked, data: event.Ended{Step: "test"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"blocked, repository": {last: event.SessionBlocked, data: event.Ended{
 			Step: "test", Reason: "the repository changed during the step: hook hooks/a was added", Next: "coven rescue show refs/coven/rescue/t/1, then coven resume t",
 		}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"cancelled": {last: event.SessionCancelled, data: event.Ended{}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "StateError 1 coven run t", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: why, control.OpCancel: why, control.OpMessage: whyPerson,
+			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
 		"interrupted": {last: event.SessionStopped, data: event.Ended{}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
-			control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"damaged": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitReview}, broken: true, want: map[control.Operation]string{
 			control.OpRun: "StateError 3 coven cancel t", control.OpResume: "StateError 3 coven cancel t", control.OpRetry: "StateError 3 coven cancel t",
-			control.OpApprove: why, control.OpRevise: why, control.OpReject: "", control.OpCancel: "", control.OpMessage: whyPerson,
+			control.OpApprove: why, control.OpRevise: why, control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 	}
 }
@@ -124,6 +124,10 @@ func operations() map[control.Operation]func(context.Context, *control.Controlle
 		},
 		control.OpCancel: func(ctx context.Context, c *control.Controller, id string) error {
 			_, err := c.Cancel(ctx, control.CancelRequest{Task: id})
+			return err
+		},
+		control.OpRevert: func(ctx context.Context, c *control.Controller, id string) error {
+			_, err := c.Revert(ctx, control.RevertRequest{Name: id})
 			return err
 		},
 		control.OpMessage: func(ctx context.Context, c *control.Controller, id string) error { return c.Deliver(ctx, id, "hello") },

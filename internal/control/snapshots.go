@@ -1,0 +1,158 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Snapshot is a state of the worktree of a task that coven saved.
+type Snapshot struct {
+	N       int // from 1, in the order of a session
+	Commit  string
+	Tree    string // its files, as they were, without conversions of git
+	Time    time.Time
+	Note    string   // when it was saved: "start of implement", "before Write a.go"
+	Changed []string // the paths that differ from the snapshot before; of the first, nil
+}
+
+// Snapshots returns the snapshots of a session, oldest first. It is named by its own ID or by its
+// task.
+func Snapshots(ctx context.Context, p *project.Project, name string) ([]Snapshot, error) {
+	v, err := p.SessionOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := p.Repo.Snapshots(ctx, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Snapshot, len(saved))
+	for i, s := range saved {
+		all[i] = Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
+		if i == 0 {
+			continue
+		}
+		if all[i].Changed, err = p.Repo.Changed(ctx, saved[i-1].Tree, s.Tree); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// RevertRequest asks to restore files of a worktree from a snapshot.
+type RevertRequest struct {
+	Name  string   // of a task, or of its newest session
+	N     int      // the snapshot; 0: the newest one with other files than the worktree
+	Paths []string // files and directories, relative to the top of the repository; none: all
+}
+
+// Reverted is a worktree after a revert.
+type Reverted struct {
+	Task     string
+	To, Undo Snapshot // what it was restored from, and what it was before
+	Changed  []string // the paths that the revert changed
+}
+
+// Revert restores files of the worktree of a task that nobody works on. HEAD, the branch, the
+// index, the stash and ignored files stay as they are. The state before is a snapshot, too.
+func (c *Controller) Revert(ctx context.Context, r RevertRequest) (Reverted, error) {
+	paths, err := insidePaths(r.Paths)
+	if err != nil {
+		return Reverted{}, err
+	}
+	v, err := c.Project.SessionOf(ctx, r.Name)
+	if err != nil {
+		return Reverted{}, err
+	}
+	if newest, err := c.Project.Find(ctx, v.Task); err != nil || newest.ID != v.ID {
+		return Reverted{}, errors.Join(err, exit.Failedf("coven snapshots "+shellword.Word(v.Task), "session %s is not the newest one of task %s", v.ID, v.Task))
+	}
+	if err := Refusal(OpRevert, v); err != nil {
+		return Reverted{}, err
+	}
+	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
+	if errors.Is(err, session.ErrBusy) {
+		return Reverted{}, &BusyError{Task: v.Task, Next: busyNext(OpRevert) + " " + shellword.Word(v.Task)}
+	}
+	if err != nil {
+		return Reverted{}, err
+	}
+	done, err := c.revert(ctx, v, r.N, paths)
+	return done, errors.Join(err, s.Close())
+}
+
+// revert is Revert for a session that this process holds.
+func (c *Controller) revert(ctx context.Context, v session.View, n int, paths []string) (Reverted, error) {
+	repo, snapshots := c.Project.Repo, "coven snapshots "+shellword.Word(v.Task)
+	tree, err := repo.Find(ctx, v.Task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return Reverted{}, noDiff(v)
+	}
+	if err != nil {
+		return Reverted{}, err
+	}
+	now, err := tree.Snapshot(ctx, v.ID, "before coven revert")
+	if err != nil {
+		return Reverted{}, err
+	}
+	all, err := repo.Snapshots(ctx, v.ID)
+	if err != nil {
+		return Reverted{}, err
+	}
+	to := slices.IndexFunc(all, func(s worktree.Snapshot) bool { return s.N == n })
+	if n == 0 {
+		for i, s := range all {
+			if s.Tree != now.Tree {
+				to = i
+			}
+		}
+		if to < 0 {
+			return Reverted{}, exit.Failedf(snapshots, "task %s has no snapshot with other files", v.Task)
+		}
+	}
+	if to < 0 {
+		return Reverted{}, exit.Failedf(snapshots, "task %s has no snapshot %d", v.Task, n)
+	}
+	undo, err := tree.Revert(ctx, v.ID, all[to].N, paths...)
+	if missing := (*worktree.NoPathError)(nil); errors.As(err, &missing) {
+		err = exit.Failedf(snapshots, "%w", missing)
+	}
+	if err != nil {
+		return Reverted{}, err
+	}
+	done := Reverted{Task: v.Task, To: newSnapshot(all[to]), Undo: newSnapshot(undo)}
+	after, err := tree.Snapshot(ctx, v.ID, fmt.Sprintf("after coven revert to %d", all[to].N))
+	if err != nil {
+		return done, err
+	}
+	done.Changed, err = repo.Changed(ctx, undo.Tree, after.Tree)
+	return done, err
+}
+
+func newSnapshot(s worktree.Snapshot) Snapshot {
+	return Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
+}
+
+// insidePaths checks paths in a repository and returns them as git has them.
+func insidePaths(paths []string) ([]string, error) {
+	var inside []string
+	for _, p := range paths {
+		clean := path.Clean(filepath.ToSlash(p))
+		if !filepath.IsLocal(p) || clean == "." {
+			return nil, exit.Usagef("give a path relative to the top of the repository, such as src/app.ts", "%q is not a file or directory in the repository", p)
+		}
+		inside = append(inside, clean)
+	}
+	return inside, nil
+}

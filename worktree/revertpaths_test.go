@@ -1,0 +1,103 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRevertPaths(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "src/a"), "one")
+	write(t, filepath.Join(w.Path, "src/b"), "one")
+	write(t, filepath.Join(w.Path, "src.txt"), "one")
+	write(t, filepath.Join(w.Path, "kind"), "a file")
+	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	write(t, filepath.Join(w.Path, "src/a"), "two")
+	must(t, os.Remove(filepath.Join(w.Path, "src/b")))
+	write(t, filepath.Join(w.Path, "src/new"), "two")
+	write(t, filepath.Join(w.Path, "src.txt"), "two")
+	must(t, os.Remove(filepath.Join(w.Path, "kind")))
+	write(t, filepath.Join(w.Path, "kind/now/a/directory"), "two")
+	after := contents(t, w.Path)
+
+	undo := value[Snapshot](t)(w.Revert(ctx, "s", 1, "src", "kind"))
+	equal(t, "src/a", read(t, filepath.Join(w.Path, "src/a")), "one")
+	equal(t, "src/b", read(t, filepath.Join(w.Path, "src/b")), "one")
+	equal(t, "src/new", exists(filepath.Join(w.Path, "src/new")), false)
+	equal(t, "src.txt", read(t, filepath.Join(w.Path, "src.txt")), "two")
+	equal(t, "kind", read(t, filepath.Join(w.Path, "kind")), "a file")
+
+	value[Snapshot](t)(w.Revert(ctx, "s", undo.N))
+	equal(t, "undone", contents(t, w.Path), after)
+
+	_, err := w.Revert(ctx, "s", 1, "src", "nowhere")
+	if missing := (*NoPathError)(nil); !errors.As(err, &missing) || missing.Path != "nowhere" || missing.N != 1 {
+		t.Errorf("got %v", err)
+	}
+	equal(t, "nothing reverted", contents(t, w.Path), after)
+}
+
+// T-31: whatever is edited, a revert restores each byte, mode and link, and a second one undoes
+// it. Ignored files stay.
+func TestRevertIsExact(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	onMain(t, r, ".gitignore", "*.log\n")
+	onMain(t, r, ".gitattributes", "*.txt text=auto\n")
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "kept.log"), "ignored")
+	names := []string{"a", "a/b", "dir/b", "dir/deep/c.txt", "file0.txt", "file1.txt", "line\nfeed", "\xff", " x ", "-dash", "new"}
+	edit := func(rt *rapid.T) {
+		name := filepath.Join(w.Path, rapid.SampledFrom(names).Draw(rt, "name"))
+		text := rapid.SampledFrom([]string{"", "x", "one\r\ntwo\n", "\x00"}).Draw(rt, "text")
+		kind := rapid.IntRange(0, 4).Draw(rt, "kind")
+		if above, err := os.Lstat(filepath.Dir(name)); err == nil && !above.IsDir() {
+			must(t, os.RemoveAll(filepath.Dir(name)))
+		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.RemoveAll(name))
+		switch kind {
+		case 0:
+		case 1:
+			must(t, os.Symlink("file0.txt", name))
+		case 2:
+			must(t, os.WriteFile(name, []byte(text), 0o755))
+		default:
+			must(t, os.WriteFile(name, []byte(text), 0o644))
+		}
+	}
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if n++; n > 20 && os.Getenv("COVEN_LONG") == "" { // make stories runs all of it
+			return
+		}
+		session := fmt.Sprint("s", n)
+		for range rapid.IntRange(0, 4).Draw(rt, "edits") {
+			edit(rt)
+		}
+		s := value[Snapshot](t)(w.Snapshot(ctx, session, ""))
+		before := contents(t, w.Path)
+		for range rapid.IntRange(0, 4).Draw(rt, "more edits") {
+			edit(rt)
+		}
+		after := contents(t, w.Path)
+		undo := value[Snapshot](t)(w.Revert(ctx, session, s.N))
+		if got := contents(t, w.Path); !same(got, before) {
+			rt.Fatalf("got\n%v\nwant\n%v", got, before)
+		}
+		value[Snapshot](t)(w.Revert(ctx, session, undo.N))
+		if got := contents(t, w.Path); !same(got, after) {
+			rt.Fatalf("undone: got\n%v\nwant\n%v", got, after)
+		}
+	})
+	equal(t, "an ignored file", read(t, filepath.Join(w.Path, "kept.log")), "ignored")
+}
+
+func same[T any](a, b T) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
