@@ -251,6 +251,19 @@ func TestDifferentialLarge(t *testing.T) {
 	compare(t, at, everyNth(t, at, 12), refNames(t, at))
 }
 
+// TestDifferentialHistories compares the histories of the repositories whose directories
+// COVEN_HISTORIES lists, separated by colons.
+func TestDifferentialHistories(t *testing.T) {
+	for _, from := range filepath.SplitList(os.Getenv("COVEN_HISTORIES")) {
+		dir := t.TempDir()
+		shell(t, dir, "git clone -q --mirror '"+from+"' r.git")
+		at := filepath.Join(dir, "r.git")
+		compare(t, at, everyNth(t, at, 40), refNames(t, at))
+		shell(t, at, "git repack -adfq --depth=250 || true") // a partial copy cannot be packed
+		compare(t, at, everyNth(t, at, 40), nil)
+	}
+}
+
 // TestDifferentialSeeds compares histories of several shapes.
 func TestDifferentialSeeds(t *testing.T) {
 	for seed := range uint64(8) {

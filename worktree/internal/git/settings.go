@@ -110,7 +110,8 @@ func expand(value string) (string, bool) {
 type configList struct {
 	mu       sync.Mutex
 	settings []Setting
-	files    map[string]seen // as they were before git read them; nil: nothing is listed
+	includes bool            // only git knows what the configuration is: it includes files
+	files    map[string]seen // as they were when git read them; nil: nothing is listed
 }
 
 // unsettled is how long a file may change without another time stamp.
@@ -122,33 +123,38 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.files != nil && c.unchanged() {
-		return c.settings, true
+		return c.settings, !c.includes
 	}
-	c.settings, c.files = nil, nil
-	before := map[string]seen{}
+	c.settings, c.includes, c.files = nil, false, nil
+	files := map[string]seen{}
 	for _, file := range configFiles(r.Dir) {
-		before[file] = look(file)
+		files[file] = look(file)
 	}
 	fields, err := r.Fields(ctx, "config", "-z", "--show-origin", "--list")
 	if err != nil {
 		return nil, false
 	}
 	var settings []Setting
+	includes := false
 	for i := 0; i+1 < len(fields); i += 2 {
 		file, isFile := strings.CutPrefix(fields[i], "file:")
 		key, value, given := strings.Cut(fields[i+1], "\n")
-		if _, known := before[file]; !isFile || !known || !given || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.") {
+		if !isFile || !filepath.IsAbs(file) || !given {
 			return nil, false
 		}
+		if _, known := files[file]; !known {
+			files[file] = look(file) // the one of the machine, or an included one
+		}
+		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
 		settings = append(settings, Setting{Key: key, Value: value})
 	}
-	for _, s := range before {
+	for _, s := range files {
 		if time.Since(time.Unix(0, s.mtime)) < unsettled {
-			return settings, true // of now, but not for later
+			return settings, !includes // of now, but not for later
 		}
 	}
-	c.settings, c.files = settings, before
-	return settings, true
+	c.settings, c.includes, c.files = settings, includes, files
+	return settings, !includes
 }
 
 func (c *configList) unchanged() bool {
@@ -161,7 +167,7 @@ func (c *configList) unchanged() bool {
 }
 
 // configFiles lists the files that git reads for a git directory, whether they are there or not.
-// One for the whole machine that is elsewhere is not among them: list then asks git each time.
+// The one of the machine may be elsewhere; git names it if it is there.
 func configFiles(dir string) []string {
 	files := []string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}
 	system := "/etc/gitconfig"

@@ -1,0 +1,105 @@
+package git
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestConfiguredIsCurrent asks a Store and git the same after each change of the configuration.
+func TestConfiguredIsCurrent(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	shell(t, dir, "git init -q --bare r.git")
+	at := filepath.Join(dir, "r.git")
+	known := Repo{Dir: at, Store: OpenStore(at)}
+	patterns := []string{`^core\.hookspath$`, `^(user|author|committer)\.(name|email)$`, `^filter\..*\.(clean|smudge|process)$`, `^nothing$`}
+	files := map[string]string{"repository": filepath.Join(at, "config"), "user": filepath.Join(home, ".gitconfig"), "xdg": filepath.Join(home, ".config/git/config")}
+	if err := os.MkdirAll(filepath.Dir(files["xdg"]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	settled := time.Now().Add(-time.Hour)
+	compare := func(when string) {
+		t.Helper()
+		for _, old := range []bool{false, true} { // files that have just changed are listed, but not kept
+			if old {
+				settled = settled.Add(time.Second)
+				for _, file := range files {
+					_ = os.Chtimes(file, settled, settled) // it need not exist
+				}
+			}
+			for range 2 {
+				for _, pattern := range patterns {
+					for _, asPath := range []bool{false, true} {
+						want, wantErr := Repo{Dir: at}.Configured(t.Context(), pattern, asPath)
+						got, err := known.Configured(t.Context(), pattern, asPath)
+						if fmt.Sprint(got, err == nil) != fmt.Sprint(want, wantErr == nil) {
+							t.Errorf("%s, %s, %v: got %q, %v, want %q, %v", when, pattern, asPath, got, err, want, wantErr)
+						}
+					}
+				}
+				for _, key := range []string{"commit.gpgSign", "core.bare"} {
+					want, wantErr := Repo{Dir: at}.Enabled(t.Context(), key)
+					got, err := known.Enabled(t.Context(), key)
+					if got != want || (err == nil) != (wantErr == nil) {
+						t.Errorf("%s, %s: got %v, %v, want %v, %v", when, key, got, err, want, wantErr)
+					}
+				}
+			}
+		}
+	}
+	compare("at first")
+	for _, change := range []struct{ file, text string }{
+		{"user", "[user]\n name = A\n[commit]\n gpgSign = Yes\n"},
+		{"user", "[user]\n name = B\n[commit]\n gpgSign = Yes\n"}, // of the same size
+		{"xdg", "[core]\n hooksPath = ~/hooks\n[user]\n email = b@example.org\n"},
+		{"user", "[core]\n hooksPath = ~\n[commit]\n gpgSign\n"},
+		{"user", "[core]\n hooksPath = relative\n[commit]\n gpgSign = 2\n"},
+		{"user", "[core]\n hooksPath\n"},
+		{"user", "[core]\n hooksPath = \"\"\n[commit]\n gpgSign = maybe\n"},
+		{"user", "[filter \"A b.c\"]\n clean = \"x\\ny\"\n smudge = \n"},
+		{"user", "[include]\n path = more\n"},
+		{"user", "[includeIf \"onbranch:main\"]\n path = more\n"},
+	} {
+		if err := os.WriteFile(files[change.file], []byte(change.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		compare(change.text)
+	}
+	if err := os.WriteFile(filepath.Join(home, "more"), []byte("[user]\n name = included\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	compare("an included file")
+	shell(t, at, "git config filter.x.clean cat")
+	compare("the repository's")
+	for _, file := range []string{"user", "xdg"} {
+		if err := os.Remove(files[file]); err != nil {
+			t.Fatal(err)
+		}
+		compare("without " + file)
+	}
+}
+
+// TestConfiguredIsKept asks git once for settled files.
+func TestConfiguredIsKept(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	shell(t, dir, "git init -q --bare r.git && git -C r.git config user.name kept")
+	at := filepath.Join(dir, "r.git")
+	hourAgo := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(at, "config"), hourAgo, hourAgo); err != nil {
+		t.Fatal(err)
+	}
+	r := Repo{Dir: at, Store: OpenStore(at)}
+	if _, err := r.Configured(t.Context(), `^user\.name$`, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "")
+	found, err := r.Configured(t.Context(), `^user\.name$`, false)
+	if err != nil || len(found) != 1 || found[0].Value != "kept" {
+		t.Errorf("%q, %v", found, err)
+	}
+}
