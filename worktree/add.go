@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
@@ -63,7 +62,7 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, err
 	}
 	defer l.release()
-	w, err := r.register(ctx, req.TaskID, start.Oid)
+	w, err := r.begin(ctx, req.TaskID, start.Oid)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +78,8 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	return w, nil
 }
 
-// register creates the branch, the directory and the git directory, but no files.
-func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, error) {
+// begin creates the branch, the directory and the git directory, but no files.
+func (r *Repo) begin(ctx context.Context, taskID, start string) (*Worktree, error) {
 	if err := EnsureCovenDir(r.Root); err != nil {
 		return nil, err
 	}
@@ -95,48 +94,20 @@ func (r *Repo) register(ctx context.Context, taskID, start string) (*Worktree, e
 	if err := r.leftover(ctx, taskID, start); err != nil {
 		return nil, err
 	}
+	rec := record{Task: taskID, Base: start}
 	name := SafeName(taskID)
-	if err := r.writeRecord(name, record{Task: taskID, Base: start}); err != nil {
-		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
-	}
-	failpoint.Point("add.recorded")
-	admin, err := r.gitAdd(ctx, name, "--no-track", "-b", branchPrefix+name, r.worktreePath(name), start)
-	if err != nil {
-		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
-	}
-	rec := record{Task: taskID, Base: start, Admin: admin}
 	if err := r.writeRecord(name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
+	failpoint.Point("add.recorded")
+	err = r.register(ctx, registration{w: r.worktree(taskID, rec), start: start, admin: func(admin string) error {
+		rec.Admin = admin
+		return r.writeRecord(name, rec)
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
 	return r.worktree(taskID, rec), nil
-}
-
-// gitAdd runs `git worktree add` and returns the name of the new git directory in
-// GitDir/worktrees.
-func (r *Repo) gitAdd(ctx context.Context, name string, args ...string) (string, error) {
-	before, err := r.admins()
-	if err != nil {
-		return "", err
-	}
-	branch := git.Set(headsPrefix+branchPrefix+name, args[len(args)-1])
-	if err := r.logRefs(branch); err != nil {
-		return "", err
-	}
-	err = r.git().Run(ctx, append([]string{"worktree", "add", "--quiet", "--no-checkout"}, args...)...)
-	if err != nil {
-		return "", r.explained(ctx, err, headsPrefix+branchPrefix+name)
-	}
-	r.logDone([]git.Edit{branch})
-	after, err := r.admins()
-	if err != nil {
-		return "", err
-	}
-	for _, admin := range after {
-		if !slices.Contains(before, admin) && r.adminPath(admin) == r.worktreePath(name) {
-			return admin, r.unsparse(ctx, admin)
-		}
-	}
-	return "", fmt.Errorf("git worktree add did not create %s", name)
 }
 
 // admins lists GitDir/worktrees.

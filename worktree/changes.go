@@ -255,8 +255,7 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 		message = s.repo.Redact(message)
 	}
 	commit := func(text string, parents []string) (string, error) {
-		out, err := g.Feed(ctx, []byte(cleanMessage(text)), append([]string{"commit-tree", tree}, parentArgs(parents)...)...)
-		return strings.TrimSpace(string(out)), err
+		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: cleanMessage(text), Parents: parents})
 	}
 	slices.Sort(s.parents)
 	parents := slices.Compact(s.parents)

@@ -186,23 +186,22 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 // makeCommit stores a commit. author contains environment variables that override the
 // author.
 func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
-	return r.commitTree(ctx, tree, message, author, parentArgs(parents))
+	return r.storeCommit(ctx, git.NewCommit{Tree: tree, Message: message, Parents: parents}, author)
 }
 
-// commitTree is makeCommit with git's own options.
-func (r *Repo) commitTree(ctx context.Context, tree, message string, author, options []string) (string, error) {
+// storeCommit is makeCommit with git's own options.
+func (r *Repo) storeCommit(ctx context.Context, c git.NewCommit, author []string) (string, error) {
 	g := r.git()
 	if r.Redact != nil {
-		message = r.Redact(message)
+		c.Message = r.Redact(c.Message)
 	}
+	c.Message = cleanMessage(c.Message)
 	identity, err := r.identity(ctx)
 	if err != nil {
 		return "", err
 	}
 	g.Env = append(identity, author...)
-	args := append(append([]string{"commit-tree"}, options...), tree)
-	out, err := g.Feed(ctx, []byte(cleanMessage(message)), args...)
-	return strings.TrimSpace(string(out)), err
+	return g.StoreCommit(ctx, c)
 }
 
 // cleanMessage converts text to a message that git accepts.

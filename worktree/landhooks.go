@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -107,8 +106,8 @@ func (l *landing) store(ctx context.Context, tree, message string, author []stri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, signTimeout, fmt.Errorf("no signature within %v", signTimeout))
 	defer cancel()
-	args := append(parentArgs(parents), "-S")
-	oid, err := l.w.repo.commitTree(ctx, tree, message, author, args)
+	commit := git.NewCommit{Tree: tree, Message: message, Parents: parents, Options: []string{"-S"}}
+	oid, err := l.w.repo.storeCommit(ctx, commit, author)
 	if err != nil {
 		failed := &SignError{Output: err.Error(), Err: err}
 		if said, ok := errors.AsType[*git.Error](err); ok && said.Stderr != "" && ctx.Err() == nil {
@@ -117,12 +116,4 @@ func (l *landing) store(ctx context.Context, tree, message string, author []stri
 		return "", failed
 	}
 	return oid, nil
-}
-
-func parentArgs(parents []string) []string {
-	var args []string
-	for _, parent := range parents {
-		args = append(args, "-p", parent)
-	}
-	return slices.Clip(args)
 }

@@ -156,15 +156,14 @@ func (re *recreation) register(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.cleared")
-	args := []string{"--force", w.Path, w.Branch}
+	reg := registration{w: w, admin: func(admin string) error {
+		re.rec.Admin, w.admin = admin, filepath.Join(w.repo.GitDir, "worktrees", admin)
+		return w.repo.writeRecord(w.name, re.rec)
+	}}
 	if re.tip == "" {
-		args = []string{"--no-track", "-b", w.Branch, w.Path, re.start}
+		reg.start = re.start
 	}
-	if re.rec.Admin, err = w.repo.gitAdd(ctx, w.name, args...); err != nil {
-		return err
-	}
-	w.admin = filepath.Join(w.repo.GitDir, "worktrees", re.rec.Admin)
-	return w.repo.writeRecord(w.name, re.rec)
+	return w.repo.register(ctx, reg)
 }
 
 // discard removes the remains of a killed Recreate. It rescues files that are not from

@@ -275,7 +275,7 @@ func TestGoneLeavesOtherRegistrationsAlone(t *testing.T) {
 
 func TestRecreateSurvivesKill(t *testing.T) {
 	oneAtATime(t)
-	for _, point := range []string{"recreate.recorded", "recreate.cleared", "recreate.registered", "recreate.filled"} {
+	for _, point := range []string{"recreate.recorded", "recreate.cleared", "register.admin", "register.files", "register.linked", "recreate.registered", "recreate.filled"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
@@ -283,7 +283,7 @@ func TestRecreateSurvivesKill(t *testing.T) {
 			w, s := worked(t, r)
 			before := contents(t, w.Path)
 			must(t, os.RemoveAll(w.Path))
-			killAt(t, actorCommand(r.Root, "T", point, ""), point)
+			killAt(t, actorCommand(r.Root, "T", "recreate.", ""), point)
 			_, err := r.Find(ctx, "T")
 			wantIs(t, err, ErrNoWorktree)
 			_, err = w.Snapshot(ctx, "s", "half")

@@ -122,7 +122,7 @@ func TestRemoveReadOnlyDirectories(t *testing.T) {
 func TestAddAndRemoveSurviveKill(t *testing.T) {
 	oneAtATime(t)
 	points := []string{
-		"add.recorded", "add.registered", "add.filled",
+		"add.recorded", "register.branch", "register.admin", "register.files", "register.linked", "add.registered", "add.filled",
 		"remove.stored", "remove.trashed", "remove.unregistered", "remove.branch",
 	}
 	for _, point := range points {
@@ -130,7 +130,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
 			ctx := t.Context()
-			cmd := actorCommand(r.Root, "T", point, "")
+			cmd := actorCommand(r.Root, "T", "add.", "")
 			killAt(t, cmd, point)
 			if strings.HasPrefix(point, "remove") {
 				rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
@@ -143,6 +143,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			equal(t, "tree", value[string](t)(w.Tree(ctx)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 			value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
 			equal(t, "worktrees left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
+			equal(t, "registrations left", len(value[[]string](t)(r.admins())), 0)
 			noLocks(t, r.GitDir)
 		})
 	}

@@ -126,6 +126,10 @@ func answers(r Repo, commits, refs []string) []string {
 		oid, err := r.Ref(ctx, name)
 		say("ref "+name, oid, err)
 	}
+	for _, dir := range []string{"refs/heads/", "refs/tags/", "refs/", "refs/none/"} {
+		found, err := r.Refs(ctx, dir)
+		say("refs "+dir, found, err)
+	}
 	branch, err := r.Branch(ctx)
 	say("branch", branch, err)
 	head, err := r.Head(ctx)

@@ -179,9 +179,3 @@ func stamp(ident string) time.Time {
 	}
 	return time.Unix(seconds, 0)
 }
-
-// Blob stores bytes and returns their oid.
-func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
-	out, err := r.Feed(ctx, content, "hash-object", "-w", "--no-filters", "--stdin")
-	return strings.TrimSpace(string(out)), err
-}

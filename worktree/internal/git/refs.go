@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,12 @@ var ErrNoRef = errors.New("no such ref")
 // A Ref is the full name of a ref and the oid of its object.
 type Ref struct{ Name, Oid string }
 
-// Refs lists the refs with the given full name, or under it.
+// Refs lists the refs with the given full name, or under it, in the order of their names.
 func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
+	found, err := inProcess(ctx, r, func(s *Store) ([]Ref, error) { return s.refsUnder(under) })
+	if err == nil {
+		return found, nil
+	}
 	args := append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, under...)
 	out, err := r.Output(ctx, args...)
 	if err != nil {
@@ -101,16 +104,3 @@ func Drop(ref string) Edit { return Edit{verb: "delete", ref: ref} }
 
 // Verify requires that a ref points to oid.
 func Verify(ref, oid string) Edit { return Edit{verb: "verify", ref: ref, first: oid} }
-
-// Transact applies all edits or none. The message is written to the ref logs.
-func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
-	var in bytes.Buffer
-	for _, e := range edits {
-		fmt.Fprintf(&in, "%s %s\x00%s\x00", e.verb, e.ref, e.first)
-		if e.verb == "update" {
-			fmt.Fprintf(&in, "%s\x00", e.second)
-		}
-	}
-	_, err := r.Feed(ctx, in.Bytes(), "update-ref", "-m", message, "--stdin", "-z")
-	return err
-}

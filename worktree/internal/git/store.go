@@ -31,10 +31,16 @@ type Store struct {
 	read   layout   // what dir was when opened was opened
 
 	config configList
+	refs   refWriter
 }
 
 // OpenStore returns the Store of a common git directory. It reads nothing yet.
 func OpenStore(dir string) *Store { return &Store{dir: dir} }
+
+// ReadInProcess reports whether the repository has the common format, which is read in process.
+func (r Repo) ReadInProcess() bool {
+	return r.Store != nil && r.Store.dir == r.Dir && r.Store.use(func(*storage) error { return nil }) == nil
+}
 
 // use calls f with the storage. If f misses an object, a repack may have moved it, so f is
 // called once more on a storage that knows the packs of now.

@@ -1,0 +1,182 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Transact applies all edits or none. The message is written to the logs of the refs that have
+// one.
+func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
+	if r.quiet(edits) {
+		return r.Store.refs.apply(ctx, r, lines(edits))
+	}
+	_, err := r.Feed(ctx, lines(edits), "update-ref", "-m", message, "--stdin", "-z")
+	return err
+}
+
+// lines returns edits as git update-ref reads them.
+func lines(edits []Edit) []byte {
+	var in bytes.Buffer
+	for _, e := range edits {
+		fmt.Fprintf(&in, "%s %s\x00%s\x00", e.verb, e.ref, e.first)
+		if e.verb == "update" {
+			fmt.Fprintf(&in, "%s\x00", e.second)
+		}
+	}
+	return in.Bytes()
+}
+
+// quietPrefix begins the names of coven's own refs. git keeps no log of them unless the user
+// wants logs of all refs, and then the message does not matter.
+const quietPrefix = "refs/coven/"
+
+// quiet reports whether edits can be made by the process that serves them all: it cannot hold
+// the lock of an operation, and has no message.
+func (r Repo) quiet(edits []Edit) bool {
+	if r.Store == nil || r.Store.dir != r.Dir || r.Hold != nil || r.ObjectDir != "" || len(r.Settings)+len(r.Env) > 0 {
+		return false
+	}
+	for _, e := range edits {
+		if !strings.HasPrefix(e.ref, quietPrefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// A refWriter makes transactions of refs with one git update-ref for many. The zero value runs
+// none; git is started when it is needed and ends when it was idle for a while.
+type refWriter struct {
+	mu      sync.Mutex
+	running *refProcess
+	used    int // transactions
+}
+
+// idleFor is how long git waits for another transaction.
+const idleFor = 2 * time.Second
+
+// apply makes one transaction.
+func (w *refWriter) apply(ctx context.Context, r Repo, edits []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return failure(ctx, refArgs, "", err)
+	}
+	reused := w.running != nil
+	prepared, err := w.try(ctx, r, edits)
+	if err != nil && reused && !prepared && ctx.Err() == nil {
+		_, err = w.try(ctx, r, edits) // the idle process was killed, or this is a refusal, which comes again
+	}
+	if w.used++; err == nil {
+		used := w.used
+		time.AfterFunc(idleFor, func() { w.endIdle(used) })
+	}
+	return err
+}
+
+func (w *refWriter) try(ctx context.Context, r Repo, edits []byte) (prepared bool, err error) {
+	if w.running == nil {
+		if w.running, err = startRefProcess(r); err != nil {
+			return false, failure(ctx, refArgs, "", err)
+		}
+	}
+	p := w.running
+	prepared, err = p.transact(ctx, edits)
+	if err != nil {
+		w.running = nil
+		err = p.end(ctx, err)
+	}
+	return prepared, err
+}
+
+// endIdle ends git unless there was a transaction since.
+func (w *refWriter) endIdle(used int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running != nil && w.used == used {
+		_ = w.running.end(context.Background(), nil) // between transactions, nothing can be lost
+		w.running = nil
+	}
+}
+
+// A refProcess is a running git update-ref.
+type refProcess struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	said bytes.Buffer // on standard error; complete after end
+	kill context.CancelCauseFunc
+	ctx  context.Context //nolint:containedctx // of the process, which outlives one transaction
+}
+
+var refArgs = []string{"update-ref", "--stdin", "-z"}
+
+func startRefProcess(r Repo) (*refProcess, error) {
+	p := &refProcess{}
+	p.ctx, p.kill = context.WithCancelCause(context.Background())
+	p.cmd = r.command(p.ctx, refArgs)
+	p.cmd.Stderr = &p.said
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+// transact makes one transaction. prepared reports whether git may have made it although there
+// is an error.
+func (p *refProcess) transact(ctx context.Context, edits []byte) (prepared bool, err error) {
+	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
+	defer watchForPipes(p.cmd, p.kill)()
+	if err := p.send(append(append([]byte("start\x00"), edits...), "prepare\x00"...), "start", "prepare"); err != nil {
+		return false, err
+	}
+	return true, p.send([]byte("commit\x00"), "commit")
+}
+
+// send writes commands and waits until git has done them.
+func (p *refProcess) send(commands []byte, done ...string) error {
+	if _, err := p.in.Write(commands); err != nil {
+		return err
+	}
+	for _, name := range done {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if line != name+": ok\n" {
+			return fmt.Errorf("git update-ref answered %q", line)
+		}
+	}
+	return nil
+}
+
+// end ends git, and returns what it said as the reason of an error.
+func (p *refProcess) end(ctx context.Context, cause error) error {
+	_ = p.in.Close()
+	err := p.cmd.Wait()
+	if ctx.Err() == nil && p.ctx.Err() != nil {
+		err = context.Cause(p.ctx)
+	}
+	p.kill(nil)
+	if cause == nil {
+		return nil
+	}
+	if err == nil {
+		err = cause
+	}
+	return failure(ctx, refArgs, p.said.String(), err)
+}

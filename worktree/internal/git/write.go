@@ -1,0 +1,197 @@
+package git
+
+import (
+	"compress/zlib"
+	"context"
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // what git names objects with
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Blob stores bytes and returns their oid.
+func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
+	if oid, err := r.writeLoose(ctx, "blob", content); err == nil {
+		return oid, nil
+	}
+	out, err := r.Feed(ctx, content, "hash-object", "-w", "--no-filters", "--stdin")
+	return strings.TrimSpace(string(out)), err
+}
+
+// A NewCommit is a commit to store. Its author and committer are the user, as the environment in
+// Repo.Env and the configuration say.
+type NewCommit struct {
+	Tree    string
+	Parents []string
+	Message string   // valid UTF-8 without NUL
+	Options []string // of git commit-tree; with any, git stores the commit
+}
+
+// StoreCommit stores a commit and returns its oid.
+func (r Repo) StoreCommit(ctx context.Context, c NewCommit) (string, error) {
+	if body, err := r.commitBody(ctx, c); err == nil {
+		if oid, err := r.writeLoose(ctx, "commit", body); err == nil {
+			return oid, nil
+		}
+	}
+	args := []string{"commit-tree"}
+	for _, parent := range c.Parents {
+		args = append(args, "-p", parent)
+	}
+	out, err := r.Feed(ctx, []byte(c.Message), append(append(args, c.Options...), c.Tree)...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// commitBody returns what git commit-tree would write.
+func (r Repo) commitBody(ctx context.Context, c NewCommit) ([]byte, error) {
+	if len(c.Options) > 0 {
+		return nil, errAsk
+	}
+	body, err := objects(ctx, r, append([]string{c.Tree}, c.Parents...), func(s *storage, ids []plumbing.Hash) ([]byte, error) {
+		return s.relations(ids[0], ids[1:])
+	})
+	now := time.Now()
+	for _, who := range []string{"author", "committer"} {
+		if err != nil {
+			return nil, err
+		}
+		var ident string
+		ident, err = r.ident(ctx, who, now)
+		body = fmt.Appendf(body, "%s %s\n", who, ident)
+	}
+	body = fmt.Appendf(body, "\n%s", c.Message)
+	if !utf8.Valid(body) {
+		return nil, errAsk // git converts it
+	}
+	return body, err
+}
+
+// relations returns the lines of a commit that name other objects, which must be there.
+func (s *storage) relations(tree plumbing.Hash, parents []plumbing.Hash) ([]byte, error) {
+	if err := s.mustBe(tree, plumbing.TreeObject); err != nil {
+		return nil, err
+	}
+	lines := fmt.Appendf(nil, "tree %s\n", tree)
+	seen := map[plumbing.Hash]bool{}
+	for _, parent := range parents {
+		if err := s.mustBe(parent, plumbing.CommitObject); err != nil || seen[parent] {
+			return nil, errors.Join(err, errAsk)
+		}
+		seen[parent] = true
+		lines = fmt.Appendf(lines, "parent %s\n", parent)
+	}
+	return lines, nil
+}
+
+func (s *storage) mustBe(oid plumbing.Hash, kind plumbing.ObjectType) error {
+	found, err := s.object(oid)
+	if err == nil && found.Type() != kind {
+		err = errAsk
+	}
+	return err
+}
+
+// ident returns the author or committer of a new commit as a commit has it.
+func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, error) {
+	env := map[string]string{}
+	for _, entry := range r.environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	settings, ok := r.withoutNeutral().known(ctx, `^(user|author|committer)\.(name|email)$`, false)
+	if !ok {
+		return "", errAsk
+	}
+	configured := map[string]string{}
+	for _, s := range settings {
+		configured[s.Key] = s.Value
+	}
+	variable := "GIT_" + strings.ToUpper(who) + "_"
+	choose := func(what string) (string, error) {
+		for _, value := range []string{env[variable+strings.ToUpper(what)], configured[who+"."+what], configured["user."+what]} {
+			if value != "" {
+				return withoutCrud(value)
+			}
+		}
+		return "", errAsk // git has more sources, and its own errors
+	}
+	name, err := choose("name")
+	if err != nil {
+		return "", err
+	}
+	email, err := choose("email")
+	if err != nil {
+		return "", err
+	}
+	date, given := env[variable+"DATE"]
+	if !given {
+		return fmt.Sprintf("%s <%s> %d %s", name, email, now.Unix(), now.Format("-0700")), nil
+	}
+	if date, ok = strings.CutPrefix(date, "@"); !ok || !plainDateRE.MatchString(date) {
+		return "", errAsk
+	}
+	return fmt.Sprintf("%s <%s> %s", name, email, date), nil
+}
+
+// plainDateRE is a date as a commit has it.
+var plainDateRE = regexp.MustCompile(`^[0-9]{1,12} [+-][0-9]{4}$`)
+
+// withoutCrud removes from a name or an address what git removes.
+func withoutCrud(text string) (string, error) {
+	text = strings.TrimFunc(text, func(c rune) bool { return c <= ' ' || strings.ContainsRune(".,:;<>\"\\'", c) })
+	text = strings.NewReplacer("\n", "", "<", "", ">", "").Replace(text)
+	if text == "" {
+		return "", errAsk
+	}
+	return text, nil
+}
+
+// writeLoose writes an object, synced, unless the repository has it as a file of its own.
+func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
+	if !r.ReadInProcess() || r.ObjectDir != "" {
+		return "", errAsk // maybe it has no SHA-1 objects
+	}
+	special, ok := r.withoutNeutral().known(ctx, `^core\.(sharedrepository|fsync.*)$`, false)
+	if !ok || len(special) > 0 {
+		return "", errAsk // git knows their meaning
+	}
+	header := fmt.Appendf(nil, "%s %d\x00", kind, len(body))
+	hash := sha1.New() //nolint:gosec // see the import
+	hash.Write(header)
+	hash.Write(body)
+	oid := hex.EncodeToString(hash.Sum(nil))
+	dir := filepath.Join(r.Store.dir, "objects", oid[:2])
+	file := filepath.Join(dir, oid[2:])
+	now := time.Now()
+	if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && os.Chtimes(file, now, now) == nil {
+		return oid, nil // younger: git gc waits before it removes what no ref has yet
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	temporary := filepath.Join(dir, "tmp_obj_"+rand.Text()) // git gc removes what is left of this name
+	out, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return "", err
+	}
+	packed, _ := zlib.NewWriterLevel(out, zlib.BestSpeed)
+	_, err = packed.Write(append(header, body...))
+	err = errors.Join(err, packed.Close(), out.Sync())
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = os.Rename(temporary, file)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return "", err
+	}
+	return oid, nil
+}

@@ -1,0 +1,193 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// emptyRepo returns a new repository with one commit, opened to be read in process, its commit
+// and its tree.
+func emptyRepo(t *testing.T, more string) (r Repo, commit, tree string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, value := range map[string]string{"HOME": dir, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull} {
+		t.Setenv(name, value)
+	}
+	shell(t, dir, "git init -q repo && cd repo && git commit -q --allow-empty -m first && "+more)
+	old := time.Now().Add(-time.Hour) // a file that is old enough is read once
+	if err := os.Chtimes(filepath.Join(dir, "repo", ".git", "config"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	r = Repo{Dir: filepath.Join(dir, "repo", ".git"), WorkTree: filepath.Join(dir, "repo")}
+	commit, tree = shell(t, r.WorkTree, "git rev-parse HEAD"), shell(t, r.WorkTree, "git rev-parse HEAD^{tree}")
+	r.Store = OpenStore(r.Dir)
+	return r, commit, tree
+}
+
+// TestWrittenAlike compares commits and blobs that are written in process with those of git.
+func TestWrittenAlike(t *testing.T) {
+	r, commit, tree := emptyRepo(t, "git config user.name Configured; git config author.email au@example.org")
+	ctx, random := context.Background(), rand.New(rand.NewPCG(3, 1))
+	words := []string{"", "Ada", " Ada Ö. ", "<Ada>", "a\nb", ".;:\"'\\", "J.<>K", "\t\x01x", "\xff"}
+	pick := func() string { return words[random.IntN(len(words))] + words[random.IntN(len(words))] }
+	written := 0
+	for range 200 {
+		r.Env = []string{"GIT_AUTHOR_DATE=@1700000000 +0230", "GIT_COMMITTER_DATE=@1700000001 -0700"}
+		for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
+			if random.IntN(3) > 0 {
+				r.Env = append(r.Env, name+"="+pick())
+			}
+		}
+		if random.IntN(10) == 0 {
+			r.Env[0] = "GIT_AUTHOR_DATE=2024-02-03T04:05:06Z"
+		}
+		c := NewCommit{Tree: tree, Message: pick() + "\n\n" + pick()}
+		if c.Message = strings.ToValidUTF8(c.Message, "?"); random.IntN(3) > 0 {
+			c.Parents = append(c.Parents, commit)
+		}
+		body, bodyErr := r.commitBody(ctx, c)
+		got, err := r.StoreCommit(ctx, c)
+		alone := r
+		alone.Store = nil
+		want, wantErr := alone.StoreCommit(ctx, c)
+		if got != want || (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q %+v: %s %v, git says %s %v\n%s", r.Env, c, got, err, want, wantErr, body)
+		}
+		if bodyErr == nil {
+			written++
+		}
+	}
+	if written < 30 {
+		t.Errorf("only %d of 200 commits were written in process", written)
+	}
+	for _, content := range []string{"", "x", strings.Repeat("long ", 1<<16)} {
+		oid, err := r.Blob(ctx, []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := shell(t, r.WorkTree, "git cat-file -s "+oid); want != fmt.Sprint(len(content)) {
+			t.Errorf("a blob of %d bytes has %s", len(content), want)
+		}
+	}
+	shell(t, r.WorkTree, "git fsck --strict --no-dangling")
+}
+
+// TestWrittenInProcess shows that no git is needed, and that what git decides is left to it.
+func TestWrittenInProcess(t *testing.T) {
+	r, commit, tree := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	ctx := context.Background()
+	if _, err := r.Configured(ctx, "^user", false); err != nil { // git lists the configuration once
+		t.Fatal(err)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "")
+	oid, err := r.StoreCommit(ctx, NewCommit{Tree: tree, Parents: []string{commit}, Message: "m\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(r.Dir, "objects", oid[:2], oid[2:])
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	blob, err := r.Blob(ctx, []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []string{blob, blob} { // the second time, the object becomes younger
+		if again, err := r.Blob(ctx, []byte("x")); err != nil || again != o {
+			t.Fatal(again, err)
+		}
+	}
+	for name, c := range map[string]NewCommit{
+		"an unknown tree":   {Tree: blob, Message: "m\n"},
+		"a missing tree":    {Tree: strings.Repeat("1", 40), Message: "m\n"},
+		"a missing parent":  {Tree: tree, Parents: []string{strings.Repeat("1", 40)}, Message: "m\n"},
+		"a parent twice":    {Tree: tree, Parents: []string{commit, commit}, Message: "m\n"},
+		"a signed commit":   {Tree: tree, Message: "m\n", Options: []string{"-S"}},
+		"a tree as parent":  {Tree: tree, Parents: []string{tree}, Message: "m\n"},
+		"a commit for tree": {Tree: oid[:39] + "x", Message: "m\n"},
+	} {
+		if got, err := r.StoreCommit(ctx, c); err == nil {
+			t.Errorf("%s is written in process: %s", name, got)
+		}
+	}
+	t.Setenv("PATH", path)
+	for _, special := range []string{"core.sharedRepository group", "core.fsyncMethod batch"} {
+		shell(t, r.WorkTree, "git config "+special)
+		if _, err := r.writeLoose(ctx, "blob", []byte(special)); err == nil {
+			t.Errorf("with %s, an object is written in process", special)
+		}
+		shell(t, r.WorkTree, "git config --unset "+strings.Fields(special)[0])
+	}
+}
+
+// TestTransactions compares one git for many transactions with one git for each.
+func TestTransactions(t *testing.T) {
+	r, commit, tree := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	other, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	other.Store = nil
+	ctx, random := context.Background(), rand.New(rand.NewPCG(4, 1))
+	oids := []string{commit, strings.Repeat("1", 40)}
+	for _, repo := range []Repo{r, other} {
+		repo.Env = []string{"GIT_AUTHOR_DATE=@1700000000 +0000", "GIT_COMMITTER_DATE=@1700000000 +0000"}
+		oid, err := repo.StoreCommit(ctx, NewCommit{Tree: tree, Message: "m\n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		oids[1] = oid
+	}
+	shell(t, other.WorkTree, "git fetch -q "+r.WorkTree+" && git update-ref refs/heads/fetched FETCH_HEAD")
+	r.Store.refs.mu.Lock() // nothing runs yet
+	if r.Store.refs.running != nil {
+		t.Fatal("a git runs before the first transaction")
+	}
+	r.Store.refs.mu.Unlock()
+	names := []string{"refs/coven/a", "refs/coven/b", "refs/coven/a/under", "refs/coven/c..d", "refs/coven/"}
+	pids := map[int]bool{}
+	for i := range 200 {
+		var edits []Edit
+		for range 1 + random.IntN(2) {
+			name, oid, old := names[random.IntN(len(names))], oids[random.IntN(2)], oids[random.IntN(2)]
+			edits = append(edits, []Edit{Create(name, oid), Move(name, oid, old), Delete(name, old), Set(name, oid), Drop(name), Verify(name, oid)}[random.IntN(6)])
+		}
+		err, want := r.Transact(ctx, "m", edits...), other.Transact(ctx, "m", edits...)
+		if (err == nil) != (want == nil) || ExitCode(err) != ExitCode(want) {
+			t.Fatalf("%d: %v: %v, alone: %v", i, edits, err, want)
+		}
+		const list = "git for-each-ref refs/coven"
+		if have, want := shell(t, r.WorkTree, list), shell(t, other.WorkTree, list); have != want {
+			t.Fatalf("%d: %v: %s\nalone: %s", i, edits, have, want)
+		}
+		if p := r.Store.refs.running; p != nil {
+			pids[p.cmd.Process.Pid] = true
+			if i%20 == 0 { // something kills it while it is idle
+				_ = p.cmd.Process.Signal(syscall.SIGKILL)
+			}
+		}
+	}
+	if len(pids) > 150 {
+		t.Errorf("%d processes for 200 transactions", len(pids))
+	}
+	r.Store.refs.endIdle(r.Store.refs.used)
+	if r.Store.refs.running != nil {
+		t.Error("git still runs")
+	}
+	for pid := range pids {
+		if err := syscall.Kill(pid, 0); err == nil {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	locks, err := exec.Command("find", r.Dir, "-name", "*.lock").Output()
+	if err != nil || len(locks) > 0 {
+		t.Errorf("locks are left: %s %v", locks, err)
+	}
+}
