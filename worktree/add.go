@@ -62,52 +62,58 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, err
 	}
 	defer l.release()
-	w, err := r.begin(ctx, req.TaskID, start.Oid)
+	w, from, err := r.begin(ctx, req.TaskID, start.Oid)
 	if err != nil {
 		return nil, err
 	}
 	failpoint.Point("add.registered")
-	if err := w.fill(ctx, start.Oid); err != nil {
+	settings, err := r.poolSettings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
+	}
+	if err := w.fill(ctx, from, start.Oid); err != nil {
 		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
 	}
 	failpoint.Point("add.filled")
-	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Ready: true}
+	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Settings: settings, Ready: true}
 	if err := r.writeRecord(w.name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
 	return w, nil
 }
 
-// begin creates the branch, the directory and the git directory, but no files.
-func (r *Repo) begin(ctx context.Context, taskID, start string) (*Worktree, error) {
+// begin creates the branch, the directory and the git directory. The directory has files of the
+// pool if there were some.
+func (r *Repo) begin(ctx context.Context, taskID, start string) (w *Worktree, from parked, err error) {
 	if err := EnsureCovenDir(r.Root); err != nil {
-		return nil, err
+		return nil, parked{}, err
 	}
 	l, err := r.lock(ctx, worktreesLock, "add "+taskID)
 	if err != nil {
-		return nil, err
+		return nil, parked{}, err
 	}
 	defer l.release()
 	if err := r.clearUnready(ctx, taskID); err != nil {
-		return nil, err
+		return nil, parked{}, err
 	}
 	if err := r.leftover(ctx, taskID, start); err != nil {
-		return nil, err
+		return nil, parked{}, err
 	}
 	rec := record{Task: taskID, Base: start}
-	name := SafeName(taskID)
-	if err := r.writeRecord(name, rec); err != nil {
-		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	w = r.worktree(taskID, rec)
+	if err := r.writeRecord(w.name, rec); err != nil {
+		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	failpoint.Point("add.recorded")
-	err = r.register(ctx, registration{w: r.worktree(taskID, rec), start: start, admin: func(admin string) error {
+	from = w.take(ctx, start)
+	err = r.register(ctx, registration{w: w, start: start, admin: func(admin string) error {
 		rec.Admin = admin
-		return r.writeRecord(name, rec)
+		return r.writeRecord(w.name, rec)
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
-	return r.worktree(taskID, rec), nil
+	return r.worktree(taskID, rec), from, nil
 }
 
 // admins lists GitDir/worktrees.
@@ -156,14 +162,28 @@ func (r *Repo) unsparse(ctx context.Context, admin string) error {
 	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
 }
 
-// fill checks out the files and writes a matching index for W's git.
-func (w *Worktree) fill(ctx context.Context, start string) error {
+// fill checks out the files and writes a matching index for W's git. from is the entry of the
+// pool that W's files were; zero: there are no files.
+func (w *Worktree) fill(ctx context.Context, from parked, start string) error {
+	if from.ID != "" {
+		if err := w.fillBy(ctx, start, func(ix *index) error { return w.reuse(ctx, ix, from, start) }); err == nil || ctx.Err() != nil {
+			return err
+		}
+		if err := w.empty(); err != nil {
+			return err
+		}
+		failpoint.Point("add.emptied")
+	}
+	return w.fillBy(ctx, start, func(ix *index) error { return ix.git.Run(ctx, "read-tree", "--reset", "-u", start) })
+}
+
+func (w *Worktree) fillBy(ctx context.Context, start string, write func(*index) error) error {
 	ix, err := w.openIndex(w.git(), commitIndex)
 	if err != nil {
 		return err
 	}
 	defer ix.drop()
-	if err := ix.git.Run(ctx, "read-tree", "--reset", "-u", start); err != nil {
+	if err := write(ix); err != nil {
 		return err
 	}
 	if tree, err := w.repo.git().Tree(ctx, start); err == nil {

@@ -115,7 +115,7 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 // sparing returns the tree to which W moves: that of a commit, but with the reserved
 // paths of the staged tree if W has changed some of them.
 func (w *Worktree) sparing(ctx context.Context, ix *index, staged, to string) (string, error) {
-	l, err := ix.list(ctx)
+	l, err := ix.list(ctx, withoutIgnored)
 	if err != nil {
 		return "", err
 	}

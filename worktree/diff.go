@@ -51,6 +51,15 @@ func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 	return diff, nil
 }
 
+// PatchID returns the PatchID of the Diff that a candidate of Integrate is.
+func (w *Worktree) PatchID(ctx context.Context, c Landing) (string, error) {
+	fork, err := w.MergeBase(ctx, c.Old)
+	if err != nil {
+		return "", err
+	}
+	return w.repo.patchID(ctx, fork, c.Tree)
+}
+
 // Parts returns the parts of the patch, one for each of Files, in order.
 func (d Diff) Parts() []string {
 	parts := make([]string, 0, len(d.Files))
@@ -107,10 +116,11 @@ func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 	return d, nil
 }
 
-// patchID returns the fingerprint of the old and new content and mode of each path.
+// patchID returns the fingerprint of the old and new content and mode of each path; empty: nothing
+// differs.
 func (r *Repo) patchID(ctx context.Context, from, to string) (string, error) {
 	changes, err := r.git().Changes(ctx, from, to)
-	if err != nil {
+	if err != nil || len(changes) == 0 {
 		return "", err
 	}
 	lines := make([]string, len(changes))

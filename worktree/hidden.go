@@ -30,7 +30,7 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 	if err != nil {
 		return hiddenFiles{}, err
 	}
-	l, err := ix.list(ctx)
+	l, err := ix.list(ctx, withoutIgnored)
 	if err != nil {
 		return hiddenFiles{}, err
 	}

@@ -241,6 +241,9 @@ func actor(args []string) int {
 		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
 			return addAndRemove(ctx, r, request.Task)
 		}
+		if strings.HasPrefix(request.Intent, "pool.") {
+			return poolTwice(ctx, r, request.Intent == "pool.changed")
+		}
 		if journal, ok := strings.CutPrefix(request.Intent, "crowd."); ok {
 			return crowd(ctx, r, request.Task, journal)
 		}

@@ -270,7 +270,7 @@ func (re *recreation) fill(ctx context.Context) error {
 		}
 	}
 	if re.from.N == 0 {
-		return w.fill(ctx, re.start)
+		return w.fill(ctx, parked{}, re.start)
 	}
 	g, err := w.rawGit()
 	if err != nil {

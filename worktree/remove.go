@@ -31,28 +31,43 @@ type RemoveRequest struct {
 // Remove stores content that exists nowhere else, then removes the worktree, its branch
 // and coven's records. It returns the ref of the stored content, or "". If storing
 // fails, nothing is removed.
+//
+// The files of a worktree that has landed go to the pool, if the repository has one. Ignored
+// files that are too large to store stay there until the pool needs the space.
 func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef string, err error) {
 	l, err := w.lock(ctx, "remove")
 	if err != nil {
 		return "", err
 	}
 	defer l.release()
-	tip, err := w.tipIfAny(ctx)
-	if err != nil {
-		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
-	}
-	rescueRef, err = w.store(ctx, req, tip)
-	if err != nil {
+	m := &removal{w: w, req: req}
+	if rescueRef, err = m.store(ctx); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("remove.stored")
-	if err := w.unregister(ctx, tip); err != nil {
+	if err := m.unregister(ctx); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
+	if m.parks {
+		w.repo.tidyLater()
+		return rescueRef, nil
 	}
 	if err := w.repo.emptyTrash(); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	return rescueRef, nil
+}
+
+// A removal is one Remove that holds the task's lock.
+type removal struct {
+	w     *Worktree
+	req   RemoveRequest
+	tip   string // of the branch; empty: there is none
+	tree  string // of W, if everything that is not ignored has landed
+	rec   record
+	bare  bool // there are no ignored files
+	parks bool // W goes to the pool
+	aside bool // with ignored files that exist nowhere else
 }
 
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree,
@@ -88,24 +103,36 @@ func (w *Worktree) tipIfAny(ctx context.Context) (string, error) {
 }
 
 // store rescues content that exists only in W.
-func (w *Worktree) store(ctx context.Context, req RemoveRequest, tip string) (string, error) {
+func (m *removal) store(ctx context.Context) (ref string, err error) {
+	if m.tip, err = m.w.tipIfAny(ctx); err != nil {
+		return "", err
+	}
 	p := capIgnored
 	switch {
-	case req.KeepBig:
+	case m.req.KeepBig:
 		p = keepIgnored
-	case req.DropIgnored:
+	case m.req.DropIgnored:
 		p = dropIgnored
 	}
-	needed, err := w.onlyHere(ctx, req, tip, p)
+	needed, err := m.onlyHere(ctx)
+	if err == nil && !needed && m.tree != "" && !m.bare {
+		needed, err = m.w.hides(ctx, p)
+	}
+	if _, big := errors.AsType[*IgnoredError](err); big && m.parks && !isThere(filepath.Join(m.w.admin, "modules")) {
+		m.aside = true
+		return "", nil
+	}
 	if err != nil || !needed {
 		return "", err
 	}
-	info, err := w.rescue(ctx, req.Note, p)
+	info, err := m.w.rescue(ctx, m.req.Note, p)
 	return info.Ref, err
 }
 
-// onlyHere reports whether the worktree contains anything that exists nowhere else.
-func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, p policy) (bool, error) {
+// onlyHere reports whether W, or its branch, has anything besides ignored files that exists
+// nowhere else.
+func (m *removal) onlyHere(ctx context.Context) (bool, error) {
+	w := m.w
 	vacant, err := w.vacant()
 	if err != nil {
 		return false, err
@@ -113,27 +140,38 @@ func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, 
 	present := !vacant
 	rec, recErr := w.repo.readRecord(w.name)
 	unused := recErr == nil && !rec.Ready && !rec.Again // no agent has worked in it
-	if tip == "" && present && !unused {
+	if m.tip == "" && present && !unused {
 		return false, fmt.Errorf("%s has no branch %s to store it with", w.Path, w.Branch)
 	}
-	if tip == "" || unused && tip == rec.Base {
+	if m.tip == "" || unused && m.tip == rec.Base {
 		return false, nil
 	}
-	if req.Landed != tip {
+	if m.req.Landed != m.tip {
 		return true, nil
 	}
 	if !present {
 		return false, nil
 	}
-	tree, err := w.Tree(ctx)
+	if recErr != nil || !rec.Ready {
+		rec.Settings = "" // not for the pool
+	}
+	return m.besidesLanded(ctx, rec)
+}
+
+// besidesLanded reports whether W has anything besides ignored files that has not landed.
+func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
+	commit, err := m.w.repo.git().Commit(ctx, m.tip)
 	if err != nil {
 		return false, err
 	}
-	commit, err := w.repo.git().Commit(ctx, tip)
-	if err != nil || tree != commit.Tree {
-		return true, err
+	tree := commit.Tree
+	if m.bare = m.w.holdsOnly(ctx, tree); !m.bare {
+		if tree, err = m.w.Tree(ctx); err != nil || tree != commit.Tree {
+			return true, err
+		}
 	}
-	return w.hides(ctx, p)
+	m.tree, m.rec, m.parks = tree, rec, rec.Settings != "" && m.w.repo.Pool.Bytes > 0
+	return false, nil
 }
 
 // hides reports whether W has ignored files or git directories to store.
@@ -149,13 +187,18 @@ func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
 
 // unregister moves W away immediately and then forgets it. The branch is deleted second
 // to last: while it exists, an interrupted removal is detected and can be repeated.
-func (w *Worktree) unregister(ctx context.Context, tip string) error {
-	l, err := w.repo.lock(ctx, worktreesLock, "remove "+w.TaskID)
+func (m *removal) unregister(ctx context.Context) error {
+	l, err := m.w.repo.lock(ctx, worktreesLock, "remove "+m.w.TaskID)
 	if err != nil {
 		return err
 	}
 	defer l.release()
-	return w.forget(ctx, tip)
+	if m.parks {
+		if err := m.park(ctx); err != nil && m.aside {
+			return err // otherwise nothing is lost without the pool
+		}
+	}
+	return m.w.forget(ctx, m.tip)
 }
 
 // forget requires the locks of the task and of the worktrees.
@@ -223,7 +266,11 @@ func (r *Repo) trash(path, name string) error {
 	if !isThere(path) {
 		return nil
 	}
-	return os.Rename(path, filepath.Join(filepath.Dir(path), trashPrefix+name+"-"+rand.Text()))
+	return os.Rename(path, r.trashName(name))
+}
+
+func (r *Repo) trashName(name string) string {
+	return filepath.Join(r.Root, worktreesDir, trashPrefix+name+"-"+rand.Text())
 }
 
 // emptyTrash deletes trashed directories, including those of other processes.

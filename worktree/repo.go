@@ -70,6 +70,9 @@ type Repo struct {
 	// nil.
 	Redact func(message string) string
 
+	// Pool limits what is kept of landed worktrees for later ones.
+	Pool Pool
+
 	checkoutDir string        // the git directory of Checkout
 	bare        bool          // all checkouts are linked ones
 	format      string        // hash algorithm of the objects

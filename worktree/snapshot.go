@@ -47,6 +47,12 @@ func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot
 }
 
 func (w *Worktree) snapshot(ctx context.Context, session, note string, extra []string) (Snapshot, error) {
+	if len(extra) == 0 {
+		if tree, ok := w.untouched(ctx); ok {
+			return w.saveTree(ctx, session, note, tree)
+		}
+	}
+	w.seedSnapshots(ctx)
 	ix, tree, err := w.stagedRaw(ctx, extra)
 	if err != nil {
 		return Snapshot{}, err

@@ -39,9 +39,15 @@ func (l *listing) clean() bool {
 	return len(l.stale)+len(l.untracked)+len(l.nested)+len(l.links) == 0
 }
 
-func (ix *index) list(ctx context.Context) (listing, error) {
+// Options of list.
+const (
+	withoutIgnored = "--exclude-standard"
+	withIgnored    = "--" // ignored files are untracked ones, too
+)
+
+func (ix *index) list(ctx context.Context, option string) (listing, error) {
 	var l listing
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", "--exclude-standard")
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
 	if err != nil {
 		return l, err
 	}
@@ -92,7 +98,7 @@ func (ix *index) stage(ctx context.Context) (listing, error) {
 }
 
 func (ix *index) stageAll(ctx context.Context) (listing, error) {
-	l, err := ix.list(ctx)
+	l, err := ix.list(ctx, withoutIgnored)
 	if err != nil {
 		return l, fmt.Errorf("list the files of %s: %w", ix.w.Path, err)
 	}

@@ -36,6 +36,8 @@ type record struct {
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
+	// Settings of git when the files were written: see poolSettings. Empty: not for the pool.
+	Settings string `json:"settings,omitempty"`
 	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
 }

@@ -324,6 +324,9 @@ type memo struct {
 	dirs   []string
 	state  tripwire.State
 	trees  sync.Map // of keptTree, by the path of a kept index
+
+	tidying sync.WaitGroup // see tidyLater
+	tidy    sync.Mutex
 }
 
 // hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/exit"
@@ -43,6 +45,7 @@ type Config struct {
 	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
+	Worktree     Worktree      `yaml:"worktree" about:"the worktrees of tasks"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
@@ -55,6 +58,12 @@ type Config struct {
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
+}
+
+// Worktree is how worktrees are made and removed.
+type Worktree struct {
+	PoolGB int      `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
+	Keep   []string `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
 }
 
 // Notice is a command that coven runs when a task changes its state.
@@ -94,7 +103,7 @@ type Limits struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Worktree: Worktree{PoolGB: 10}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 	}
 }
@@ -282,6 +291,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })
+	r.each("worktree.keep", c.Worktree.Keep, "a glob of paths in the worktree", isGlobInside)
 	r.hosts(c.Sandbox.Network)
 	c.Env.Asked = r.asked(before.Env, c.Env.Pass)
 	r.word("default_model", c.DefaultModel)
@@ -289,6 +299,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.word("grimoire", c.Grimoire)
 	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {
 		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Run.MaxTasks, MaxTasks), "")
+	}
+	if at := r.at("worktree.pool_gb"); at.Set() && (c.Worktree.PoolGB < 0 || c.Worktree.PoolGB > maxPoolGB) {
+		doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", c.Worktree.PoolGB, maxPoolGB), "")
 	}
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
 		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")
@@ -311,6 +324,14 @@ func (r reader) hosts(values []string) {
 			r.doc.Fail(items[i], err.Error(), "")
 		}
 	}
+}
+
+// maxPoolGB is more than anybody has.
+const maxPoolGB = 1 << 20
+
+// isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.
+func isGlobInside(s string) bool {
+	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && doublestar.ValidatePattern(s)
 }
 
 // isPath reports whether a text of the settings is the path of a file: /PATH, ~ or ~/PATH.

@@ -74,6 +74,9 @@ type Notice struct {
 
 // Close stops the plugins and releases what running tasks needed.
 func (c *Controller) Close() {
+	if c.Project.Repo != nil {
+		c.Project.Repo.Settle()
+	}
 	if c.Runtime != nil {
 		c.Runtime.close()
 	}

@@ -85,11 +85,11 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	diff, err := s.Worktree.Diff(ctx, c.Old)
+	patch, err := s.Worktree.PatchID(ctx, c)
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: diff.PatchID}, nil
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
 }
 
 // Land moves the target to the candidate.

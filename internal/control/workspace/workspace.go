@@ -107,7 +107,7 @@ func (s *Workspace) started() bool {
 }
 
 // Leave stores what is only in the worktree and removes it. A worktree with ignored files
-// that are too large to store stays.
+// that are too large to store stays, unless it has landed and goes to the pool.
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	tree, err := s.Repo.Leftover(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {

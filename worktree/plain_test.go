@@ -1,0 +1,94 @@
+package worktree
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What one listing says is what the longer ways say, whatever W is like.
+func TestUntouchedIsExact(t *testing.T) {
+	edits := map[string]func(r *Repo, w *Worktree){
+		"nothing":         func(*Repo, *Worktree) {},
+		"an ignored file": func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") },
+		"an ignored dir":  func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "build/x"), "x") },
+		"an untracked":    func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "new"), "x") },
+		"a change":        func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "file0.txt"), "x") },
+		"a deletion":      func(_ *Repo, w *Worktree) { must(t, os.Remove(filepath.Join(w.Path, "file1.txt"))) },
+		"a mode":          func(_ *Repo, w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755)) },
+		"a touch": func(_ *Repo, w *Worktree) {
+			must(t, os.Chtimes(filepath.Join(w.Path, "file3.txt"), time.Now(), time.Now()))
+		},
+		"hidden attributes": func(r *Repo, w *Worktree) {
+			write(t, filepath.Join(r.GitDir, "info", "exclude"), ".gitattributes\n")
+			write(t, filepath.Join(w.Path, "dir", ".gitattributes"), "* text eol=crlf\n")
+			write(t, filepath.Join(w.Path, "dir", "deep", "x.txt"), "x\r\n")
+		},
+		"attributes of the repository": func(r *Repo, w *Worktree) {
+			write(t, filepath.Join(r.GitDir, "info", "attributes"), "*.txt text eol=crlf\n")
+			write(t, filepath.Join(w.Path, "file4.txt"), "one\r\ntwo\r\nthree 4\r\n")
+		},
+		"autocrlf": func(r *Repo, w *Worktree) {
+			gitIn(t, r.Root, "config", "core.autocrlf", "input")
+			write(t, filepath.Join(w.Path, "file5.txt"), "one\r\ntwo\r\nthree 5\r\n")
+		},
+		"the tracker's file": func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "v2\n") },
+		"a session":          func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, ".coven/sessions/s"), "s\n") },
+		"a repository":       func(_ *Repo, w *Worktree) { gitIn(t, w.Path, "init", "-q", "nested") },
+		"a git directory":    func(_ *Repo, w *Worktree) { gitIn(t, w.Path, "init", "-q", "dir") },
+		"an empty directory": func(_ *Repo, w *Worktree) { must(t, os.MkdirAll(filepath.Join(w.Path, "empty"), 0o755)) },
+		"a link for a dir": func(_ *Repo, w *Worktree) {
+			if os.Rename(filepath.Join(w.Path, "dir"), filepath.Join(w.repo.Root, "moved.log")) != nil {
+				return // it is one already
+			}
+			must(t, os.Symlink("../../../moved.log", filepath.Join(w.Path, "dir")))
+		},
+	}
+	names := slices.Sorted(maps.Keys(edits))
+	seen, only := 0, 0
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		r := sample(t)
+		w := add(t, r, "T")
+		if random.IntN(2) == 0 {
+			value[Snapshot](t)(w.Snapshot(t.Context(), "before", ""))
+		}
+		what := []string{names[int(seed)%len(names)]}
+		for range random.IntN(3) * int(seed) / (2 * len(names)) { // at first, one alone
+			what = append(what, names[random.IntN(len(names))])
+		}
+		for _, name := range what {
+			edits[name](r, w)
+		}
+		tree, untouched := w.untouched(t.Context())
+		base := gitIn(t, r.Root, "rev-parse", "main^{tree}")
+		holdsOnly := w.holdsOnly(t.Context(), base)
+		got := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+
+		must(t, os.RemoveAll(w.ours(snapshotIndex)))
+		r.memo.trees.Clear()
+		ix, want, err := w.stagedRaw(t.Context(), nil)
+		must(t, err)
+		ix.drop()
+		equal(t, "snapshot after "+strings.Join(what, ", "), got.Tree, want)
+		if untouched {
+			seen++
+			equal(t, "untouched after "+strings.Join(what, ", "), tree, want)
+		}
+		if holdsOnly {
+			only++
+			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(w.Tree(t.Context())), base)
+			hides, err := w.hides(t.Context(), capIgnored)
+			must(t, err)
+			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
+		}
+	}
+	if seen < 5 || only < 3 || seen == 60 {
+		t.Errorf("%d of 60 were untouched, %d had nothing else", seen, only)
+	}
+}

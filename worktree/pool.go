@@ -1,0 +1,363 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// The pool has the files of landed worktrees: the next worktree starts from them, so that git
+// writes only the files that differ. They are no worktrees of git meanwhile. On disk:
+// .coven/worktrees/.pool/ID, the files of a W; coven/pool/ID.json, ID.index and
+// ID.snapshot-index in the git directory, its record and coven's indexes of it; and
+// .coven/worktrees/.pool/ID.ignored, ignored files that were too large to store.
+//
+// Parking and taking only rename. What a task left besides tracked files is moved away when the
+// files are taken, and git then compares every file: files that are in doubt are given up. The
+// lock of the worktrees protects the pool.
+
+// A Pool limits what is kept of landed worktrees. The zero value keeps nothing.
+type Pool struct {
+	Bytes int64    // the most disk space
+	Keep  []string // globs of ignored files that pass from task to task; ** spans directories
+}
+
+const (
+	poolDir     = ".pool"
+	asideSuffix = ".ignored"
+	// maxParked limits the pool to what can be taken soon.
+	maxParked = 16
+)
+
+// parked is the record of an entry of the pool.
+type parked struct {
+	ID       string    `json:"-"`
+	Task     string    `json:"task"`
+	Tree     string    `json:"tree"`     // what the index has
+	Settings string    `json:"settings"` // of git, which determine the bytes of files
+	Parked   time.Time `json:"parked"`
+	Bytes    int64     `json:"bytes,omitempty"` // disk space; 0: not measured yet
+	// Rewrite lists files that the task changed and git might write in another way.
+	Rewrite []string `json:"rewrite,omitempty"`
+	// Aside means that the ignored files exist nowhere else: they must be put aside before the
+	// files are taken.
+	Aside bool `json:"aside,omitempty"`
+}
+
+func (r *Repo) poolPath(elem ...string) string {
+	return filepath.Join(append([]string{r.Root, worktreesDir, poolDir}, elem...)...)
+}
+
+func (r *Repo) poolRecord(id, suffix string) string { return r.ours("pool", id+suffix) }
+
+// park moves W into the pool, with the indexes that describe it. The caller has the lock of the
+// worktrees.
+func (m *removal) park(ctx context.Context) error {
+	w, r := m.w, m.w.repo
+	p := parked{ID: w.name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}
+	if converts, err := r.converts(ctx, m.tree); err != nil || converts {
+		changes, changesErr := r.git().Changes(ctx, m.rec.Base, m.tree)
+		if err := errors.Join(err, changesErr); err != nil {
+			return err
+		}
+		for _, change := range changes {
+			if change.Status != 'D' {
+				p.Rewrite = append(p.Rewrite, change.Path)
+			}
+		}
+	}
+	if err := os.Mkdir(r.poolPath(), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if info, err := os.Lstat(r.poolPath()); err != nil || !info.IsDir() {
+		return errors.Join(fmt.Errorf("%s is not a directory", r.poolPath()), err)
+	}
+	if err := writeJSON(r.poolRecord(p.ID, ".json"), p); err != nil {
+		return err
+	}
+	failpoint.Point("park.recorded")
+	for _, name := range []string{commitIndex, snapshotIndex} {
+		if err := os.Rename(w.ours(name), r.poolRecord(p.ID, "."+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	failpoint.Point("park.indexes")
+	return os.Rename(w.Path, r.poolPath(p.ID))
+}
+
+// pool lists the entries, the newest first.
+func (r *Repo) pool() []parked {
+	files, _ := os.ReadDir(r.ours("pool")) // without the directory, it is empty
+	var all []parked
+	for _, file := range files {
+		id, isRecord := strings.CutSuffix(file.Name(), ".json")
+		if !isRecord {
+			continue
+		}
+		raw, err := readPlain(r.poolRecord(id, ".json"), maxGitFile)
+		p := parked{ID: id}
+		if err != nil || json.Unmarshal(raw, &p) != nil {
+			p = parked{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b parked) int { return cmp.Or(b.Parked.Compare(a.Parked), strings.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// take moves files of the pool to W, which does not exist, and returns their entry; the zero value:
+// there are none. The caller has the lock of the worktrees and a record that W is not
+// ready.
+func (w *Worktree) take(ctx context.Context, start string) (from parked) {
+	r := w.repo
+	settings, err := r.poolSettings(ctx)
+	if err != nil || r.Pool.Bytes == 0 {
+		return parked{}
+	}
+	for _, p := range r.pool() {
+		if p.Aside || p.Settings != settings || !r.sameAttributes(ctx, p.Tree, start) {
+			continue
+		}
+		if info, err := os.Lstat(r.poolPath(p.ID)); err != nil || !info.IsDir() {
+			continue
+		}
+		for _, name := range []string{commitIndex, snapshotIndex} {
+			if err := os.Rename(r.poolRecord(p.ID, "."+name), w.ours(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return parked{}
+			}
+		}
+		failpoint.Point("take.indexes")
+		if os.Rename(r.poolPath(p.ID), w.Path) != nil {
+			return parked{}
+		}
+		failpoint.Point("take.moved")
+		_ = os.Remove(r.poolRecord(p.ID, ".json")) // a record without files is removed later
+		if r.trash(filepath.Join(w.Path, ".git"), w.name) != nil {
+			_ = r.trash(w.Path, w.name)
+			return parked{}
+		}
+		return p
+	}
+	return parked{}
+}
+
+// tidyLater tidies while the next task goes on.
+func (r *Repo) tidyLater() {
+	r.memo.tidying.Go(func() {
+		if r.memo.tidy.TryLock() { // who has it began a moment ago; the rest is for the next removal
+			defer r.memo.tidy.Unlock()
+			_ = r.Tidy(context.Background()) // what stays does no harm, and is tidied next time
+		}
+	})
+}
+
+// Settle waits until what removals have left to do in the background is done.
+func (r *Repo) Settle() { r.memo.tidying.Wait() }
+
+// sameAttributes reports whether git writes the same bytes for the same blobs in both trees:
+// neither adds, changes or removes attributes.
+func (r *Repo) sameAttributes(ctx context.Context, one, two string) bool {
+	changes, err := r.git().Changes(ctx, one, two)
+	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
+}
+
+// poolSettings returns a hash of what else determines the bytes and modes of files.
+func (r *Repo) poolSettings(ctx context.Context) (string, error) {
+	settings, err := r.git().Configured(ctx, `^(core|filter|lfs)\.`, false)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	for _, s := range settings {
+		_, _ = fmt.Fprintf(hash, "%q=%q\n", s.Key, s.Value)
+	}
+	attributes, err := readIfThere(filepath.Join(r.GitDir, "info", "attributes"))
+	_, _ = fmt.Fprintf(hash, "%q", attributes)
+	return hex.EncodeToString(hash.Sum(nil)), err
+}
+
+// converts reports whether git may write files with other bytes than their blobs have.
+func (r *Repo) converts(ctx context.Context, tree string) (bool, error) {
+	entries, err := r.git().Entries(ctx, tree)
+	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
+	return attributes || !r.unconverting(ctx), err
+}
+
+// reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
+// must be emptied.
+func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start string) error {
+	files, err := w.tidied(ctx, from.Tree, w.Path, nil)
+	if err != nil {
+		return err
+	}
+	if err := w.rewrite(ctx, ix, from.Rewrite); err != nil {
+		return err
+	}
+	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", from.Tree, start); err != nil {
+		return err
+	}
+	// Every file and every entry is as in start.
+	if err := ix.git.Run(ctx, "diff-index", "--quiet", start, "--"); err != nil {
+		return err
+	}
+	if files.kept == 0 {
+		return nil
+	}
+	l, err := ix.list(ctx, withoutIgnored)
+	if err == nil && !l.clean() {
+		err = errors.New("kept files are not ignored in this commit")
+	}
+	return err
+}
+
+// rewrite makes git write these files again.
+func (w *Worktree) rewrite(ctx context.Context, ix *index, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	for _, name := range paths {
+		if beyondLink(w.Path, name) {
+			return errOdd
+		}
+		if err := os.Remove(filepath.Join(w.Path, name)); err != nil {
+			return err
+		}
+	}
+	_, err := ix.git.Feed(ctx, git.Join(paths), "checkout-index", "-q", "-u", "-z", "--stdin")
+	return err
+}
+
+// empty removes all files of W, whatever they are.
+func (w *Worktree) empty() error {
+	link, err := readPlain(filepath.Join(w.Path, ".git"), maxGitFile)
+	if err != nil {
+		return err
+	}
+	if err := w.repo.trash(w.Path, w.name); err != nil {
+		return err
+	}
+	for _, name := range []string{commitIndex, snapshotIndex} {
+		if err := os.RemoveAll(w.ours(name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(w.Path, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(w.Path, ".git"), link, 0o644)
+}
+
+// Tidy deletes what removals have moved away and makes the pool as small as it has to be: it
+// removes the entries that are parked for longest, with ignored files that were put aside.
+func (r *Repo) Tidy(ctx context.Context) error {
+	if !isThere(r.poolPath()) && !isThere(r.ours("pool")) {
+		return r.emptyTrash()
+	}
+	bytes := map[string]int64{} // measured without the lock: it takes long
+	for _, p := range r.pool() {
+		if bytes[p.ID] = p.Bytes; p.Bytes == 0 {
+			bytes[p.ID] = usage(r.poolPath(p.ID)) + usage(r.poolPath(p.ID+asideSuffix))
+		}
+	}
+	for _, name := range r.poolDirs() {
+		if id, aside := strings.CutSuffix(name, asideSuffix); aside && bytes[id] == 0 {
+			bytes[id] = usage(r.poolPath(name)) // its files were taken
+		}
+	}
+	l, err := r.lock(ctx, worktreesLock, "tidy the pool")
+	if err != nil {
+		return err
+	}
+	err = r.limitPool(ctx, bytes)
+	l.release()
+	return errors.Join(err, r.emptyTrash())
+}
+
+// limitPool removes entries, of which the sizes are known, and what is left of others.
+func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
+	var failed error
+	left, known := r.Pool.Bytes, map[string]bool{}
+	for n, p := range r.pool() {
+		known[p.ID] = true
+		left -= bytes[p.ID]
+		if left < 0 || n >= maxParked {
+			failed = errors.Join(failed, r.unpark(p.ID), r.trash(r.poolPath(p.ID+asideSuffix), p.ID))
+			continue
+		}
+		if !isThere(r.poolPath(p.ID)) {
+			failed = errors.Join(failed, r.unpark(p.ID)) // a coven was killed while it took the files
+			continue
+		}
+		if p.Bytes = bytes[p.ID]; p.Aside && p.Tree != "" {
+			p.Aside = !r.putAside(ctx, p)
+		}
+		failed = errors.Join(failed, writeJSON(r.poolRecord(p.ID, ".json"), p))
+	}
+	for _, name := range r.poolDirs() {
+		id, aside := strings.CutSuffix(name, asideSuffix)
+		if known[id] {
+			continue
+		}
+		if left -= bytes[id]; left < 0 || !aside { // without a record, a coven was killed while it removed them
+			failed = errors.Join(failed, r.trash(r.poolPath(name), id))
+		}
+	}
+	return failed
+}
+
+func (r *Repo) poolDirs() (names []string) {
+	dirs, _ := os.ReadDir(r.poolPath())
+	for _, dir := range dirs {
+		names = append(names, dir.Name())
+	}
+	return names
+}
+
+// unpark moves the files of an entry to the trash and removes its records.
+func (r *Repo) unpark(id string) error {
+	err := r.trash(r.poolPath(id), id)
+	for _, suffix := range []string{"." + commitIndex, "." + snapshotIndex, ".json"} {
+		if removeErr := os.Remove(r.poolRecord(id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
+		}
+	}
+	return err
+}
+
+// putAside separates an entry's ignored files from the tracked ones, which can be taken then. It
+// reports whether it did: otherwise the entry stays whole until the space is needed.
+func (r *Repo) putAside(ctx context.Context, p parked) bool {
+	aside := func(name string) string { return r.poolPath(p.ID+asideSuffix, name) }
+	_, err := r.worktree(p.Task, record{}).tidied(ctx, p.Tree, r.poolPath(p.ID), aside)
+	failpoint.Point("pool.aside")
+	return err == nil
+}
+
+// usage returns the disk space of a directory, in bytes. What cannot be read does not count.
+func usage(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes += onDisk(info)
+		}
+		return nil
+	})
+	return bytes
+}

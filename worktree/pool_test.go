@@ -1,0 +1,351 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// pooled returns a sample repository with a pool.
+func pooled(t testing.TB, keep ...string) *Repo {
+	t.Helper()
+	r := sample(t)
+	r.Pool = Pool{Bytes: 1 << 30, Keep: keep}
+	return r
+}
+
+// landAndLeave commits W, moves main there and removes W as a landing does.
+func landAndLeave(t testing.TB, r *Repo, w *Worktree) {
+	t.Helper()
+	commitAll(t, w, "work")
+	tip := value[string](t)(w.Tip(t.Context()))
+	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
+	equal(t, "rescue", value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip})), "")
+	r.Settle()
+}
+
+// fresh returns the content that the worktree of a new task has without the pool.
+func fresh(t testing.TB, r *Repo) string {
+	t.Helper()
+	bare := *r
+	bare.Pool = Pool{}
+	w := value[*Worktree](t)(bare.Add(t.Context(), AddRequest{TaskID: "fresh", Base: "main"}))
+	text := modes(t, w.Path) + contents(t, w.Path)
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	return strings.ReplaceAll(text, "fresh", "T")
+}
+
+// modes lists everything in a directory with its mode and number of links.
+func modes(t testing.TB, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	must(t, filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
+		must(t, err)
+		info, err := entry.Info()
+		must(t, err)
+		all.WriteString(strings.TrimPrefix(name, dir) + " " + info.Mode().String())
+		if info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink != 1 {
+			all.WriteString(" has links")
+		}
+		all.WriteString("\n")
+		return nil
+	}))
+	return all.String()
+}
+
+// inodeAt identifies a file.
+func inodeAt(t testing.TB, path string) uint64 {
+	t.Helper()
+	return inodeOf(value[os.FileInfo](t)(os.Lstat(path)))
+}
+
+// The files of a landed worktree are the next worktree's, as if git had written them.
+func TestPool(t *testing.T) {
+	r := pooled(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "new/file"), "n")
+	write(t, filepath.Join(w.Path, "x.log"), "ignored")
+	inode := inodeAt(t, filepath.Join(w.Path, "file1.txt"))
+	must(t, os.Mkdir(filepath.Join(w.Path, "empty"), 0o755))
+	commitAll(t, w, "work")
+	tip := value[string](t)(w.Tip(t.Context()))
+	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
+	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+	equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+":x.log"), "ignored")
+	r.Settle()
+	equal(t, "W", exists(w.Path), false)
+	equal(t, "registrations", len(value[[]string](t)(r.admins())), 0)
+	equal(t, "parked", len(r.pool()), 1)
+	if r.pool()[0].Bytes == 0 {
+		t.Error("the size is not measured")
+	}
+	write(t, filepath.Join(r.Root, "file0.txt"), "changed meanwhile")
+	write(t, filepath.Join(r.Root, "more"), "m")
+	gitIn(t, r.Root, "rm", "-q", "new/file")
+	gitIn(t, r.Root, "add", "-A", "more", "file0.txt")
+	gitIn(t, r.Root, "commit", "-qm", "meanwhile")
+	want := fresh(t, r)
+	w = add(t, r, "T")
+	equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
+	equal(t, "the same file", inodeAt(t, filepath.Join(w.Path, "file1.txt")), inode)
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+	equal(t, "parked", len(r.pool()), 0)
+	equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+}
+
+// Whatever a task did to its worktree, the next one is as new.
+func TestPoolIsAsNew(t *testing.T) {
+	tricks := []func(t *testing.T, r *Repo, w *Worktree){
+		func(t *testing.T, r *Repo, w *Worktree) { // a second name of a file, outside
+			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "build-link.log")))
+		},
+		func(t *testing.T, _ *Repo, w *Worktree) {
+			must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o644|os.ModeSetuid))
+		},
+		func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o600)) },
+		func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
+		func(t *testing.T, _ *Repo, w *Worktree) {
+			must(t, os.RemoveAll(filepath.Join(w.Path, ".git")))
+			must(t, os.Symlink("/dev/null", filepath.Join(w.Path, ".git")))
+		},
+		func(t *testing.T, _ *Repo, w *Worktree) {
+			write(t, filepath.Join(w.Path, "build/a/b"), "ignored")
+			must(t, os.Chmod(filepath.Join(w.Path, "build/a"), 0o500))
+		},
+		func(t *testing.T, _ *Repo, w *Worktree) {
+			must(t, syscall.Mkfifo(filepath.Join(w.Path, "pipe.log"), 0o600))
+		},
+		func(t *testing.T, _ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "deep/er/file"), "d") },
+		func(t *testing.T, _ *Repo, w *Worktree) {
+			write(t, filepath.Join(w.Path, "attr/.gitattributes"), "* text eol=crlf\n")
+			write(t, filepath.Join(w.Path, "attr/file"), "crlf\r\n")
+		},
+		func(t *testing.T, r *Repo, _ *Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "true") },
+		func(t *testing.T, r *Repo, _ *Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "false") },
+	}
+	afterwards := []func(t *testing.T, r *Repo){
+		func(t *testing.T, r *Repo) { // behind coven's back
+			for _, p := range r.pool() {
+				write(t, r.poolPath(p.ID, "file1.txt"), "changed later")
+			}
+		},
+		func(t *testing.T, r *Repo) {
+			for _, p := range r.pool() {
+				write(t, r.poolPath(p.ID, "added"), "later")
+			}
+		},
+		func(t *testing.T, r *Repo) {
+			for _, p := range r.pool() {
+				must(t, os.WriteFile(r.poolRecord(p.ID, ".index"), []byte("DIRC damaged"), 0o644))
+			}
+		},
+		func(t *testing.T, r *Repo) {
+			for _, p := range r.pool() {
+				must(t, os.Truncate(r.poolRecord(p.ID, ".json"), 3))
+			}
+		},
+		func(t *testing.T, r *Repo) {
+			for _, p := range r.pool() {
+				must(t, os.Remove(r.poolRecord(p.ID, ".json")))
+				must(t, syscall.Mkfifo(r.poolRecord(p.ID, ".json"), 0o600))
+			}
+		},
+		func(t *testing.T, r *Repo) { // files without a record, a record without files
+			for _, p := range r.pool() {
+				must(t, os.Rename(r.poolPath(p.ID), r.poolPath("other")))
+			}
+		},
+		func(t *testing.T, r *Repo) {
+			write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=crlf\n")
+			gitIn(t, r.Root, "add", ".gitattributes")
+			gitIn(t, r.Root, "commit", "-qm", "attributes")
+		},
+		func(t *testing.T, r *Repo) { gitIn(t, r.Root, "config", "core.autocrlf", "true") },
+		func(t *testing.T, r *Repo) { gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", "nothing") },
+		func(t *testing.T, r *Repo) {
+			gitIn(t, r.Root, "rm", "-q", "-r", ".")
+			gitIn(t, r.Root, "commit", "-qm", "gone")
+		},
+	}
+	for seed := range uint64(24) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		r := pooled(t)
+		w := add(t, r, "T")
+		write(t, filepath.Join(w.Path, "work"), "w")
+		for range 1 + random.IntN(3) {
+			tricks[random.IntN(len(tricks))](t, r, w)
+		}
+		commitAll(t, w, "work")
+		tip := value[string](t)(w.Tip(t.Context()))
+		gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
+		value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+		r.Settle()
+		afterwards[int(seed)%len(afterwards)](t, r)
+		want := fresh(t, r)
+		w = add(t, r, "T")
+		if got := modes(t, w.Path) + contents(t, w.Path); got != want {
+			t.Errorf("seed %d: got\n%s\nwant\n%s", seed, got, want)
+		}
+		equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+		must(t, r.Tidy(t.Context()))
+		noLocks(t, r.GitDir)
+	}
+}
+
+// What the user lists passes from task to task, as long as git ignores it.
+func TestPoolKeeps(t *testing.T) {
+	r := pooled(t, "build", "sub/**/cache.log")
+	w := add(t, r, "T")
+	for _, name := range []string{"build/out", "sub/a/cache.log", "sub/a/other.log", "x.log"} {
+		write(t, filepath.Join(w.Path, name), name)
+	}
+	write(t, filepath.Join(w.Path, "work"), "w")
+	commitAll(t, w, "work")
+	tip := value[string](t)(w.Tip(t.Context()))
+	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+	w = add(t, r, "U")
+	for name, want := range map[string]bool{"build/out": true, "sub/a/cache.log": true, "sub/a/other.log": false, "x.log": false, "work": true} {
+		equal(t, name, exists(filepath.Join(w.Path, name)), want)
+	}
+	landAndLeave2(t, r, w)
+	write(t, filepath.Join(r.Root, ".gitignore"), "*.log\n")
+	gitIn(t, r.Root, "commit", "-qam", "build is not ignored any more")
+	w = add(t, r, "V")
+	equal(t, "kept though not ignored", exists(filepath.Join(w.Path, "build")), false)
+	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+}
+
+// landAndLeave2 is landAndLeave for a worktree whose ignored files are stored.
+func landAndLeave2(t testing.TB, r *Repo, w *Worktree) {
+	t.Helper()
+	tip := value[string](t)(w.Tip(t.Context()))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+	r.Settle()
+}
+
+// Ignored files that are too large to store stay until the pool needs the space.
+func TestPoolPutsAside(t *testing.T) {
+	r := pooled(t)
+	large := strings.Repeat("x", ignoredCap+1)
+	for _, task := range []string{"A", "B"} {
+		w := add(t, r, task)
+		equal(t, "of the task before", exists(filepath.Join(w.Path, "build")), false)
+		write(t, filepath.Join(w.Path, "build/out"), large+task)
+		write(t, filepath.Join(w.Path, "work"+task), "w")
+		landAndLeave(t, r, w)
+	}
+	aside := value[[]string](t)(filepath.Glob(r.poolPath("*.ignored/build/out")))
+	equal(t, "put aside", len(aside), 2)
+	equal(t, "content", read(t, aside[0]) == large+"A" && read(t, aside[1]) == large+"B", true)
+	r.Pool.Bytes = 15 << 20
+	must(t, r.Tidy(t.Context()))
+	aside = value[[]string](t)(filepath.Glob(r.poolPath("*.ignored/build/out")))
+	equal(t, "put aside", len(aside), 1)
+	equal(t, "the newer one", strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(aside[0]))), "B-"), true)
+	w := add(t, r, "C")
+	equal(t, "taken", exists(filepath.Join(w.Path, "build")), false)
+	r.Pool.Bytes = 0
+	must(t, r.Tidy(t.Context()))
+	equal(t, "left", len(r.poolDirs())+len(r.pool()), 0)
+}
+
+// A pool of links and files, and one that is off, change nothing but speed.
+func TestPoolInTheWay(t *testing.T) {
+	for name, plant := range map[string]func(r *Repo, elsewhere string){
+		"a link":      func(r *Repo, elsewhere string) { must(t, os.Symlink(elsewhere, r.poolPath())) },
+		"a file":      func(r *Repo, _ string) { write(t, r.poolPath(), "f") },
+		"no pool":     func(r *Repo, _ string) { r.Pool.Bytes = 0 },
+		"read-only":   func(r *Repo, _ string) { write(t, r.ours("pool"), "a file") },
+		"many in one": func(r *Repo, _ string) { must(t, os.MkdirAll(r.poolPath("a", "b"), 0o755)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, elsewhere := pooled(t), t.TempDir()
+			must(t, os.MkdirAll(filepath.Join(r.Root, worktreesDir), 0o755))
+			plant(r, elsewhere)
+			for range 2 {
+				w := add(t, r, "T")
+				write(t, filepath.Join(w.Path, "work"), contents(t, w.Path))
+				landAndLeave(t, r, w)
+				equal(t, "W", exists(w.Path), false)
+			}
+			equal(t, "elsewhere", len(value[[]os.DirEntry](t)(os.ReadDir(elsewhere))), 0)
+			_ = r.Tidy(t.Context())
+			equal(t, "registrations", len(value[[]string](t)(r.admins())), 0)
+		})
+	}
+}
+
+// poolTwice parks a worktree with large ignored files and takes it for another task. The files
+// may be changed meanwhile.
+func poolTwice(ctx context.Context, r *Repo, changed bool) error {
+	r.Pool = Pool{Bytes: 1 << 30}
+	w, err := r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+	if err != nil {
+		return err
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	large := filepath.Join(w.Path, "build", "out")
+	if err := errors.Join(os.Mkdir(filepath.Dir(large), 0o755), os.WriteFile(large, make([]byte, ignoredCap+1), 0o644)); err != nil {
+		return err
+	}
+	if _, err := w.Remove(ctx, RemoveRequest{Landed: tip}); err != nil {
+		return err
+	}
+	r.Settle()
+	for _, p := range r.pool() {
+		if changed {
+			err = os.Chmod(r.poolPath(p.ID, "file1.txt"), 0o600)
+		}
+	}
+	if err == nil {
+		_, err = r.Add(ctx, AddRequest{TaskID: "U", Base: "main"})
+	}
+	return err
+}
+
+// Killed at any point, the pool loses nothing and hands out nothing twice.
+func TestPoolSurvivesKill(t *testing.T) {
+	oneAtATime(t)
+	for _, point := range []string{"park.recorded", "park.indexes", "remove.trashed", "remove.branch", "pool.aside", "take.indexes", "take.moved", "add.emptied"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := sample(t)
+			r.Pool = Pool{Bytes: 1 << 30}
+			intent := "pool.whole"
+			if point == "add.emptied" {
+				intent = "pool.changed"
+			}
+			killAt(t, actorCommand(r.Root, "T", intent, ""), point)
+			for _, task := range []string{"T", "U"} {
+				if w, err := r.Leftover(t.Context(), task); err == nil { // it was not removed yet
+					value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+				}
+				w := add(t, r, task)
+				equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+				equal(t, "ignored files", exists(filepath.Join(w.Path, "build")), false)
+				must(t, r.Tidy(t.Context()))
+			}
+			equal(t, "registrations", len(value[[]string](t)(r.admins())), 2)
+			large := 0
+			must(t, filepath.WalkDir(filepath.Join(r.Root, worktreesDir), func(name string, _ os.DirEntry, err error) error {
+				if strings.HasSuffix(name, "build/out") {
+					large++
+				}
+				return err
+			}))
+			equal(t, "large ignored files", large, 1)
+			noLocks(t, r.GitDir)
+		})
+	}
+}

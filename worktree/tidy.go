@@ -1,0 +1,171 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// errOdd means that a parked file is not as git writes it, in a way that git does not see.
+var errOdd = errors.New("a file has links or modes that git does not make")
+
+// tidiedFiles moves everything away that is not a file of a tree.
+type tidiedFiles struct {
+	top     string
+	keep    []string
+	tracked map[string]bool // files, and the directories above them
+	away    func(name string) (string, error)
+	mask    fs.FileMode // that new files have
+	kept    int         // files and directories that are kept though they are not tracked
+}
+
+// tidied makes a directory have only the files of a tree, and those that the pool keeps. The
+// others are moved to where aside says, or to the trash.
+func (w *Worktree) tidied(ctx context.Context, tree, dir string, aside func(string) string) (*tidiedFiles, error) {
+	entries, err := w.repo.git().Entries(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	files := &tidiedFiles{top: dir, keep: w.repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
+	for _, e := range entries {
+		if e.Mode == git.ModeSubmodule {
+			return nil, errOdd
+		}
+		for name := e.Path; !files.tracked[name]; name = path.Dir(name) {
+			files.tracked[name] = true
+		}
+	}
+	if files.mask, err = w.repo.newFileMask(); err != nil {
+		return nil, err
+	}
+	if aside != nil {
+		files.keep = nil
+		files.away = func(name string) (string, error) { return aside(name), nil }
+	} else {
+		files.away = w.repo.trashed(w.name)
+	}
+	return files, files.dir(".")
+}
+
+// trashed returns a function that names places in one new directory of the trash.
+func (r *Repo) trashed(name string) func(string) (string, error) {
+	dir, n := r.trashName(name), 0
+	return func(string) (string, error) {
+		n++
+		return filepath.Join(dir, strconv.Itoa(n)), nil
+	}
+}
+
+// dir tidies a directory with tracked files.
+func (f *tidiedFiles) dir(name string) error {
+	entries, err := os.ReadDir(filepath.Join(f.top, name))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		inside := path.Join(name, entry.Name())
+		if !f.tracked[inside] {
+			if _, err := f.stray(inside, entry); err != nil {
+				return err
+			}
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if err := f.plain(inside, info); err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if err := f.dir(inside); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plain reports what of a tracked path git does not compare.
+func (f *tidiedFiles) plain(name string, info fs.FileInfo) error {
+	const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+	switch mode := info.Mode(); {
+	case mode&special != 0 && !mode.IsDir():
+		return errOdd
+	case mode.IsDir():
+		if want := 0o777 &^ f.mask; mode.Perm() != want || mode&special != 0 {
+			return os.Chmod(filepath.Join(f.top, name), want)
+		}
+	case mode.IsRegular():
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || stat.Nlink != 1 || mode.Perm() != 0o666&^f.mask && mode.Perm() != 0o777&^f.mask {
+			return errOdd
+		}
+	}
+	return nil
+}
+
+// stray moves an untracked path away, except for what is kept below it. It reports whether
+// something is kept.
+func (f *tidiedFiles) stray(name string, entry fs.DirEntry) (kept bool, err error) {
+	if slices.ContainsFunc(f.keep, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
+		f.kept++
+		return true, nil
+	}
+	if entry.IsDir() && len(f.keep) > 0 {
+		below, err := os.ReadDir(filepath.Join(f.top, name))
+		if err != nil {
+			return false, err
+		}
+		for _, b := range below {
+			here, err := f.stray(path.Join(name, b.Name()), b)
+			if kept = kept || here; err != nil {
+				return kept, err
+			}
+		}
+		if kept {
+			return true, nil
+		}
+	}
+	to, err := f.away(name)
+	if err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return false, err
+	}
+	return false, os.Rename(filepath.Join(f.top, name), to)
+}
+
+// newFileMask returns the permissions that new files do not get.
+func (r *Repo) newFileMask() (fs.FileMode, error) {
+	file, err := os.OpenFile(filepath.Join(r.ours(), "mask"), os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o777)
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // it is made again
+	defer file.Close()           //nolint:errcheck // nothing is written
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return 0o777 &^ info.Mode().Perm(), nil
+}
+
+// onDisk returns the disk space of one file, in bytes.
+func onDisk(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * 512
+	}
+	return info.Size()
+}
