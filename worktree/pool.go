@@ -147,7 +147,7 @@ func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 		}
 		failpoint.Point("take.moved")
 		_ = os.Remove(r.poolRecord(p.ID, ".json")) // a record without files is removed later
-		if r.trash(filepath.Join(w.Path, ".git"), w.name) != nil {
+		if removeAll(filepath.Join(w.Path, ".git")) != nil {
 			_ = r.trash(w.Path, w.name)
 			return parked{}
 		}
@@ -204,6 +204,9 @@ func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start stri
 	files, err := w.tidied(ctx, from.Tree, w.Path, nil)
 	if err != nil {
 		return err
+	}
+	if files.moved > 0 {
+		defer w.repo.tidyLater()
 	}
 	if err := w.rewrite(ctx, ix, from.Rewrite); err != nil {
 		return err

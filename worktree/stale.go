@@ -162,6 +162,7 @@ func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
 		switch {
 		case strings.HasPrefix(name, trashPrefix):
 			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
+		case name == poolDir: // Tidy
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,

@@ -26,6 +26,7 @@ type tidiedFiles struct {
 	tracked map[string]bool // files, and the directories above them
 	away    func(name string) (string, error)
 	mask    fs.FileMode // that new files have
+	moved   int         // paths that were moved away
 	kept    int         // files and directories that are kept though they are not tracked
 }
 
@@ -144,6 +145,7 @@ func (f *tidiedFiles) stray(name string, entry fs.DirEntry) (kept bool, err erro
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return false, err
 	}
+	f.moved++
 	return false, os.Rename(filepath.Join(f.top, name), to)
 }
 

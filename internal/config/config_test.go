@@ -52,7 +52,7 @@ func TestLoadDefaults(t *testing.T) {
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Worktree: Worktree{PoolGB: 10}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
@@ -88,7 +88,7 @@ func TestLoadPrecedence(t *testing.T) {
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
-		Tracker: "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour},
+		Tracker: "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Worktree: Worktree{PoolGB: 10}, Limits: Limits{MaxWait: time.Hour},
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
 		)},

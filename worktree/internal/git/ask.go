@@ -40,6 +40,9 @@ func objects[T any](ctx context.Context, r Repo, names []string, read func(*stor
 // "commit" or "tree".
 func (r Repo) Has(ctx context.Context, oid, kind string) (bool, error) {
 	found, err := objects(ctx, r, []string{oid}, func(s *storage, ids []plumbing.Hash) (string, error) {
+		if _, err := s.size(ids[0]); err != nil { // it may be gone since it was read
+			return "", err
+		}
 		o, err := s.object(ids[0])
 		if err != nil {
 			return "", err

@@ -35,6 +35,7 @@ const alternatesFile = "objects/info/alternates"
 type storage struct {
 	refs    *filesystem.Storage
 	objects []*filesystem.Storage
+	cache   cache.Object // of small objects: go-git itself opens the file of a loose one each time
 }
 
 // openStorage opens a git directory and its alternates. It follows these itself: go-git
@@ -47,8 +48,8 @@ func openStorage(dir string) (*storage, error) {
 	if !smallIndexes(dirs) {
 		return nil, errAsk
 	}
-	s := &storage{}
 	shared := cache.NewObjectLRU(maxCached)
+	s := &storage{cache: shared}
 	for _, d := range dirs {
 		s.objects = append(s.objects, filesystem.NewStorageWithOptions(regular{osfs.New(d)}, shared, filesystem.Options{
 			LargeObjectThreshold: maxObject, AlternatesFS: nowhere{},
@@ -142,6 +143,9 @@ func (s *storage) sizes(oids []plumbing.Hash) (map[string]int64, error) {
 }
 
 func (s *storage) object(oid plumbing.Hash) (plumbing.EncodedObject, error) {
+	if known, ok := s.cache.Get(oid); ok {
+		return known, nil
+	}
 	return find(s, func(objects *filesystem.Storage) (plumbing.EncodedObject, error) {
 		return objects.EncodedObject(plumbing.AnyObject, oid)
 	})

@@ -93,6 +93,9 @@ func (s *storage) relations(tree plumbing.Hash, parents []plumbing.Hash) ([]byte
 }
 
 func (s *storage) mustBe(oid plumbing.Hash, kind plumbing.ObjectType) error {
+	if _, err := s.size(oid); err != nil { // it may be gone since it was read
+		return err
+	}
 	found, err := s.object(oid)
 	if err == nil && found.Type() != kind {
 		err = errAsk

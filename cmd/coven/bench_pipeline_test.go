@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pipeline is what a person would write who needs no more than that the changes land: the floor of
+// what a task costs. It is run for each task by xargs -P.
+const pipeline = `
+set -e
+flock ../lock git worktree add -q -b t-$1 ../w-$1 main
+cd ../w-$1
+%s
+git add -A
+git commit -q -m "Change $1"
+cd ../repo
+exec 9> ../lock
+flock 9
+git merge -q -m "Land $1" t-$1
+git worktree remove --force ../w-$1
+git branch -q -D t-$1
+`
+
+// BenchmarkPipeline measures tasks per second, beside the same steps as a shell pipeline: a task
+// adds a file in a repository of 200, and lands. COVEN_BENCH_DIR is where the repositories are.
+func BenchmarkPipeline(b *testing.B) {
+	for _, sandbox := range []bool{false, true} {
+		for _, width := range []int{1, 2, 4, 8} {
+			b.Run(fmt.Sprintf("sandbox=%v/j=%d", sandbox, width), func(b *testing.B) {
+				var rates, floors, ratios []float64
+				for b.Loop() {
+					floor := floorRate(b, width, tasksOfRate)
+					rate := taskRate(b, width, tasksOfRate, sandbox)
+					rates, floors, ratios = append(rates, rate), append(floors, floor), append(ratios, rate/floor)
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(rates), "tasks/s")
+				b.ReportMetric(median(floors), "floor-tasks/s")
+				b.ReportMetric(median(ratios), "of-floor")
+			})
+		}
+	}
+}
+
+// tasksOfRate is how many tasks one measurement takes.
+const tasksOfRate = 30
+
+// TestSpeed fails if coven is much slower than it was: at half of its target beside the pipeline.
+// make speed runs it, alone on the machine.
+func TestSpeed(t *testing.T) {
+	if os.Getenv("COVEN_SPEED") == "" {
+		t.Skip("make speed runs it")
+	}
+	for _, c := range []struct {
+		sandbox bool
+		width   int
+		target  float64
+	}{{false, 1, 0.6}, {false, 4, 0.6}, {true, 1, 0.4}, {true, 4, 0.5}} {
+		var ratios []float64
+		for range 7 {
+			ratios = append(ratios, taskRate(t, c.width, 10, c.sandbox)/floorRate(t, c.width, 10))
+		}
+		if got := median(ratios); got < c.target/2 {
+			t.Errorf("sandbox=%v -j %d: %.2f of the pipeline's rate; the target is %.1f", c.sandbox, c.width, got, c.target)
+		} else {
+			t.Logf("sandbox=%v -j %d: %.2f of the pipeline's rate", c.sandbox, c.width, got)
+		}
+	}
+}
+
+func benchDir(b testing.TB) string {
+	b.Helper()
+	parent := os.Getenv("COVEN_BENCH_DIR")
+	if parent == "" {
+		parent = fastDir()
+	}
+	dir, err := os.MkdirTemp(parent, "cv")
+	must(b, err)
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// rateRepo makes a repository with tasks.
+func rateRepo(b testing.TB, dir string, tasks int) (root string, env []string) {
+	b.Helper()
+	root, env = filepath.Join(dir, "repo"), benchEnv(dir)
+	benchRepo(b, root, tasks, 200)
+	grimoire := fmt.Sprintf("name: bench\nsteps:\n  - {name: make, type: script, command: %q}\n  - {name: land, type: merge}\n", "echo x > new-{{.task.id}}")
+	must(b, os.WriteFile(filepath.Join(root, ".coven", "grimoires", "bench.yaml"), []byte(grimoire), 0o644))
+	for _, line := range []string{"init -q -b main", "add -A", "commit -q -m first"} {
+		timed(b, root, env, "git", strings.Fields(line)...)
+	}
+	return root, env
+}
+
+// taskRate returns the tasks that coven lands in a second.
+func taskRate(b testing.TB, width, tasks int, sandbox bool) float64 {
+	b.Helper()
+	root, env := rateRepo(b, benchDir(b), tasks)
+	args := []string{"run", "-j", strconv.Itoa(width), "--auto-approve", "--yes"}
+	if !sandbox {
+		args = append(args, "--unsandboxed")
+	}
+	took := timed(b, root, env, "coven", args...)
+	landed(b, root, env, tasks)
+	return float64(tasks) / took.wall.Seconds()
+}
+
+// floorRate returns the tasks that the pipeline lands in a second.
+func floorRate(b testing.TB, width, tasks int) float64 {
+	b.Helper()
+	root, env := rateRepo(b, benchDir(b), tasks)
+	must(b, os.WriteFile(filepath.Join(root, "..", "task"), fmt.Appendf(nil, pipeline, `sh -c "echo x > new-b-$1"`), 0o755))
+	took := timed(b, root, env, "sh", "-c", fmt.Sprintf("seq 0 %d | xargs -P %d -n 1 sh ../task", tasks-1, width))
+	landed(b, root, env, tasks)
+	return float64(tasks) / took.wall.Seconds()
+}
+
+// landed fails unless all tasks have landed.
+func landed(b testing.TB, root string, env []string, tasks int) {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), "git", "ls-tree", "--name-only", "main")
+	cmd.Dir, cmd.Env = root, env
+	out, err := cmd.Output()
+	must(b, err)
+	if n := strings.Count(string(out), "new-b-"); n != tasks {
+		b.Fatalf("%d of %d tasks landed", n, tasks)
+	}
+}
