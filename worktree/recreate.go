@@ -140,6 +140,10 @@ func (re *recreation) register(ctx context.Context) error {
 	defer l.release()
 	unfinished := re.rec.Again
 	re.rec.Ready, re.rec.Again = false, true
+	if !unfinished {
+		re.rec.Made++
+	}
+	w.Number = re.rec.Made + 1
 	if re.rec.Base == "" {
 		re.rec.Base = re.start
 	}

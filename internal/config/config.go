@@ -43,6 +43,7 @@ type Config struct {
 	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
+	Worktree     Worktree      `yaml:"worktree" about:"how the worktree of a task is prepared and removed"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
@@ -95,7 +96,8 @@ func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
-		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
+		Limits:   Limits{MaxWait: 6 * time.Hour, SameCall: 5},
+		Worktree: Worktree{SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
 }
 
@@ -279,6 +281,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	doc.Decode(c)
 	r.each("checks", c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
+	for key, commands := range map[string][]string{"worktree.setup": c.Worktree.Setup, "worktree.teardown": c.Worktree.Teardown} {
+		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
+	}
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })

@@ -89,6 +89,9 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
 		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
 	}
+	if err := c.tearDown(ctx, nil, prior); err != nil {
+		return err
+	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err == nil {
 		forgetCaches(c.Project, tree)

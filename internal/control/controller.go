@@ -128,6 +128,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
+	ws.Teardown = teardownOf(plan.Worktree)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,

@@ -17,6 +17,7 @@ import (
 type RemoveWorktreeRequest struct {
 	Task    string
 	Ignored IgnoredFiles
+	Warn    func(text string) // is told what a user should know; nothing of it stops the removal
 }
 
 // RemoveWorktree stores the unlanded work of a worktree and removes it. It returns the ref
@@ -31,6 +32,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	v, err := p.Finder.OfTask(r.Task)
+	known := err == nil
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return "", err
 	}
@@ -43,6 +45,11 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	}
 	if err != nil {
 		return "", err
+	}
+	if known {
+		if err := tearDownOver(ctx, p, v, r.Warn); err != nil {
+			return "", err
+		}
 	}
 	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
 	if err == nil {

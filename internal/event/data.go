@@ -69,10 +69,10 @@ type Ended struct {
 
 // StepStart is the data of StepStarted.
 type StepStart struct {
-	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
+	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge, setup
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
-	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers and arbiters
+	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers, arbiters and setup
 }
 
 // AgentStart is the data of AgentStarted.

@@ -62,7 +62,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r.Task = args[0]
+			r.Task, r.Warn = args[0], func(text string) { _ = a.Showf("warning: %s\n", terminal.PrintableLines(text)) } // nothing else can report the error
 			ref, err := control.RemoveWorktree(cmd.Context(), p, r)
 			if err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/egress"
-	"github.com/coven-run/coven/internal/event"
 )
 
 // Network is what the programs of a repository's tasks may reach. Several workspaces share it.
@@ -55,7 +54,7 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 // refused records a host that a program wanted to reach.
 func (s *Workspace) refused(host string) {
 	text := fmt.Sprintf("network: %s is not on the list of hosts; to allow it: sandbox.network in %s", host, s.Network.ConfigFile)
-	_ = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text}) // the program was told, too
+	s.warn(text)
 }
 
 // Close ends the task's proxy. No program of the task may run any more.

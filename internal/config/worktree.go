@@ -1,0 +1,11 @@
+package config
+
+import "time"
+
+// Worktree is how the worktree of a task is prepared and removed.
+type Worktree struct {
+	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
+	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
+	Teardown        []string      `yaml:"teardown" about:"shell commands that run in a worktree before coven removes it, in order"`
+	TeardownTimeout time.Duration `yaml:"teardown_timeout" about:"time for all commands of teardown together"`
+}
