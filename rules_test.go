@@ -125,7 +125,7 @@ var imports = map[string][]string{
 	},
 	"internal/control/workspace": {
 		"internal/agent", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
-		"internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
+		"internal/regularfile", "internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/doctor": {
 		"internal/config", "internal/control", "internal/exit", "internal/holder", "internal/oneline", "internal/process", "internal/project",
