@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/coven-run/coven/internal/egress"
@@ -32,8 +33,8 @@ type proxied struct {
 	err   error
 }
 
-// NetworkEnv returns the variables with which programs reach the network: KEY=VALUE. It starts
-// the task's proxy if it does not run yet.
+// NetworkEnv returns the variables with which programs reach the network, KEY=VALUE: those of the
+// proxy, which it starts if it does not run yet, and the port on which they may listen.
 func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	p := &s.proxied
 	p.once.Do(func() {
@@ -48,7 +49,11 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("limit the network: %w", p.err)
 	}
-	return p.proxy.Env(), nil
+	port, err := s.Worktree.Port(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(p.proxy.Env(), "COVEN_PORT="+strconv.Itoa(port)), nil
 }
 
 // refused records a host that a program wanted to reach.
