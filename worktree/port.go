@@ -37,7 +37,7 @@ func (w *Worktree) Port(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer l.release()
-	port, err := w.choosePort()
+	port, err := w.choosePort(ctx)
 	if err == nil {
 		err = writeJSONQuickly(w.ours("port.json"), taskPort{port})
 	}
@@ -56,7 +56,7 @@ func (r *Repo) portOf(name string) int {
 	return chosen.Port
 }
 
-func (w *Worktree) choosePort() (int, error) {
+func (w *Worktree) choosePort(ctx context.Context) (int, error) {
 	names, err := w.repo.taskNames()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
@@ -68,7 +68,7 @@ func (w *Worktree) choosePort() (int, error) {
 	first := w.preferredPort()
 	for i := range portCount {
 		port := firstPort + (first-firstPort+i)%portCount
-		if !taken[port] && isFree(port) {
+		if !taken[port] && isFree(ctx, port) {
 			return port, nil
 		}
 	}
@@ -83,9 +83,9 @@ func (w *Worktree) preferredPort() int {
 
 // isFree reports whether nothing listens on a port. A system may permit a server on all addresses
 // beside one on a single address, so both are tried.
-func isFree(port int) bool {
+func isFree(ctx context.Context, port int) bool {
 	for _, host := range []string{"", "127.0.0.1"} {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil || l.Close() != nil {
 			return false
 		}
