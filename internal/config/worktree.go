@@ -4,6 +4,7 @@ import "time"
 
 // Worktree is how the worktree of a task is prepared and removed.
 type Worktree struct {
+	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which is fetched before"`
 	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
 	Teardown        []string      `yaml:"teardown" about:"shell commands that run in a worktree before coven removes it, in order"`

@@ -18,6 +18,7 @@ type Session struct {
 	Model    string `json:"model"`             // what the agents are asked to use
 	Target   string `json:"target"`            // full ref: refs/heads/main
 	Base     string `json:"base"`              // commit the worktree starts from
+	Upstream string `json:"upstream,omitempty"` // the remote-tracking branch whose commit Base is, such as origin/main
 	Tracker  string `json:"tracker"`           // jsonl or none
 	Version  string `json:"version"`           // of coven
 	Attempt  int    `json:"attempt"`           // 1 for the first session of a task

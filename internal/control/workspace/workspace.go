@@ -35,6 +35,7 @@ type Workspace struct {
 	Pass     []string
 	Task     string
 	Base     string // commit that the worktree starts from
+	Upstream string // the remote-tracking branch that Base is from; empty: none
 	Target   worktree.Target
 	Holder   string
 	Attempt  int
