@@ -103,7 +103,7 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err == nil {
-		forgetCaches(c.Project, tree)
+		ForgetCaches(c.Project, tree.Name())
 	}
 	if err != nil || ref == "" {
 		return project.DropIgnoredFirst(item.Task.ID, err)

@@ -47,13 +47,13 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	if known {
-		if err := tearDownOver(ctx, p, v, r.Warn); err != nil {
+		if err := TearDownOver(ctx, p, v, r.Warn); err != nil {
 			return "", err
 		}
 	}
 	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
 	if err == nil {
-		forgetCaches(p, tree)
+		ForgetCaches(p, tree.Name())
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		return "", exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
@@ -61,10 +61,10 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	return ref, err
 }
 
-// forgetCaches removes the caches of a task whose worktree is gone. What cannot be removed does
+// ForgetCaches removes the caches of a task by its name in paths: its worktree is gone. What cannot be removed does
 // no harm.
-func forgetCaches(p *project.Project, tree *worktree.Worktree) {
-	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, tree.Name())
+func ForgetCaches(p *project.Project, name string) {
+	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
 }
 
 // InUseError reports that the session of a task still needs its worktree.

@@ -52,9 +52,9 @@ func (c *Controller) acceptsSandbox() bool {
 	return err == nil
 }
 
-// tearDownOver is tearDown of a session that is over, without a Controller at hand. What keeps
+// TearDownOver is tearDown of a session that is over, without a Controller at hand. What keeps
 // the commands from running does not keep the worktree from being removed.
-func tearDownOver(ctx context.Context, p *project.Project, v session.View, warn func(string)) error {
+func TearDownOver(ctx context.Context, p *project.Project, v session.View, warn func(string)) error {
 	plan, err := project.PlanOf(v.Dir)
 	if err != nil || len(plan.Worktree.Teardown) == 0 {
 		return nil
