@@ -105,7 +105,7 @@ var imports = map[string][]string{
 	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
 	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/task", "internal/terminal"},
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
-	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/terminal"},
+	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
 		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
@@ -125,7 +125,7 @@ var imports = map[string][]string{
 	},
 	"internal/control/workspace": {
 		"internal/agent", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
-		"internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
+		"internal/regularfile", "internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/doctor": {
 		"internal/config", "internal/control", "internal/exit", "internal/holder", "internal/oneline", "internal/process", "internal/project",
@@ -139,6 +139,7 @@ var imports = map[string][]string{
 		"plugins/builtin", "worktree",
 	},
 	"internal/sandbox":   {"internal/config", "internal/process"},
+	"internal/prune":     {"internal/control", "internal/project", "internal/session", "internal/shellword", "worktree"},
 	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
 	"plugins/builtin": {
 		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/internal/yamldoc"
@@ -16,12 +17,22 @@ type Plan struct {
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt // all that the steps use, included ones too
 	Checks   []string          // commands that must pass before the change lands, in order
+	Worktree Worktree          // its life cycle
 	Raw      []string          // places where a command takes a value unquoted
 	Model    string
 	Provider string
 	Target   string // full ref: refs/heads/main
 	Task     Task
 	Attempt  string // how the prior session of the task ended; empty: there was none
+}
+
+// Worktree has the shell commands that prepare the worktree of a task, and those that run
+// before it is removed.
+type Worktree struct {
+	Setup           []string      `yaml:"setup,omitempty"`
+	SetupTimeout    time.Duration `yaml:"setup_timeout,omitempty"` // of all commands together
+	Teardown        []string      `yaml:"teardown,omitempty"`
+	TeardownTimeout time.Duration `yaml:"teardown_timeout,omitempty"` // of all commands together
 }
 
 // The versions of plans. A session runs by the rules of its plan's version, so that it
@@ -65,7 +76,7 @@ func (p *Plan) ChecksOf(m *Merge) []string {
 }
 
 // Freeze returns a plan of a grimoire with the current prompts. The caller sets Model,
-// Provider, Target, Task and Attempt.
+// Provider, Target, Worktree, Task and Attempt.
 func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	p, err := l.promptsOf(g)
 	if err != nil {

@@ -20,6 +20,7 @@ type planFile struct {
 	Provider string            `yaml:"provider"`
 	Target   string            `yaml:"target"`
 	Checks   []string          `yaml:"checks"`
+	Worktree Worktree          `yaml:"worktree,omitempty"`
 	Raw      []string          `yaml:"raw,omitempty"`
 	Task     Task              `yaml:"task"`
 	Attempt  string            `yaml:"attempt,omitempty"`
@@ -31,7 +32,7 @@ type planFile struct {
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
 		V: p.V, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
-		Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts,
+		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts,
 	})
 	return append([]byte(planComment), data...), err
 }
@@ -50,7 +51,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	doc.Decode(&file)
 	r := &reader{doc: doc}
 	p := &Plan{
-		V: file.V, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
+		V: file.V, Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
 		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt,
 	}
 	p.Grimoire.Source = file.Source

@@ -99,7 +99,7 @@ func (x *Executor) afterInterruption(ctx context.Context, c engine.Call, b leafS
 		return x.emit(event.StepParked, c.Path, nil) // the worktree was restored when the plugins ended
 	case !isSpent(why) && !errors.Is(why, ErrInterrupted):
 		return nil
-	case c.Script != nil:
+	case c.Script != nil, c.Setup != nil:
 		return x.park(ctx, c, b)
 	case c.Agent != nil && isSpent(why):
 		_, err := x.Workspace.Snapshot(ctx, "the budget is spent in "+c.Path)
@@ -116,6 +116,8 @@ func (x *Executor) do(ctx context.Context, c engine.Call, b leafStart) (event.Re
 		return x.agent(ctx, c, b)
 	case c.Script != nil:
 		return x.script(ctx, c, b)
+	case c.Setup != nil:
+		return x.setup(ctx, c, b)
 	case c.Review != nil:
 		return x.review(ctx, c, b)
 	case c.Arbiter != nil:
@@ -186,7 +188,7 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) 
 		return leafStart{}, err
 	}
 	start := event.StepStart{Kind: c.Kind(), Snapshot: snapshot.Commit, Tree: tree}
-	if c.Review != nil || c.Arbiter != nil {
+	if c.Review != nil || c.Arbiter != nil || c.Setup != nil {
 		if start.Tip, err = x.Workspace.Tip(ctx); err != nil {
 			return leafStart{}, err
 		}

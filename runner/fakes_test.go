@@ -138,6 +138,7 @@ type fakeWorkspace struct {
 	left    []string // the tips that had landed
 	putTip  string
 	err     error // of Enter
+	number  int   // of the worktree; 0: 1
 
 	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
 	notes    []string            // of snapshots
@@ -168,9 +169,9 @@ func (f *fakeWorkspace) Watched() error {
 	return nil
 }
 
-func (f *fakeWorkspace) Enter(context.Context) error {
+func (f *fakeWorkspace) Enter(context.Context) (int, error) {
 	f.entered++
-	return f.err
+	return max(f.number, 1), f.err
 }
 
 func (f *fakeWorkspace) Leave(_ context.Context, landed string) (string, error) {

@@ -67,12 +67,10 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
 		return Outcome{}, err
 	}
-	if !r.closed() {
-		if err := r.Workspace.Enter(ctx); err != nil {
-			return Outcome{}, r.stopped(err)
-		}
+	out, err := r.enter(ctx)
+	if err == nil && out.Verdict == engine.Passed {
+		out, err = r.steps(ctx)
 	}
-	out, err := r.steps(ctx)
 	outcome, err := r.outcome(out, err)
 	if err != nil {
 		return Outcome{}, r.stopped(err)
@@ -81,6 +79,18 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, r.stopped(err)
 	}
 	return outcome, nil
+}
+
+// enter opens the worktree and prepares a new one.
+func (r *Runner) enter(ctx context.Context) (engine.Outcome, error) {
+	if r.closed() {
+		return engine.Outcome{Verdict: engine.Passed}, nil
+	}
+	n, err := r.Workspace.Enter(ctx)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	return setUp(ctx, r.Plan.Worktree, r.Journal, r.Executor, n)
 }
 
 // steps runs the tree of the plan, or the rest of it.

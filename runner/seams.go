@@ -45,8 +45,9 @@ type claims interface {
 
 // workspace is the task's worktree and branch.
 type workspace interface {
-	// Enter opens the worktree and creates it if necessary.
-	Enter(ctx context.Context) error
+	// Enter opens the worktree and creates it if necessary. n is 1 for the first worktree
+	// of the task, and one more after each time that it had to be created again.
+	Enter(ctx context.Context) (n int, err error)
 	// Leave removes the worktree if it exists. landed is the tip of the task's branch
 	// that has landed, or empty. rescue is the ref of work that did not land.
 	Leave(ctx context.Context, landed string) (rescue string, err error)

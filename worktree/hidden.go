@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -61,12 +62,38 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 // copied reports whether the main checkout has the same file, from which it was
 // copied.
 func (w *Worktree) copied(name string) bool {
-	here, err := readPlain(filepath.Join(w.Path, name), ignoredCap)
+	here, err := openPlain(filepath.Join(w.Path, name), includeCap)
 	if err != nil {
 		return false
 	}
-	there, err := readPlain(filepath.Join(w.repo.Root, name), ignoredCap)
-	return err == nil && bytes.Equal(here, there)
+	defer func() { _ = here.Close() }()
+	there, err := openPlain(filepath.Join(w.repo.Root, name), includeCap)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = there.Close() }()
+	return sameContent(here, there)
+}
+
+// sameContent compares the rest of two files.
+func sameContent(a, b io.Reader) bool {
+	const chunk = 64 << 10
+	left, right := make([]byte, chunk), make([]byte, chunk)
+	for {
+		n, errA := io.ReadFull(a, left)
+		m, errB := io.ReadFull(b, right)
+		if !bytes.Equal(left[:n], right[:m]) || isReadError(errA) || isReadError(errB) {
+			return false
+		}
+		if errA != nil || errB != nil {
+			return errA != nil && errB != nil
+		}
+	}
+}
+
+// isReadError reports whether err is not the end of a file.
+func isReadError(err error) bool {
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // addGitDirs adds everything named .git in W, except the link at its top.

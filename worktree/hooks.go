@@ -191,17 +191,26 @@ func replaceFile(path, text string) error {
 // readPlain reads a regular file of at most limit bytes. It does not follow links or
 // read pipes.
 func readPlain(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := openPlain(path, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// openPlain opens what readPlain reads.
+func openPlain(path string, limit int64) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("%s is not a file of at most %d bytes", path, limit)
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > limit) {
+		err = fmt.Errorf("%s is not a file of at most %d bytes", path, limit)
 	}
-	return io.ReadAll(io.LimitReader(file, limit))
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }

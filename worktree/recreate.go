@@ -126,6 +126,9 @@ func (re *recreation) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.filled")
+	if err := re.w.include(ctx); err != nil {
+		return err
+	}
 	re.rec.Ready, re.rec.Again = true, false
 	return re.w.repo.writeRecord(re.w.name, re.rec)
 }
@@ -140,6 +143,10 @@ func (re *recreation) register(ctx context.Context) error {
 	defer l.release()
 	unfinished := re.rec.Again
 	re.rec.Ready, re.rec.Again = false, true
+	if !unfinished {
+		re.rec.Made++
+	}
+	w.Number = re.rec.Made + 1
 	if re.rec.Base == "" {
 		re.rec.Base = re.start
 	}
@@ -264,7 +271,7 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 // files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
-	for _, kept := range []string{commitIndex, snapshotIndex} {
+	for _, kept := range []string{commitIndex, snapshotIndex, "include.json"} {
 		if err := os.Remove(w.ours(kept)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

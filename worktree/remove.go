@@ -114,10 +114,7 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	case m.req.DropIgnored:
 		p = dropIgnored
 	}
-	needed, err := m.onlyHere(ctx)
-	if err == nil && !needed && m.tree != "" && !m.bare {
-		needed, err = m.w.hides(ctx, p)
-	}
+	needed, err := m.unsaved(ctx, p)
 	if _, big := errors.AsType[*IgnoredError](err); big && m.parks && !isThere(filepath.Join(m.w.admin, "modules")) {
 		m.aside = true
 		return "", nil
@@ -127,6 +124,15 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	}
 	info, err := m.w.rescue(ctx, m.req.Note, p)
 	return info.Ref, err
+}
+
+// unsaved reports whether W, or its branch, has anything that exists nowhere else.
+func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
+	only, err := m.onlyHere(ctx)
+	if err == nil && !only && m.tree != "" && !m.bare {
+		return m.w.hides(ctx, p)
+	}
+	return only, err
 }
 
 // onlyHere reports whether W, or its branch, has anything besides ignored files that exists

@@ -69,6 +69,9 @@ type Repo struct {
 	// Redact removes secrets from the message of each commit that coven creates; it may be
 	// nil.
 	Redact func(message string) string
+	// Hidden reports whether programs of tasks cannot read a file, so that no worktree gets a
+	// copy of it; it may be nil.
+	Hidden func(path string) bool
 
 	// Pool limits what is kept of landed worktrees for later ones.
 	Pool Pool

@@ -21,6 +21,7 @@ type Worktree struct {
 	TaskID string
 	Path   string // .coven/worktrees/<name> in the main checkout
 	Branch string // coven/<name>
+	Number int    // 1, and one more each time that Recreate made it again
 
 	repo  *Repo
 	name  string // SafeName(TaskID)
@@ -40,6 +41,7 @@ type record struct {
 	Settings string `json:"settings,omitempty"`
 	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
+	Made  int  `json:"made,omitempty"` // how often Recreate made it again
 }
 
 // Find returns the worktree of a task, or ErrNoWorktree.
@@ -62,7 +64,7 @@ func (r *Repo) worktree(taskID string, rec record) *Worktree {
 	name := SafeName(taskID)
 	w := &Worktree{
 		TaskID: taskID, Branch: branchPrefix + name, Path: r.worktreePath(name),
-		repo: r, name: name,
+		Number: rec.Made + 1, repo: r, name: name,
 	}
 	if rec.Admin != "" {
 		w.admin = filepath.Join(r.GitDir, "worktrees", rec.Admin)

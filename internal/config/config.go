@@ -45,7 +45,7 @@ type Config struct {
 	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
-	Worktree     Worktree      `yaml:"worktree" about:"the worktrees of tasks"`
+	Worktree     Worktree      `yaml:"worktree" about:"how the worktree of a task is prepared and removed"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
@@ -58,12 +58,6 @@ type Config struct {
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
-}
-
-// Worktree is how worktrees are made and removed.
-type Worktree struct {
-	PoolGB int      `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
-	Keep   []string `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
 }
 
 // Notice is a command that coven runs when a task changes its state.
@@ -103,8 +97,9 @@ type Limits struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Worktree: Worktree{PoolGB: 10}, Timeouts: Timeouts{Idle: 10 * time.Minute},
-		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Limits:   Limits{MaxWait: 6 * time.Hour, SameCall: 5},
+		Worktree: Worktree{PoolGB: 10, Base: "target", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
 }
 
@@ -288,6 +283,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	doc.Decode(c)
 	r.each("checks", c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
+	for key, commands := range map[string][]string{"worktree.setup": c.Worktree.Setup, "worktree.teardown": c.Worktree.Teardown} {
+		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
+	}
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })

@@ -25,6 +25,10 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		return Outcome{}, err
 	}
 	defer c.park()()
+	up, problem := c.upstream(ctx, target, o)
+	if up.Tip != "" {
+		base = up.Tip
+	}
 	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
 	if err != nil {
 		return Outcome{}, err
@@ -33,12 +37,17 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	s.Hide(c.Runtime.secrets)
 	started := event.Session{
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: target.Ref, Base: base, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
+		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()),
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
 		return Outcome{}, err
+	}
+	if problem != "" {
+		if err := s.Append(event.Event{Type: event.Warning}, event.Text{Text: problem}); err != nil {
+			return Outcome{}, err
+		}
 	}
 	return c.work(ctx, s, item, plan, started)
 }
@@ -89,9 +98,12 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
 		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
 	}
+	if err := c.tearDown(ctx, nil, prior); err != nil {
+		return err
+	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err == nil {
-		forgetCaches(c.Project, tree)
+		ForgetCaches(c.Project, tree.Name())
 	}
 	if err != nil || ref == "" {
 		return project.DropIgnoredFirst(item.Task.ID, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
@@ -52,7 +53,7 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	if err != nil {
 		return nil, Diff{}, err
 	}
-	found, err := tree.Diff(ctx, target.Tip)
+	found, err := workspace.DiffOf(ctx, c.Project.Repo, tree, target, v.Info.Upstream, v.Info.Base)
 	if err != nil {
 		return nil, Diff{}, err
 	}

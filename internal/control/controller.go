@@ -121,7 +121,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
 		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
-		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base,
+		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt,
 	}
@@ -131,6 +131,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
+	ws.Teardown = teardownOf(plan.Worktree)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Idle: idle,

@@ -125,7 +125,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	// An interrupt from here on would leave the task claimed.
 	ctx = context.WithoutCancel(ctx)
 	v.Landed, v.Detail = landing, why
-	if ended.Rescue, err = c.free(ctx, item, v, ignored); err != nil {
+	if ended.Rescue, err = c.free(ctx, s, item, v, ignored); err != nil {
 		return done, err
 	}
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
@@ -171,7 +171,7 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	if err != nil {
 		return
 	}
-	if ref, err := c.free(ctx, item, v, IgnoredFiles{}); err == nil && ref != "" {
+	if ref, err := c.free(ctx, s, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored, whether this is recorded or not
 	}
@@ -180,12 +180,15 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 // free stores and removes the worktree of a session and reopens its task for the reason in
 // v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
 // files that are too large to store stays.
-func (c *Controller) free(ctx context.Context, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
+func (c *Controller) free(ctx context.Context, s *session.Session, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
 	held, err := c.Project.Repo.ClaimOf(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
 	}
 	if err != nil {
+		return "", err
+	}
+	if err := c.tearDown(ctx, s, v); err != nil {
 		return "", err
 	}
 	tree, err := c.Project.Repo.Leftover(ctx, v.Task)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -53,12 +54,23 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err := c.preflight(ctx, plan); err != nil {
 		return nil, err
 	}
-	plan.Target = target.Ref
+	plan.Target, plan.Worktree = target.Ref, lifeOf(cfg.Worktree)
 	plan.Task = project.PlanTask(item.Task)
 	if cfg.PriorAttempt {
 		plan.Attempt = AttemptText(prior)
 	}
 	return plan, nil
+}
+
+// lifeOf returns the life cycle of a worktree for a plan, without time limits of nothing.
+func lifeOf(w config.Worktree) (life grimoires.Worktree) {
+	if len(w.Setup) > 0 {
+		life.Setup, life.SetupTimeout = w.Setup, w.SetupTimeout
+	}
+	if len(w.Teardown) > 0 {
+		life.Teardown, life.TeardownTimeout = w.Teardown, w.TeardownTimeout
+	}
+	return life
 }
 
 // AttemptText describes the previous attempt for the agent of the next one.

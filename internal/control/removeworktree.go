@@ -17,6 +17,7 @@ import (
 type RemoveWorktreeRequest struct {
 	Task    string
 	Ignored IgnoredFiles
+	Warn    func(text string) // is told what a user should know; nothing of it stops the removal
 }
 
 // RemoveWorktree stores the unlanded work of a worktree and removes it. It returns the ref
@@ -31,6 +32,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	v, err := p.Finder.OfTask(r.Task)
+	known := err == nil
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return "", err
 	}
@@ -44,9 +46,14 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	if err != nil {
 		return "", err
 	}
+	if known {
+		if err := TearDownOver(ctx, p, v, r.Warn); err != nil {
+			return "", err
+		}
+	}
 	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
 	if err == nil {
-		forgetCaches(p, tree)
+		ForgetCaches(p, tree.Name())
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		return "", exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
@@ -54,10 +61,10 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	return ref, err
 }
 
-// forgetCaches removes the caches of a task whose worktree is gone. What cannot be removed does
+// ForgetCaches removes the caches of a task by its name in paths: its worktree is gone. What cannot be removed does
 // no harm.
-func forgetCaches(p *project.Project, tree *worktree.Worktree) {
-	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, tree.Name())
+func ForgetCaches(p *project.Project, name string) {
+	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
 }
 
 // InUseError reports that the session of a task still needs its worktree.

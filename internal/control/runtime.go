@@ -98,6 +98,7 @@ func start(p *project.Project) (*Runtime, error) {
 		Settings: p.Config.Sandbox, Getenv: p.Env.Getenv, Enforcement: launcher.Enforcement,
 		Temp: dirs.temp.Path(), Cache: p.Env.CacheDir(), Root: p.Repo.Root, GitDir: p.Repo.GitDir,
 	})
+	p.Repo.Hidden = box.Hides
 	room, boundary, err := box.Plugins(dirs.plugins.Path())
 	if err != nil {
 		dirs.close()

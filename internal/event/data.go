@@ -18,6 +18,7 @@ type Session struct {
 	Model    string `json:"model"`             // what the agents are asked to use
 	Target   string `json:"target"`            // full ref: refs/heads/main
 	Base     string `json:"base"`              // commit the worktree starts from
+	Upstream string `json:"upstream,omitempty"` // the remote-tracking branch whose commit Base is, such as origin/main
 	Tracker  string `json:"tracker"`           // jsonl or none
 	Version  string `json:"version"`           // of coven
 	Attempt  int    `json:"attempt"`           // 1 for the first session of a task
@@ -69,10 +70,10 @@ type Ended struct {
 
 // StepStart is the data of StepStarted.
 type StepStart struct {
-	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge
+	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge, setup
 	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
 	Tree     string `json:"tree,omitempty"`     // of that commit
-	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers and arbiters
+	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers, arbiters and setup
 }
 
 // AgentStart is the data of AgentStarted.

@@ -119,6 +119,18 @@ var revising = regexp.MustCompile(`^` + ReviseStep + `@\d+/` + ReviseStep + `#\d
 // IsRevise reports whether path is that of a ReviseStep.
 func IsRevise(path string) bool { return revising.MatchString(path) }
 
+// SetupStep is the name of the step that prepares a new worktree. For the n-th worktree of a
+// session it has the place worktree@n, which cannot be the name of a step.
+const SetupStep = "setup"
+
+// SetupPath returns the path of the step that prepares the n-th worktree of a session.
+func SetupPath(n int) string { return fmt.Sprintf("worktree@%d/%s#1", n, SetupStep) }
+
+var settingUp = regexp.MustCompile(`^worktree@\d+/` + SetupStep + `#1$`)
+
+// IsSetup reports whether path is that of a SetupStep.
+func IsSetup(path string) bool { return settingUp.MatchString(path) }
+
 // LeafOf returns the path of the leaf that path names or is inside. The agents of a
 // reviewer have the path of the review with the name of the reviewer appended.
 func LeafOf(path string) string {

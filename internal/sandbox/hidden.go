@@ -66,6 +66,9 @@ func (s *Sandbox) programs() []string {
 	return found
 }
 
+// Hides reports whether programs cannot read a file, as far as paths show it.
+func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil)) }
+
 // hidden returns what a program cannot read. needed is what it must see: a hidden directory
 // that contains a part of it, or the repository, is left out.
 func (s *Sandbox) hidden(needed []string) []string {

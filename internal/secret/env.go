@@ -41,6 +41,31 @@ func (s *Store) HideEnv(env []string, isNamed func(name string) bool) (short []s
 	return short
 }
 
+// HideEnvFile hides the credentials in a file of variables, such as .env: in lines of the form
+// NAME=VALUE, the values that HideEnv hides because of the name, and passwords in URLs.
+func (s *Store) HideEnvFile(text string) {
+	var env []string
+	for line := range strings.Lines(text) {
+		name, value, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if name = strings.TrimSpace(name); !found || !nameRE.MatchString(name) {
+			continue
+		}
+		env = append(env, name+"="+unquoted(strings.TrimSpace(value)))
+	}
+	s.HideEnv(env, IsCredentialName)
+}
+
+// unquoted returns a value without its quotes, or without the comment after it.
+func unquoted(value string) string {
+	if value != "" && strings.ContainsRune("'\"`", rune(value[0])) {
+		if inside, _, closed := strings.Cut(value[1:], value[:1]); closed {
+			return inside
+		}
+	}
+	bare, _, _ := strings.Cut(value, " #")
+	return strings.TrimSpace(bare)
+}
+
 // isPlain reports whether a value by itself cannot be a secret.
 func isPlain(value string) bool {
 	if plainValue.MatchString(value) || isFile(value) {

@@ -156,3 +156,21 @@ func TestTextInPieces(t *testing.T) {
 		}
 	}
 }
+
+// Of a file of variables, credentials are hidden, whatever their quotes, and nothing else.
+func TestHideEnvFile(t *testing.T) {
+	s, err := Open(t.TempDir(), func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.HideEnvFile("# API_KEY=commented-out\nexport API_KEY = \"in \\ quotes\" # why\r\nTOKEN='single-quotes'\n" +
+		"DB_PASSWORD=bare-value # why\nURL=postgres://me:in-the-url@host/db\nNAME=not-a-secret\nno line\nSHORT_KEY=x\nA-B_KEY=not-a-name\n=x\n")
+	for text, want := range map[string]string{
+		"in \\ quotes": "***", "single-quotes": "***", "bare-value # why": "*** # why", "in-the-url": "***",
+		"commented-out": "commented-out", "not-a-secret": "not-a-secret", "x": "x", "not-a-name": "not-a-name",
+	} {
+		if got := s.Text(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}

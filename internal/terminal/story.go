@@ -206,7 +206,7 @@ func stepFailure(e event.Event, r event.Result) string {
 	case e.Path == "" || r.Output == "" || r.Output == r.Error:
 	case r.ErrorType == event.ErrorPlugin:
 		text = indent(firstLines(r.Output), "    | ") + "\n" + text
-	case len(r.Receipts) > 0:
+	case len(r.Receipts) > 0, event.IsSetup(e.Path):
 		text = indent(LastLines(r.Output), "    | ") + "\n" + text
 	}
 	return text

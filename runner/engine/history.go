@@ -61,9 +61,10 @@ func (h *History) discard(retry event.Event) {
 }
 
 // counts reports whether an event was not discarded. Events without a path always
-// count: they belong to no step.
+// count: they belong to no step. So do those of a setup: it is the worktree's, which a retry
+// keeps.
 func (h *History) counts(e event.Event) bool {
-	return e.Path == "" || !slices.ContainsFunc(h.discarded, func(s span) bool { return s.first <= e.Seq && e.Seq <= s.last })
+	return e.Path == "" || event.IsSetup(e.Path) || !slices.ContainsFunc(h.discarded, func(s span) bool { return s.first <= e.Seq && e.Seq <= s.last })
 }
 
 func (h *History) counting(events []event.Event) []event.Event {

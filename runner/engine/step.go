@@ -33,7 +33,7 @@ type Leaves interface {
 }
 
 // Call asks for the work of one leaf: plain data. Exactly one of Agent, Script,
-// Review, Arbiter, Merge and Pause is set.
+// Review, Arbiter, Merge, Pause and Setup is set.
 type Call struct {
 	Path    string        `json:"path"` // step path with attempt: tests[2]/fix#1
 	Step    string        `json:"step"` // name of the step; for a leaf of an agent-loop: quality/review
@@ -43,6 +43,7 @@ type Call struct {
 	Arbiter *ArbiterInput `json:"arbiter,omitempty"`
 	Merge   *MergeInput   `json:"merge,omitempty"`
 	Pause   *PauseInput   `json:"pause,omitempty"`
+	Setup   *SetupInput   `json:"setup,omitempty"`
 	// Tolerated means that the run continues if the leaf fails.
 	Tolerated bool `json:"tolerated,omitempty"`
 	// Budgets are the budgets of the steps around the leaf. They are not part of its
@@ -53,6 +54,13 @@ type Call struct {
 // PauseInput is the input of a leaf that only waits.
 type PauseInput struct {
 	For time.Duration `json:"for_ns"`
+}
+
+// SetupInput is the input of the leaf that prepares a new worktree. It is not part of the
+// tree: a session runs it before the tree, once for each worktree that it gets.
+type SetupInput struct {
+	Commands []string      `json:"commands"` // for sh -c, in order
+	Timeout  time.Duration `json:"timeout_ns"`
 }
 
 // Kind returns the kind of the leaf. For a step it is the type in the grimoire.
@@ -68,6 +76,8 @@ func (c Call) Kind() string {
 		return "arbiter"
 	case c.Pause != nil:
 		return "pause"
+	case c.Setup != nil:
+		return "setup"
 	default:
 		return "merge"
 	}

@@ -16,10 +16,10 @@ import (
 // NewWorktree returns the command coven worktree.
 func NewWorktree(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "worktree", Short: "List and remove the worktrees of tasks",
+		Use: "worktree", Short: "List, prune and remove the worktrees of tasks",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newWorktreeList(a), newWorktreeRemove(a))
+	cmd.AddCommand(newWorktreeList(a), newWorktreePrune(a), newWorktreeRemove(a))
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r.Task = args[0]
+			r.Task, r.Warn = args[0], warn(a)
 			ref, err := control.RemoveWorktree(cmd.Context(), p, r)
 			if err != nil {
 				return err

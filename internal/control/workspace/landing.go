@@ -68,6 +68,9 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
+	if err := s.awaitUpstream(ctx, target); err != nil {
+		return event.Landing{}, err
+	}
 	c, err := s.Worktree.Integrate(ctx, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree. The change lands too, so it is checked and
@@ -90,6 +93,23 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 		return event.Landing{}, err
 	}
 	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
+}
+
+// awaitUpstream returns a *runner.Wait if the target lacks what the task started from: a landing
+// would pass off the commits of others as the change of the task. coven does not move a branch of
+// the user for any other reason than a landing.
+func (s *Workspace) awaitUpstream(ctx context.Context, target worktree.Target) error {
+	if s.Upstream == "" {
+		return nil
+	}
+	in, err := s.Repo.Contains(ctx, target.Tip, s.Base)
+	if err != nil || in {
+		return err
+	}
+	return &runner.Wait{
+		Reason: event.WaitCheckout, Detail: fmt.Sprintf("%s lacks commits of %s, from which the task started", target.Branch, s.Upstream),
+		Command: fmt.Sprintf("git switch %s && git merge %s, then coven resume %s", shellword.Word(target.Branch), shellword.Word(s.Upstream), shellword.Word(s.Task)),
+	}
 }
 
 // Land moves the target to the candidate.

@@ -3,10 +3,10 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/coven-run/coven/internal/egress"
-	"github.com/coven-run/coven/internal/event"
 )
 
 // Network is what the programs of a repository's tasks may reach. Several workspaces share it.
@@ -33,8 +33,8 @@ type proxied struct {
 	err   error
 }
 
-// NetworkEnv returns the variables with which programs reach the network: KEY=VALUE. It starts
-// the task's proxy if it does not run yet.
+// NetworkEnv returns the variables with which programs reach the network, KEY=VALUE: those of the
+// proxy, which it starts if it does not run yet, and the port on which they may listen.
 func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	p := &s.proxied
 	p.once.Do(func() {
@@ -49,13 +49,17 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("limit the network: %w", p.err)
 	}
-	return p.proxy.Env(), nil
+	port, err := s.Worktree.Port(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(p.proxy.Env(), "COVEN_PORT="+strconv.Itoa(port)), nil
 }
 
 // refused records a host that a program wanted to reach.
 func (s *Workspace) refused(host string) {
 	text := fmt.Sprintf("network: %s is not on the list of hosts; to allow it: sandbox.network in %s", host, s.Network.ConfigFile)
-	_ = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text}) // the program was told, too
+	s.warn(text)
 }
 
 // Close ends the task's proxy. No program of the task may run any more.

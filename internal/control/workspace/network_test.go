@@ -22,7 +22,10 @@ func TestNetwork(t *testing.T) {
 	}}
 	s := newWorkspace(t)
 	s.Network = network
-	other := &Workspace{Network: network}
+	if _, err := s.Enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := &Workspace{Network: network, Worktree: s.Worktree}
 	t.Cleanup(other.Close)
 	proxy, again, others := proxyOf(t, s), proxyOf(t, s), proxyOf(t, other)
 	if proxy != again || proxy == others || read != 1 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
@@ -68,5 +67,5 @@ func wasRefused(output []byte) bool {
 // warnOfRefusal says what to do if a program of the task needs a file elsewhere.
 func (s *Workspace) warnOfRefusal() {
 	text := "a program was refused a file, maybe by the sandbox; to allow it: sandbox.write in " + s.Network.ConfigFile + " (coven help sandbox)"
-	_ = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text}) // the program was told, too
+	s.warn(text)
 }

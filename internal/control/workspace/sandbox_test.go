@@ -11,7 +11,7 @@ import (
 func TestIsolated(t *testing.T) {
 	for _, failure := range []error{nil, errors.New("the program failed")} {
 		s := newWorkspace(t)
-		if err := s.Enter(t.Context()); err != nil {
+		if _, err := s.Enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Isolated(t.Context(), func() error { return failure }); !errors.Is(err, failure) {

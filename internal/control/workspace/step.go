@@ -59,5 +59,22 @@ func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
 	if err != nil {
 		return worktree.Diff{}, err
 	}
-	return s.Worktree.Diff(ctx, target.Tip)
+	return DiffOf(ctx, s.Repo, s.Worktree, target, s.Upstream, s.Base)
+}
+
+// DiffOf returns what a worktree changes that started from base, the tip of upstream. If upstream is
+// empty, or its commits are in the target by now, that is what the target lacks; otherwise they
+// are not a change of the task.
+func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (worktree.Diff, error) {
+	if upstream == "" {
+		return tree.Diff(ctx, target.Tip)
+	}
+	in, err := repo.Contains(ctx, target.Tip, base)
+	if err != nil {
+		return worktree.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
+	}
+	if in {
+		base = target.Tip
+	}
+	return tree.Diff(ctx, base)
 }

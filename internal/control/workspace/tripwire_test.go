@@ -47,7 +47,8 @@ func TestRepositoryChange(t *testing.T) {
 // What has changed is found, and that it could not be found out is an error.
 func TestCompare(t *testing.T) {
 	s := newWorkspace(t)
-	if err := errors.Join(s.Enter(t.Context()), s.Watch(t.Context())); err != nil {
+	_, err := s.Enter(t.Context())
+	if err := errors.Join(err, s.Watch(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	plant(t, s)
@@ -78,7 +79,7 @@ func TestReport(t *testing.T) {
 	s := newWorkspace(t)
 	recorded := func() (changes []event.RepositoryChange) {
 		t.Helper()
-		if err := s.Enter(t.Context()); err != nil {
+		if _, err := s.Enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range s.Session.Events() {

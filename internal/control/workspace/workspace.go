@@ -35,9 +35,12 @@ type Workspace struct {
 	Pass     []string
 	Task     string
 	Base     string // commit that the worktree starts from
+	Upstream string // the remote-tracking branch that Base is from; empty: none
 	Target   worktree.Target
 	Holder   string
 	Attempt  int
+	Teardown Teardown          // of the worktree, before Leave removes it
+	Warn     func(text string) // is told warnings; nil: they are events of the session, which is not over
 
 	Worktree *worktree.Worktree
 
@@ -50,12 +53,13 @@ type Workspace struct {
 	warned  sync.Once // of what the sandbox refuses
 }
 
-// Enter finds the worktree or creates it, and finishes what a killed coven left.
-func (s *Workspace) Enter(ctx context.Context) error {
+// Enter finds the worktree or creates it, and finishes what a killed coven left. It returns the
+// number of the worktree.
+func (s *Workspace) Enter(ctx context.Context) (int, error) {
 	if err := s.enter(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	return s.report(ctx)
+	return s.Worktree.Number, errors.Join(s.included(), s.report(ctx))
 }
 
 func (s *Workspace) enter(ctx context.Context) error {
@@ -78,7 +82,8 @@ func (s *Workspace) enter(ctx context.Context) error {
 func (s *Workspace) collect(ctx context.Context) error {
 	err := s.Worktree.Collect(ctx)
 	if refused := (*worktree.CommitsError)(nil); errors.As(err, &refused) {
-		return s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: refused.Error()})
+		s.warn(refused.Error())
+		return nil
 	}
 	return err
 }
@@ -114,6 +119,9 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
+		return "", err
+	}
+	if err := s.TearDown(ctx, s.Teardown); err != nil {
 		return "", err
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})

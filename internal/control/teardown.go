@@ -1,0 +1,70 @@
+package control
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// teardownOf returns what a plan runs before a worktree is removed.
+func teardownOf(life grimoires.Worktree) workspace.Teardown {
+	return workspace.Teardown{Commands: life.Teardown, Timeout: life.TeardownTimeout}
+}
+
+// tearDown runs what the plan of a session runs before its worktree is removed. Commands that fail
+// are only warned of: an error means that the worktree must not be removed. s is the session of v,
+// or nil if it is over and this coven has not opened it.
+func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session.View) error {
+	plan, err := project.PlanOf(v.Dir)
+	if err != nil || len(plan.Worktree.Teardown) == 0 {
+		return nil // without a plan nobody knows what to run
+	}
+	warn := func(text string) { c.notify(Notice{Task: v.Task, Text: text}) }
+	if !c.acceptsSandbox() {
+		warn("worktree.teardown did not run: there is no sandbox here")
+		return nil
+	}
+	if s == nil {
+		if s, err = session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now); err != nil {
+			warn("worktree.teardown did not run: " + err.Error())
+			return nil
+		}
+		defer s.Close() //nolint:errcheck // nothing was written
+	}
+	ws := c.workspace(s, v.Task, v.Info)
+	ws.Warn = warn
+	defer ws.Close()
+	return ws.TearDown(ctx, teardownOf(plan.Worktree))
+}
+
+// acceptsSandbox reports whether programs of a task may run here without asking: there is a
+// sandbox, or the user has accepted that there is none.
+func (c *Controller) acceptsSandbox() bool {
+	if c.Runtime.Sandbox.Level() != sandbox.None {
+		return true
+	}
+	_, err := regularfile.ReadIn(c.Project.Repo.Root, unsandboxedFile, 1<<10)
+	return err == nil
+}
+
+// TearDownOver is tearDown of a session that is over, without a Controller at hand. What keeps
+// the commands from running does not keep the worktree from being removed.
+func TearDownOver(ctx context.Context, p *project.Project, v session.View, warn func(string)) error {
+	plan, err := project.PlanOf(v.Dir)
+	if err != nil || len(plan.Worktree.Teardown) == 0 {
+		return nil
+	}
+	c, err := New(p)
+	if err != nil {
+		warn("worktree.teardown did not run: " + err.Error())
+		return nil
+	}
+	defer c.Close()
+	c.Observer.Notice = func(n Notice) { warn(n.Text) }
+	return c.tearDown(ctx, nil, v)
+}

@@ -1,0 +1,27 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/coven-run/coven/worktree"
+)
+
+// fetchTime bounds how long a task waits for a remote before it starts.
+const fetchTime = time.Minute
+
+// upstream fetches the branch where a new session starts instead of its target, if the settings say
+// so. If that fails, problem says so, and the session starts from the target.
+func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Options) (up worktree.Upstream, problem string) {
+	if c.Project.Config.Worktree.Base != "remote" || o.Base != "" {
+		return up, ""
+	}
+	up, err := c.Project.Repo.FetchUpstream(ctx, target.Branch, fetchTime)
+	if err != nil {
+		return worktree.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
+	}
+	if in, err := c.Project.Repo.Contains(ctx, target.Tip, up.Tip); err == nil && in {
+		return worktree.Upstream{}, "" // the target has it all, and maybe more
+	}
+	return up, ""
+}

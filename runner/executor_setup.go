@@ -1,0 +1,111 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// setUp prepares the n-th worktree of a session with the commands of the plan. A setup with a
+// recorded result does not run again. The outcome is Failed if a command failed.
+func setUp(ctx context.Context, life grimoires.Worktree, j *Journal, leaves engine.Leaves, n int) (engine.Outcome, error) {
+	out := engine.Outcome{Verdict: engine.Passed, Path: event.SetupPath(n)}
+	if len(life.Setup) == 0 {
+		return out, nil
+	}
+	result, err := Recorded(j, leaves).Do(ctx, engine.Call{
+		Path: out.Path, Step: event.SetupStep, Setup: &engine.SetupInput{Commands: life.Setup, Timeout: life.SetupTimeout},
+	})
+	out.Result = result
+	switch {
+	case result.ErrorType == event.ErrorRepository:
+		out.Verdict, out.Status = engine.Stopped, event.StatusBlocked
+	case !result.OK:
+		out.Verdict = engine.Failed
+	}
+	return out, err
+}
+
+// setup does a setup leaf: it runs the commands in order until one fails. Like a check, it must
+// not change the worktree: what it leaves besides ignored files is saved in a snapshot and
+// reverted, so that it cannot become part of the task's change.
+func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
+	if b.cutOff {
+		if err := x.undoSetup(ctx, c.Path, b); err != nil {
+			return event.Result{}, err
+		}
+	}
+	transcript, _, err := x.Journal.OpenLog(c.Path)
+	if err != nil {
+		return event.Result{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	result, err := x.setupCommands(ctx, c, transcript)
+	failpoint.Point("setup.ended")
+	if isChanged(err) {
+		return result, err
+	}
+	return result, errors.Join(err, x.undoSetup(context.WithoutCancel(ctx), c.Path, b))
+}
+
+// setupCommands runs the commands until one fails or their time is up.
+func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript io.Writer) (event.Result, error) {
+	over := &engine.OverTimeError{Step: event.SetupStep, Limit: c.Setup.Timeout}
+	ctx, stop := withClock(ctx, c.Setup.Timeout, over)
+	defer stop()
+	result := event.Result{OK: true}
+	for _, command := range c.Setup.Commands {
+		ran, err := x.run(ctx, c.Path, Command{Shell: command, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}, Transcript: transcript})
+		if err != nil && !isChanged(err) && errors.Is(context.Cause(ctx), over) {
+			ran, err = Ran{Stopped: over.Error()}, nil // before it had started
+		}
+		if err != nil {
+			return event.Result{}, err
+		}
+		if failed := ran.result("worktree.setup: " + command); failed.ErrorType != "" {
+			return failed, nil
+		}
+		result.Output += "$ " + command + "\n" + strings.TrimSpace(ran.Output) + "\n"
+	}
+	return result, nil
+}
+
+// undoSetup reverts what setup changed besides ignored files, and warns of it.
+func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) error {
+	now, err := x.Workspace.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := x.Workspace.Snapshot(ctx, "left by "+path)
+	if err != nil {
+		return err
+	}
+	files, err := x.Workspace.Changed(ctx, b.Snapshot, after.Commit)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
+			return err
+		}
+		if err := x.warn(path, fmt.Sprintf("setup changed the worktree (%s); changes reverted and saved as snapshot %d; files that git ignores would stay",
+			strings.Join(files, ", "), after.N)); err != nil {
+			return err
+		}
+	}
+	if now == b.Tip {
+		return nil
+	}
+	rescue, err := x.Workspace.PutTip(ctx, b.Tip, "moved in "+path)
+	if err != nil {
+		return err
+	}
+	return x.warn(path, "setup moved the branch; it was restored, and its commits are saved as "+rescue)
+}

@@ -1,0 +1,177 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// An Upstream is a branch of a remote, as it was when it was fetched.
+type Upstream struct {
+	Name string // origin/main
+	Tip  string // oid of its commit
+}
+
+// A FetchError means that the upstream of a branch could not be fetched.
+type FetchError struct {
+	Branch string
+	Err    error
+}
+
+func (e *FetchError) Error() string {
+	why, _, _ := strings.Cut(e.Err.Error(), "\n") // git's advice follows
+	return fmt.Sprintf("the upstream of %s was not fetched: %s", e.Branch, why)
+}
+
+func (e *FetchError) Unwrap() error { return e.Err }
+
+// errNoUpstream means that a branch has no upstream to fetch.
+var errNoUpstream = errors.New("there is no remote for it")
+
+// FetchUpstream fetches the upstream of a branch: the branch with the name of its setting, or its
+// own name, of its Remote. Of the user's refs, only the remote-tracking branch moves, as by git
+// fetch. git asks for nothing; if it takes longer than timeout, or fails, the error is a *FetchError.
+func (r *Repo) FetchUpstream(ctx context.Context, branch string, timeout time.Duration) (Upstream, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	defer cancel()
+	found, err := r.fetchUpstream(ctx, branch)
+	if err != nil {
+		return found, &FetchError{Branch: branch, Err: err}
+	}
+	return found, nil
+}
+
+func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, error) {
+	settings, err := r.git().Configured(ctx, `^(remote\..*\.(url|fetch)|branch\..*\.(remote|merge)|core\.sshcommand)$`, false)
+	if err != nil {
+		return Upstream{}, err
+	}
+	source, err := sourceOf(settings, branch)
+	if err != nil {
+		return Upstream{}, err
+	}
+	up := Upstream{Name: strings.TrimPrefix(source.tracking, "refs/remotes/")}
+	l, err := r.lock(ctx, "fetch-"+SafeName(source.remote), "fetch "+up.Name)
+	if err != nil {
+		return up, err
+	}
+	defer l.release()
+	g := r.quietGit(settings)
+	listed, err := g.Line(ctx, "ls-remote", "--quiet", source.remote, source.ref)
+	if err != nil {
+		return up, err
+	}
+	if up.Tip, _, _ = strings.Cut(listed, "\t"); !oidRE.MatchString(up.Tip) {
+		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, headsPrefix))
+	}
+	before, err := r.git().Ref(ctx, source.tracking)
+	if err != nil && !errors.Is(err, git.ErrNoRef) {
+		return up, err
+	}
+	if before == up.Tip {
+		return up, nil
+	}
+	// Nothing but objects: no FETCH_HEAD, no tags, no other branch.
+	err = g.Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", source.remote, source.ref)
+	if err != nil {
+		return up, err
+	}
+	if _, err := r.git().Commit(ctx, up.Tip); err != nil {
+		return up, fmt.Errorf("%s changed meanwhile: %w", up.Name, err)
+	}
+	failpoint.Point("fetch.fetched")
+	edit := git.Create(source.tracking, up.Tip)
+	if before != "" {
+		edit = git.Move(source.tracking, up.Tip, before)
+	}
+	if err := r.transact(ctx, r.git(), "fetch "+source.remote, edit); err != nil {
+		if now, _ := r.git().Ref(ctx, source.tracking); now != up.Tip { // the user fetched it meanwhile
+			return up, err
+		}
+	}
+	return up, nil
+}
+
+// source is where a branch comes from.
+type source struct {
+	remote   string
+	ref      string // there
+	tracking string // the ref here that follows it
+}
+
+// sourceOf finds the upstream of a branch in the settings of remotes and branches.
+func sourceOf(settings []git.Setting, branch string) (source, error) {
+	s := source{remote: remoteOf(settings, branch), ref: headsPrefix + branch}
+	if s.remote == "" {
+		return s, errNoUpstream
+	}
+	last := func(key string) (value string) {
+		for _, setting := range settings {
+			if setting.Key == key {
+				value = setting.Value
+			}
+		}
+		return value
+	}
+	if last("branch."+branch+".remote") == s.remote {
+		s.ref = cmp.Or(last("branch."+branch+".merge"), s.ref)
+	}
+	for _, setting := range settings {
+		if setting.Key != "remote."+s.remote+".fetch" || s.tracking != "" {
+			continue
+		}
+		s.tracking = mapped(setting.Value, s.ref)
+	}
+	if s.tracking == "" {
+		return s, fmt.Errorf("remote.%s.fetch gives %s of %s no remote-tracking branch", s.remote, strings.TrimPrefix(s.ref, headsPrefix), s.remote)
+	}
+	return s, nil
+}
+
+// mapped returns the remote-tracking ref that a refspec gives a ref; empty: none.
+func mapped(refspec, ref string) string {
+	from, to, _ := strings.Cut(strings.TrimPrefix(refspec, "+"), ":")
+	prefix, suffix, glob := strings.Cut(from, "*")
+	if glob {
+		if len(ref) < len(prefix+suffix) || !strings.HasPrefix(ref, prefix) || !strings.HasSuffix(ref, suffix) {
+			return ""
+		}
+		to = strings.Replace(to, "*", ref[len(prefix):len(ref)-len(suffix)], 1)
+	} else if from != ref {
+		return ""
+	}
+	if !strings.HasPrefix(to, "refs/remotes/") {
+		return "" // only remote-tracking refs move
+	}
+	return to
+}
+
+// quietGit returns git for a remote: it asks neither for passwords nor for the keys of hosts.
+func (r *Repo) quietGit(settings []git.Setting) git.Repo {
+	ssh := os.Getenv("GIT_SSH_COMMAND")
+	for _, s := range settings {
+		if s.Key == "core.sshcommand" && os.Getenv("GIT_SSH_COMMAND") == "" {
+			ssh = s.Value
+		}
+	}
+	g := r.rootGit()
+	g.WorkTree = r.Root // relative paths of remotes begin there
+	g.Env = append(slices.Clone(g.Env),
+		"GIT_SSH_COMMAND="+cmp.Or(ssh, "ssh")+" -o BatchMode=yes",
+		"GIT_ASKPASS=true", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // no dialogs, either
+	)
+	return g
+}
+
+// Contains reports whether a commit is another one, or a descendant of it.
+func (r *Repo) Contains(ctx context.Context, commit, other string) (bool, error) {
+	return r.git().IsAncestor(ctx, other, commit)
+}

@@ -1,0 +1,126 @@
+package worktree
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A fetch moves the remote-tracking branch and nothing else.
+func TestFetchUpstream(t *testing.T) {
+	r, origin := sample(t), sample(t)
+	gitIn(t, r.Root, "remote", "add", "origin", origin.Root)
+	gitIn(t, r.Root, "config", "remote.origin.tagOpt", "--tags")
+	gitIn(t, r.Root, "config", "fetch.prune", "true")
+	gitIn(t, r.Root, "update-ref", "refs/remotes/origin/gone", "HEAD")
+	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "newer")
+	gitIn(t, origin.Root, "tag", "v1")
+	gitIn(t, origin.Root, "branch", "other")
+	before := r.userRefs(t)
+	for range 2 {
+		up, err := r.FetchUpstream(t.Context(), "main", time.Minute)
+		if err != nil || up.Name != "origin/main" || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
+			t.Fatalf("%+v, %v", up, err)
+		}
+		if got, want := r.userRefs(t), before+"\n"+up.Tip+" refs/remotes/origin/main"; sorted(got) != sorted(want) {
+			t.Errorf("the refs are\n%s\nwant\n%s", got, want)
+		}
+		if isThere(filepath.Join(r.GitDir, "FETCH_HEAD")) {
+			t.Error("FETCH_HEAD was written")
+		}
+	}
+	// History that was rewritten moves it, too.
+	gitIn(t, origin.Root, "reset", "-q", "--hard", "HEAD^")
+	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "rewritten")
+	up, err := r.FetchUpstream(t.Context(), "main", time.Minute)
+	if err != nil || up.Tip != gitIn(t, r.Root, "rev-parse", "origin/main") || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
+		t.Errorf("%+v, %v", up, err)
+	}
+}
+
+// userRefs returns the refs of the repository.
+func (r *Repo) userRefs(t *testing.T) string {
+	t.Helper()
+	return gitIn(t, r.Root, "for-each-ref", "--format=%(objectname) %(refname)")
+}
+
+func sorted(lines string) string {
+	all := strings.Split(lines, "\n")
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// A remote that does not answer, asks for a password, or lacks the branch is an error in time.
+func TestFetchUpstreamFails(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // nothing is sent
+	ask := filepath.Join(t.TempDir(), "ask")
+	if err := os.WriteFile(ask, []byte("#!/bin/sh\necho \"$@\" >"+ask+".asked\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_ASKPASS", ask)
+	t.Setenv("SSH_ASKPASS", ask)
+	for url, want := range map[string]string{
+		"http://" + silent.Addr().String() + "/x": "it took longer than 50ms",
+		t.TempDir():        "does not appear to be a git repository",
+		"":                 "there is no remote for it",
+		sample(t).Root:     "origin has no branch nowhere",
+		"git@127.0.0.1:/x": "",
+	} {
+		r := sample(t)
+		gitIn(t, r.Root, "config", "core.sshCommand", "echo >&2 no key; false")
+		gitIn(t, r.Root, "config", "branch.main.remote", "origin")
+		gitIn(t, r.Root, "config", "branch.main.merge", "refs/heads/nowhere")
+		limit := time.Minute
+		if url != "" {
+			gitIn(t, r.Root, "remote", "add", "origin", url)
+		}
+		if strings.HasPrefix(want, "it took") {
+			limit = 50 * time.Millisecond
+		}
+		_, err := r.FetchUpstream(t.Context(), "main", limit)
+		if failed := (*FetchError)(nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+		if isThere(ask + ".asked") {
+			t.Errorf("%s: somebody was asked", url)
+		}
+	}
+}
+
+func TestSourceOf(t *testing.T) {
+	const all = "+refs/heads/*:refs/remotes/origin/*"
+	for name, test := range map[string]struct {
+		config []string // KEY=VALUE
+		want   string
+	}{
+		"a clone":          {[]string{"remote.origin.url=x", "remote.origin.fetch=" + all}, "origin refs/heads/main refs/remotes/origin/main"},
+		"another upstream": {[]string{"remote.up.url=x", "remote.up.fetch=+refs/heads/*:refs/remotes/u/*", "branch.main.remote=up", "branch.main.merge=refs/heads/trunk"}, "up refs/heads/trunk refs/remotes/u/trunk"},
+		"a merge of none":  {[]string{"remote.origin.url=x", "remote.origin.fetch=" + all, "branch.main.remote=gone", "branch.main.merge=refs/heads/trunk"}, "origin refs/heads/main refs/remotes/origin/main"},
+		"one branch":       {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/other:refs/remotes/origin/other", "remote.origin.fetch=refs/heads/main:refs/remotes/origin/m"}, "origin refs/heads/main refs/remotes/origin/m"},
+		"part of a name":   {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/ma*n:refs/remotes/origin/ma*n"}, "origin refs/heads/main refs/remotes/origin/main"},
+		"not this branch":  {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/x*:refs/remotes/origin/x*"}, ""},
+		"a mirror":         {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/*:refs/*"}, ""},
+		"no remote":        {nil, ""},
+	} {
+		var settings []git.Setting
+		for _, kv := range test.config {
+			key, value, _ := strings.Cut(kv, "=")
+			settings = append(settings, git.Setting{Key: key, Value: value})
+		}
+		s, err := sourceOf(settings, "main")
+		if got := s.remote + " " + s.ref + " " + s.tracking; (err != nil) != (test.want == "") || err == nil && got != test.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+// includeFile names the files that a new worktree gets from the main checkout, as patterns of a
+// .gitignore. It is at the top of the main checkout.
+const includeFile = ".worktreeinclude"
+
+// includeCap limits the files that a worktree gets, in bytes of all together.
+const includeCap = 100 << 20
+
+// An Included lists what W got from the main checkout besides the files of its branch.
+type Included struct {
+	Files    []string `json:"files"`              // copies, with slashes
+	Warnings []string `json:"warnings,omitempty"` // about what was not copied; see Announced
+}
+
+func (w *Worktree) includedPath() string { return w.ours("include.json") }
+
+// Included returns what W got from the main checkout.
+func (w *Worktree) Included() (Included, error) {
+	var done Included
+	err := readJSON(w.includedPath(), &done)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return done, fmt.Errorf("read what %s got from the checkout: %w", w.TaskID, err)
+	}
+	return done, nil
+}
+
+// Announced notes that a person has been told the warnings.
+func (w *Worktree) Announced(done Included) error {
+	done.Warnings = nil
+	return writeJSON(w.includedPath(), done)
+}
+
+// include copies the files that includeFile selects into a W that is not ready yet. A file is left
+// out, and named in a warning, if it cannot be copied: that is no reason not to start the task.
+func (w *Worktree) include(ctx context.Context) error {
+	rules, err := regularfile.ReadIn(w.repo.Root, includeFile, maxIgnore)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	done := Included{Files: []string{}}
+	if err != nil {
+		done.Warnings = []string{fmt.Sprintf("%s was not read: %v", includeFile, err)}
+		return writeJSON(w.includedPath(), done)
+	}
+	names, err := w.includable(ctx, rules)
+	if err == nil {
+		err = w.copyIncluded(names, &done)
+	}
+	if err != nil {
+		return fmt.Errorf("copy what %s names: %w", includeFile, err)
+	}
+	failpoint.Point("include.copied")
+	return writeJSON(w.includedPath(), done)
+}
+
+// includable lists the files of the main checkout that match rules, and that git ignores both
+// there and in W: a file that W does not ignore would become part of the task's change.
+func (w *Worktree) includable(ctx context.Context, rules []byte) ([]string, error) {
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return nil, err
+	}
+	defer ix.drop()
+	file := filepath.Join(ix.dir, "include")
+	if err := os.WriteFile(file, rules, 0o600); err != nil {
+		return nil, err
+	}
+	names, err := w.repo.rootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-from="+file)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, "/") || isPrivate(name) || w.repo.hides(name)
+	})
+	main := *ix
+	main.git = w.repo.rootGit()
+	if names, err = main.ignored(ctx, names); err != nil {
+		return nil, err
+	}
+	names, err = ix.ignored(ctx, names)
+	slices.Sort(names)
+	return names, err
+}
+
+// isPrivate reports whether a path is git's, coven's or the tracker's.
+func isPrivate(name string) bool {
+	elements := strings.Split(name, "/")
+	return slices.Contains([]string{".coven", ".beads"}, elements[0]) || slices.ContainsFunc(elements, isGitDir)
+}
+
+// hides reports whether programs of tasks cannot read a file of the main checkout.
+func (r *Repo) hides(name string) bool {
+	return r.Hidden != nil && r.Hidden(filepath.Join(r.Root, filepath.FromSlash(name)))
+}
+
+// copyIncluded copies files until their size reaches the limit.
+func (w *Worktree) copyIncluded(names []string, done *Included) error {
+	from, err := os.OpenRoot(w.repo.Root)
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // read only
+	to, err := os.OpenRoot(w.Path)
+	if err != nil {
+		return err
+	}
+	defer to.Close() //nolint:errcheck // the files in it are closed
+	left, large := int64(includeCap), []string(nil)
+	for _, name := range names {
+		n, err := copyInto(to, from, name, left)
+		switch {
+		case errors.Is(err, errNotCopied):
+			continue
+		case errors.As(err, new(*regularfile.SizeError)):
+			large = append(large, name)
+			continue
+		case err != nil:
+			done.Warnings = append(done.Warnings, fmt.Sprintf("%s was not copied into the worktree: %v", name, err))
+			continue
+		}
+		left -= n
+		done.Files = append(done.Files, name)
+	}
+	if len(large) > 0 {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s selects more than %d MB; not copied into the worktree: %s", includeFile, includeCap>>20, listed(large)))
+	}
+	return nil
+}
+
+// listed joins the first names of a list.
+func listed(names []string) string {
+	const most = 5
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// errNotCopied means that there is no regular file to copy, or something has its name already.
+var errNotCopied = errors.New("not copied")
+
+// copyInto copies a regular file of at most limit bytes to the same place in another directory,
+// with its permissions. It follows no link, and replaces nothing.
+func copyInto(to, from *os.Root, name string, limit int64) (n int64, err error) {
+	info, err := from.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, cmp.Or(notExist(err), errNotCopied)
+	}
+	if info.Size() > limit {
+		return 0, &regularfile.SizeError{Max: limit}
+	}
+	in, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, notExist(err)
+	}
+	defer in.Close() //nolint:errcheck // read only
+	if opened, err := in.Stat(); err != nil || !os.SameFile(opened, info) {
+		return 0, cmp.Or(err, errNotCopied)
+	}
+	if err := plainParents(to, path.Dir(name)); err != nil {
+		return 0, err
+	}
+	out, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return 0, errNotCopied
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err = io.Copy(out, io.LimitReader(in, limit))
+	err = errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close())
+	if err != nil {
+		return 0, errors.Join(err, to.Remove(name))
+	}
+	return n, nil
+}
+
+// notExist is errNotCopied for a file that is gone.
+func notExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNotCopied
+	}
+	return err
+}
+
+// plainParents makes the directories of a file. A link or a file in the place of one is an error.
+func plainParents(to *os.Root, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := plainParents(to, path.Dir(dir)); err != nil {
+		return err
+	}
+	info, err := to.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return to.Mkdir(dir, 0o755)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory there", dir)
+	}
+	return nil
+}

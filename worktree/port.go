@@ -1,0 +1,94 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strconv"
+)
+
+// The ports that tasks get are below those that systems give to outgoing connections, and above
+// most that servers have by default.
+const (
+	firstPort = 20000
+	portCount = 10000
+)
+
+const portsLock = "ports"
+
+// taskPort is port.json: the port that belongs to a worktree as long as it exists.
+type taskPort struct {
+	Port int `json:"port"`
+}
+
+// Port returns the TCP port that belongs to W. The first call chooses one that no other worktree of
+// the repository has, and that nothing listened on then. It depends on the task, so that a task
+// mostly has the same one in its next worktree, too.
+func (w *Worktree) Port(ctx context.Context) (int, error) {
+	if port := w.repo.portOf(w.name); port != 0 {
+		return port, nil
+	}
+	l, err := w.repo.lock(ctx, portsLock, "choose a port for "+w.TaskID)
+	if err != nil {
+		return 0, err
+	}
+	defer l.release()
+	port, err := w.choosePort(ctx)
+	if err == nil {
+		err = writeJSONQuickly(w.ours("port.json"), taskPort{port})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("choose a port for %s: %w", w.TaskID, err)
+	}
+	return port, nil
+}
+
+// portOf returns the port of a task; 0: it has none.
+func (r *Repo) portOf(name string) int {
+	var chosen taskPort
+	if readJSON(r.ours("tasks", name, "port.json"), &chosen) != nil {
+		return 0 // it has none, or after a power failure not any more
+	}
+	return chosen.Port
+}
+
+func (w *Worktree) choosePort(ctx context.Context) (int, error) {
+	names, err := w.repo.taskNames()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	taken := map[int]bool{}
+	for _, name := range names {
+		taken[w.repo.portOf(name)] = true
+	}
+	first := w.preferredPort()
+	for i := range portCount {
+		port := firstPort + (first-firstPort+i)%portCount
+		if !taken[port] && isFree(ctx, port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("none of the ports %d to %d is free", firstPort, firstPort+portCount-1)
+}
+
+// preferredPort returns the port at which the search begins.
+func (w *Worktree) preferredPort() int {
+	sum := sha256.Sum256([]byte(w.repo.GitDir + "\x00" + w.name))
+	return firstPort + int(binary.BigEndian.Uint32(sum[:])%portCount)
+}
+
+// isFree reports whether nothing listens on a port. A system may permit a server on all addresses
+// beside one on a single address, so both are tried.
+func isFree(ctx context.Context, port int) bool {
+	for _, host := range []string{"", "127.0.0.1"} {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil || l.Close() != nil {
+			return false
+		}
+	}
+	return true
+}

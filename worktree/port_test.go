@@ -1,0 +1,68 @@
+package worktree
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+)
+
+// A worktree has one port as long as it exists, also if something listens on it. Worktrees that
+// exist at the same time have different ones, and a port that is in use is not chosen.
+func TestPort(t *testing.T) {
+	r := sample(t)
+	used := listenOn(t, (&Worktree{repo: r, name: "T0"}).preferredPort())
+	ports, all := map[int]string{}, sync.Mutex{}
+	var done sync.WaitGroup
+	for i := range 8 {
+		w := add(t, r, fmt.Sprintf("T%d", i))
+		done.Go(func() {
+			port, err := w.Port(t.Context())
+			all.Lock()
+			defer all.Unlock()
+			if err != nil || ports[port] != "" || port == used || port < firstPort || port >= firstPort+portCount {
+				t.Errorf("%s has port %d as %q, %v", w.TaskID, port, ports[port], err)
+			}
+			ports[port] = w.TaskID
+		})
+	}
+	done.Wait()
+	for port, id := range ports {
+		listenOn(t, port)
+		w, err := r.Find(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := w.Port(t.Context()); err != nil || again != port {
+			t.Errorf("%s had port %d, now %d, %v", id, port, again, err)
+		}
+		if _, err := w.Remove(t.Context(), RemoveRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if left := r.portOf(w.name); left != 0 {
+			t.Errorf("%s is gone and has port %d", id, left)
+		}
+	}
+}
+
+// Worktrees whose ports are the same by chance get different ones.
+func TestPortOfAnother(t *testing.T) {
+	r := sample(t)
+	a, b := add(t, r, "A"), add(t, r, "B")
+	if err := writeJSONQuickly(a.ours("port.json"), taskPort{b.preferredPort()}); err != nil {
+		t.Fatal(err)
+	}
+	if port, err := b.Port(t.Context()); err != nil || port == b.preferredPort() {
+		t.Errorf("both have port %d, %v", port, err)
+	}
+}
+
+// listenOn listens on a port, unless something else does, until the test ends.
+func listenOn(t *testing.T, port int) int {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	return port
+}

@@ -1,0 +1,79 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/coven-run/coven/internal/failpoint"
+)
+
+// A Teardown is the time while programs prepare the removal of W. What they do to files that git
+// does not ignore, and to the branch, is undone, so that Remove finds the work of the task.
+type Teardown struct {
+	w       *Worktree
+	session string
+	state   teardownState
+}
+
+// teardownState is teardown.json: the state of W before the programs ran. It lasts until that
+// state is restored.
+type teardownState struct {
+	Snapshot string `json:"snapshot"` // commit
+	Tip      string `json:"tip"`      // of the branch
+}
+
+func (w *Worktree) teardownPath() string { return w.ours("teardown.json") }
+
+// BeginTeardown saves W as a snapshot of a session. If coven was killed during an earlier
+// Teardown, W first gets back the state before that.
+func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown, error) {
+	t := &Teardown{w: w, session: session}
+	if err := readJSON(w.teardownPath(), &t.state); err == nil {
+		if _, _, err := t.End(ctx); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
+	}
+	before, err := w.Snapshot(ctx, session, "before teardown")
+	if err != nil {
+		return nil, err
+	}
+	if t.state.Tip, err = w.Tip(ctx); err != nil {
+		return nil, err
+	}
+	t.state.Snapshot = before.Commit
+	if err := writeJSON(w.teardownPath(), t.state); err != nil {
+		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
+	}
+	failpoint.Point("teardown.begun")
+	return t, nil
+}
+
+// End restores W. changed lists the files that the programs had changed, and rescue is the ref of
+// what they had committed, or "". If End fails, W must not be removed; the next BeginTeardown tries
+// again.
+func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, err error) {
+	failpoint.Point("teardown.ended")
+	w := t.w
+	if rescue, err = w.PutTip(ctx, t.state.Tip, "moved in teardown"); err != nil {
+		return nil, rescue, err
+	}
+	after, err := w.Snapshot(ctx, t.session, "after teardown")
+	if err != nil {
+		return nil, rescue, err
+	}
+	if changed, err = w.repo.Changed(ctx, t.state.Snapshot, after.Commit); err != nil {
+		return nil, rescue, err
+	}
+	if len(changed) > 0 {
+		if _, err := w.Restore(ctx, t.session, t.state.Snapshot); err != nil {
+			return nil, rescue, err
+		}
+	}
+	failpoint.Point("teardown.restored")
+	return changed, rescue, os.Remove(w.teardownPath())
+}
