@@ -165,7 +165,7 @@ const objectsOfTask = 20
 const dirs = 5
 
 // benchRepo makes the files and n tasks.
-func benchRepo(b *testing.B, root string, n, files int) {
+func benchRepo(b testing.TB, root string, n, files int) {
 	b.Helper()
 	contents := map[string]string{
 		".gitignore":                  ".beads\n.coven/run\n.coven/sessions\n.coven/worktrees\n.coven/.gitignore\n",
@@ -199,7 +199,7 @@ func benchRepo(b *testing.B, root string, n, files int) {
 }
 
 // timed runs a program and returns the time that it and its children took.
-func timed(b *testing.B, dir string, env []string, program string, args ...string) cost {
+func timed(b testing.TB, dir string, env []string, program string, args ...string) cost {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	defer cancel()

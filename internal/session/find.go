@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -84,25 +85,9 @@ func length(file string) int64 {
 // List returns the sessions of a project, the newest first. It omits sessions that
 // cannot be read, and names them in the error (see DamagedIn).
 func List(root string) ([]View, error) {
-	entries, err := entriesOf(root)
-	if err != nil {
-		return nil, err
-	}
-	var views []View
-	var broken error
-	for _, e := range entries {
-		v, err := Load(filepath.Join(root, Dir, e.Name()))
-		switch {
-		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
-			continue // not a session, or one that never started
-		case err != nil:
-			broken = errors.Join(broken, err)
-			continue
-		}
-		views = append(views, v)
-	}
-	slices.SortStableFunc(views, func(a, b View) int { return b.Started.Compare(a.Started) })
-	return views, broken
+	all, broken := NewFinder(root).Summaries()
+	views, alsoBroken := Views(all)
+	return views, errors.Join(broken, alsoBroken)
 }
 
 // OfTask returns the newest session of a task, or ErrNone. It reads only the beginning
@@ -113,9 +98,13 @@ func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(tas
 // safe for concurrent use.
 type Finder struct {
 	root string
+	now  func() time.Time
 
-	mu    sync.Mutex
-	owner map[string]owner // by session ID
+	mu        sync.Mutex
+	owner     map[string]owner // by session ID
+	index     index
+	indexFile fs.FileInfo // from which index was read; nil: there was none
+	completed bool        // OfTask has written the index
 }
 
 // owner is the task of a session's directory, valid while the directory does not
@@ -126,7 +115,9 @@ type owner struct {
 }
 
 // NewFinder returns a Finder for the sessions of a project.
-func NewFinder(root string) *Finder { return &Finder{root: root, owner: map[string]owner{}} }
+func NewFinder(root string) *Finder {
+	return &Finder{root: root, now: time.Now, owner: map[string]owner{}}
+}
 
 // OfTask is like the function OfTask. The error is a *DamagedError if the newest
 // session of the task is damaged. Damaged sessions of other or unknown tasks are
@@ -137,8 +128,9 @@ func (f *Finder) OfTask(task string) (View, error) {
 		return View{}, err
 	}
 	newest, broken := View{}, (*DamagedError)(nil)
-	for _, e := range entries {
-		of, err := f.taskOf(e)
+	tasks := f.tasksOf(entries)
+	for i, e := range entries {
+		of, err := tasks(i)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && of != task {
 			continue
 		}
@@ -174,8 +166,9 @@ func (f *Finder) Tasks() ([]string, error) {
 		return nil, err
 	}
 	var tasks []string
-	for _, e := range entries {
-		of, err := f.taskOf(e)
+	taskOf := f.tasksOf(entries)
+	for i := range entries {
+		of, err := taskOf(i)
 		if found := (*DamagedError)(nil); errors.As(err, &found) {
 			of = found.Task
 		}
@@ -198,6 +191,32 @@ func IDs(root string) ([]string, error) {
 		ids[i] = e.Name()
 	}
 	return ids, nil
+}
+
+// tasksOf returns a function that returns the task of the i-th session. If the index has too
+// few of them, tasksOf completes it first.
+func (f *Finder) tasksOf(entries []os.DirEntry) func(i int) (string, error) {
+	lines := f.indexed(entries)
+	missing := 0
+	for _, line := range lines {
+		if line == "" {
+			missing++
+		}
+	}
+	f.mu.Lock()
+	complete := missing > indexBatch && missing > len(entries)/8 && !f.completed
+	f.completed = f.completed || complete
+	f.mu.Unlock()
+	if complete {
+		_, _ = f.Summaries() // damaged sessions are reported below
+		lines = f.indexed(entries)
+	}
+	return func(i int) (string, error) {
+		if lines[i] != "" {
+			return taskIn(lines[i]), nil
+		}
+		return f.taskOf(entries[i])
+	}
 }
 
 // taskOf returns the task of a session, which its first event contains. A directory
