@@ -107,11 +107,10 @@ type Finder struct {
 	completed bool        // OfTask has written the index
 }
 
-// owner is the task of a session's directory, valid while the directory does not
-// change.
+// owner is the task of a session, valid while its journal does not change.
 type owner struct {
-	dir  fs.FileInfo
-	task string
+	stamp fileStamp
+	task  string
 }
 
 // NewFinder returns a Finder for the sessions of a project.
@@ -219,30 +218,29 @@ func (f *Finder) tasksOf(entries []os.DirEntry) func(i int) (string, error) {
 	}
 }
 
-// taskOf returns the task of a session, which its first event contains. A directory
-// that has changed since is read again.
+// taskOf returns the task of a session, which its first event contains. A journal that has
+// changed since is read again.
 func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
-	dir, err := e.Info()
-	if err != nil {
-		return "", err
-	}
+	at := filepath.Join(f.root, Dir, e.Name())
+	stamp, isFile := f.stamp(e.Name())
 	f.mu.Lock()
 	known, ok := f.owner[e.Name()]
 	f.mu.Unlock()
-	if ok && os.SameFile(known.dir, dir) && known.dir.ModTime().Equal(dir.ModTime()) {
+	if ok && isFile && e.IsDir() && known.stamp == stamp {
 		return known.task, nil
 	}
-	at := filepath.Join(f.root, Dir, e.Name())
-	if !dir.IsDir() {
+	if !e.IsDir() {
 		_, err := Load(at)
 		return "", err
 	}
 	first, err := event.First(filepath.Join(at, eventsFile))
 	switch {
 	case err == nil && first.Seq > 0:
-		f.mu.Lock()
-		f.owner[e.Name()] = owner{dir, first.Task}
-		f.mu.Unlock()
+		if isFile && stamp.settledAt(f.now()) {
+			f.mu.Lock()
+			f.owner[e.Name()] = owner{stamp, first.Task}
+			f.mu.Unlock()
+		}
 		return first.Task, nil
 	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
 		return "", fs.ErrNotExist // it never started
