@@ -171,7 +171,7 @@ var imports = map[string][]string{
 	"internal/schema":      {},
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
-	"internal/storage":     {"internal/control", "internal/diskusage", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
+	"internal/storage":     {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
 	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},

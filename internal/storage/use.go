@@ -1,4 +1,4 @@
-// Package storage measures what coven keeps on disk.
+// Package storage measures what coven keeps on disk, and deletes what nobody needs any longer.
 package storage
 
 import (
@@ -199,7 +199,7 @@ func (s *survey) refs(ctx context.Context) error {
 		kind, next string
 		measure    func(context.Context) (worktree.RefDisk, error)
 	}{
-		{KindSnapshots, "", s.project.Repo.SnapshotDisk},
+		{KindSnapshots, "coven gc", s.project.Repo.SnapshotDisk},
 		{KindRescues, "coven rescue list", s.project.Repo.RescueDisk},
 	} {
 		found, err := of.measure(ctx)
