@@ -32,7 +32,7 @@ var boxes = []box{
 	{"commands", []string{"internal/cli/*"}},
 	{"cli", []string{"internal/cli", "internal/cli/reviewpage"}},
 	{"scheduler", []string{"internal/scheduler"}},
-	{"doctor", []string{"internal/doctor", "internal/prune"}},
+	{"doctor", []string{"internal/doctor", "internal/storage", "internal/prune"}},
 	{"control", []string{"internal/control"}},
 	{"adapters", []string{"internal/control/*"}},
 	{"project", []string{"internal/project"}},
@@ -65,7 +65,7 @@ var boxes = []box{
 	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",
-		"internal/clock", "internal/didyoumean", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
+		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
 		"internal/schema", "internal/shellword", "internal/tempdir", "internal/toolversion",
 	}},
 }

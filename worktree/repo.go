@@ -15,7 +15,7 @@
 //   - An index is a cache. Each operation works on a private copy and replaces the
 //     index at the end, so a killed operation leaves no lock and no partial state. An
 //     operation records what it is about to move.
-//   - Locks (GitDir/coven/locks) are taken in this order: task, worktrees, target,
+//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, worktrees, target,
 //     checkout; landing takes only the locks of its target and of the target's
 //     checkouts. git child processes inherit the lock of their operation, so it lasts
 //     as long as they do. The file of a lock names its holder; only the lock itself

@@ -204,4 +204,6 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 
 func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }
 
-func snapshotRef(session string) string { return "refs/coven/snapshots/" + SafeName(session) }
+const snapshotsPrefix = "refs/coven/snapshots/"
+
+func snapshotRef(session string) string { return snapshotsPrefix + SafeName(session) }

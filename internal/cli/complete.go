@@ -75,10 +75,13 @@ func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typ
 		o.tasks(allTasks(ctx, p))
 		return o.found
 	}
-	views, _ := session.List(p.Repo.Root)
-	for _, s := range project.Newest(views) {
-		if kind.takes(s) {
-			o.add(s.Task, control.StateOf(s)+": "+s.Info.Query)
+	all, _ := p.Finder.Summaries()
+	for _, s := range project.Newest(all) {
+		if !s.Live() && !kind.takesEnded() || !o.wants(s.Task) {
+			continue
+		}
+		if v, err := s.View(); err == nil && kind.takes(v) {
+			o.add(s.Task, control.StateOf(v)+": "+v.Info.Query)
 		}
 	}
 	if kind == All {
@@ -100,6 +103,11 @@ func (kind TaskKind) takes(v session.View) bool {
 		return control.WaitsForReview(v)
 	}
 	return true
+}
+
+// takesEnded reports whether tasks of this kind may have a session that is over.
+func (kind TaskKind) takesEnded() bool {
+	return kind == Retried || kind == Recorded || kind == All
 }
 
 func readyTasks(ctx context.Context, p *project.Project) []task.Task {
@@ -125,10 +133,15 @@ type offer struct {
 	found []cobra.Completion
 }
 
-// add offers a word. It skips words that a shell would split.
-func (o *offer) add(word, what string) {
+// wants reports whether a word can be offered: a shell would not split it.
+func (o *offer) wants(word string) bool {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
-	if word == "" || o.seen[word] || !strings.HasPrefix(word, o.typed) || strings.ContainsFunc(word, odd) {
+	return word != "" && !o.seen[word] && strings.HasPrefix(word, o.typed) && !strings.ContainsFunc(word, odd)
+}
+
+// add offers a word that is wanted.
+func (o *offer) add(word, what string) {
+	if !o.wants(word) {
 		return
 	}
 	o.seen[word] = true

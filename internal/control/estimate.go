@@ -68,10 +68,10 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 }
 
 func pastCost(p *project.Project) Past {
-	views, _ := Sessions(p) // the cost of what cannot be read is unknown
+	all, _ := p.Finder.Summaries() // the cost of what cannot be read is unknown
 	past, sum := Past{}, 0.0
-	for _, v := range views {
-		if cost := v.Used.USD; cost > 0 {
+	for _, s := range all {
+		if cost := s.Cost; cost > 0 {
 			sum, past.Max, past.Sessions = sum+cost, max(past.Max, cost), past.Sessions+1
 		}
 	}

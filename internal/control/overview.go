@@ -12,7 +12,7 @@ import (
 
 // Overview is the state of a repository: its sessions, and the tasks that have none yet.
 type Overview struct {
-	Sessions []session.View    // as Sessions or Current returns them
+	Sessions []session.View    // as Sessions or CurrentSessions returns them
 	Ready    []task.Task       // could run now, in order
 	Waiting  []task.Waiting    // wait for other tasks
 	NoTasks  error             // why the tasks of the tracker are missing; nil: they are not
@@ -21,22 +21,29 @@ type Overview struct {
 
 // OverviewOf returns the state of a repository, with every session or only the current ones.
 func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, error) {
-	views, err := Sessions(p)
+	summaries, broken := p.Finder.Summaries()
+	shown := summaries
+	if !all {
+		shown = current(summaries)
+	}
+	sessions, err := views(shown, broken)
 	if err != nil {
 		return Overview{}, err
 	}
-	o := Overview{Sessions: views}
-	if !all {
-		o.Sessions = Current(views)
-	}
-	tasks, err := o.readTasks(ctx, p, views)
+	o := Overview{Sessions: sessions}
+	tasks, err := o.readTasks(ctx, p, summaries)
 	if cause := context.Cause(ctx); cause != nil {
 		return o, cause
 	}
 	o.NoTasks = err
-	ids := make([]string, 0, len(views)+len(tasks))
-	for _, v := range views {
-		ids = append(ids, v.Task)
+	ids := make([]string, 0, len(summaries)+len(tasks))
+	for _, s := range summaries {
+		ids = append(ids, s.Task)
+	}
+	for _, v := range sessions {
+		if v.Status == session.Damaged {
+			ids = append(ids, v.Task)
+		}
 	}
 	for _, t := range tasks {
 		ids = append(ids, t.ID)
@@ -47,7 +54,7 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 
 // readTasks reads the tracker and returns all its tasks. Tasks of open sessions are neither
 // ready nor waiting.
-func (o *Overview) readTasks(ctx context.Context, p *project.Project, views []session.View) ([]task.Task, error) {
+func (o *Overview) readTasks(ctx context.Context, p *project.Project, sessions []session.Summary) ([]task.Task, error) {
 	tracker, err := p.Tasks()
 	if err != nil {
 		return nil, err
@@ -61,8 +68,8 @@ func (o *Overview) readTasks(ctx context.Context, p *project.Project, views []se
 		return nil, err
 	}
 	open := map[string]bool{}
-	for _, v := range views {
-		open[v.Task] = open[v.Task] || v.Live()
+	for _, s := range sessions {
+		open[s.Task] = open[s.Task] || s.Live()
 	}
 	known := map[string]bool{}
 	for _, t := range ready {

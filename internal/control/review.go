@@ -56,7 +56,7 @@ type Proof struct {
 // record cannot be read.
 func Reviews(p *project.Project) (waiting, damaged []session.View, err error) {
 	waiting = []session.View{} // in JSON a list, even if it is empty
-	views, err := Sessions(p)
+	views, err := CurrentSessions(p)
 	for _, v := range views {
 		switch {
 		case v.Status == session.Damaged:

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"errors"
+
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -8,8 +10,21 @@ import (
 // Sessions lists the sessions of a repository, the newest first. Sessions whose record
 // cannot be read come last, with what is wrong and the command that helps.
 func Sessions(p *project.Project) ([]session.View, error) {
-	views, err := session.List(p.Repo.Root)
-	damaged, err := session.DamagedIn(err)
+	all, err := p.Finder.Summaries()
+	return views(all, err)
+}
+
+// CurrentSessions lists, like Sessions, the open sessions and the newest of those that are
+// over. The others cost nothing.
+func CurrentSessions(p *project.Project) ([]session.View, error) {
+	all, err := p.Finder.Summaries()
+	return views(current(all), err)
+}
+
+// views returns the views of sessions, and those of the damaged sessions that err names.
+func views(all []session.Summary, err error) ([]session.View, error) {
+	views, unread := session.Views(all)
+	damaged, err := session.DamagedIn(errors.Join(err, unread))
 	if err != nil {
 		return nil, err
 	}
@@ -19,20 +34,21 @@ func Sessions(p *project.Project) ([]session.View, error) {
 	return views, nil
 }
 
-// maxEnded is how many of the sessions that are over Current returns.
+// maxEnded is how many of the sessions that are over are current.
 const maxEnded = 10
 
-// Current returns the open sessions and the newest of those that are over. The newest of
-// views come first.
-func Current(views []session.View) []session.View {
-	kept, ended := []session.View{}, 0
-	for _, v := range views {
-		if !v.Ended.IsZero() && v.Status != session.Blocked {
+// current returns the open sessions and the newest of those that are over. The newest of all
+// come first.
+func current(all []session.Summary) []session.Summary {
+	var kept []session.Summary
+	ended := 0
+	for _, s := range all {
+		if s.IsOver() {
 			if ended++; ended > maxEnded {
 				continue
 			}
 		}
-		kept = append(kept, v)
+		kept = append(kept, s)
 	}
 	return kept
 }

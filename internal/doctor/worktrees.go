@@ -106,7 +106,7 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		last, err := session.OfTask(v.project.Repo.Root, id)
+		last, err := v.project.Finder.OfTask(id)
 		if err != nil && !errors.Is(err, session.ErrNone) {
 			return "", err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
@@ -23,14 +24,14 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	slug := "p-" + session.Slug(title)
 	id := slug
+	known, err := p.Finder.Tasks()
+	if err != nil {
+		return Item{}, err
+	}
 	for n := 2; ; n++ {
-		_, err := session.OfTask(p.Repo.Root, id)
 		_, claimed := p.Repo.ClaimOf(ctx, id)
-		if errors.Is(err, session.ErrNone) && errors.Is(claimed, worktree.ErrNoClaim) {
+		if _, taken := slices.BinarySearch(known, id); !taken && errors.Is(claimed, worktree.ErrNoClaim) {
 			break
-		}
-		if err != nil && !errors.Is(err, session.ErrNone) && !errors.As(err, new(*session.DamagedError)) {
-			return Item{}, err
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)
 	}

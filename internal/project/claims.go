@@ -38,7 +38,7 @@ func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string)
 
 // Retryable reports whether a task's last session failed and its worktree still exists.
 func (p *Project) Retryable(ctx context.Context, id string) bool {
-	v, err := session.OfTask(p.Repo.Root, id)
+	v, err := p.Finder.OfTask(id)
 	if err != nil || v.Status != session.Failed {
 		return false
 	}

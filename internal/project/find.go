@@ -149,7 +149,7 @@ func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 // adHocItem returns the task of an ad-hoc prompt from its session. The error is
 // session.ErrNone if the ID is not that of an ad-hoc prompt.
 func (p *Project) adHocItem(id string) (Item, error) {
-	v, err := session.OfTask(p.Repo.Root, id)
+	v, err := p.Finder.OfTask(id)
 	if err != nil {
 		return Item{}, err
 	}
@@ -184,13 +184,13 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	return plan, err
 }
 
-// Newest returns the newest session of each task. The newest of views come first.
-func Newest(views []session.View) []session.View {
-	var kept []session.View
+// Newest returns the newest session of each task. The newest of all come first.
+func Newest(all []session.Summary) []session.Summary {
+	var kept []session.Summary
 	seen := map[string]bool{}
-	for _, v := range views {
-		if !seen[v.Task] {
-			seen[v.Task], kept = true, append(kept, v)
+	for _, s := range all {
+		if !seen[s.Task] {
+			seen[s.Task], kept = true, append(kept, s)
 		}
 	}
 	return kept

@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/trust"
 )
 
@@ -159,12 +158,12 @@ func (p *Project) VariableRequests() ([]VariableRequest, error) {
 			all = append(all, secretsOf(g, store)...)
 		}
 	}
-	views, _ := session.List(p.Repo.Root) // damaged sessions do not run
-	for _, v := range views {
-		if !v.Live() {
+	sessions, _ := p.Finder.Summaries() // damaged sessions do not run
+	for _, s := range sessions {
+		if !s.Live() {
 			continue
 		}
-		if plan, err := PlanOf(v.Dir); err == nil {
+		if plan, err := PlanOf(s.Dir()); err == nil {
 			all = append(all, p.SecretRequests(plan.Grimoire, store)...)
 		}
 	}

@@ -79,6 +79,15 @@ func Forget(cache, gitDir, name string) error {
 	return removeAll(cacheOf(cache, gitDir, name))
 }
 
+// Caches returns the directory that has the caches of a repository's tasks, one directory for
+// each task; empty: they last no longer than coven.
+func Caches(cache, gitDir string) string {
+	if cache == "" {
+		return ""
+	}
+	return filepath.Dir(cacheOf(cache, gitDir, "x"))
+}
+
 // Temp is the directory for temporary files of the task's programs. It lasts as long as the
 // process of coven.
 func (r *Room) Temp() string { return r.temp }

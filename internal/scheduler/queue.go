@@ -148,10 +148,14 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 // task runs.
 func (p *ReadyQueue) unclaimed(claims []worktree.Held) []project.Item {
 	var jobs []project.Item
-	views, _ := session.List(p.project.Repo.Root) // coven resume and coven doctor report damaged sessions
-	for _, v := range project.Newest(views) {
-		claimed := func(held worktree.Held) bool { return held.Task == v.Task }
-		if !v.Crashed || slices.ContainsFunc(claims, claimed) {
+	all, _ := p.project.Finder.Summaries() // coven resume and coven doctor report damaged sessions
+	for _, s := range project.Newest(all) {
+		claimed := func(held worktree.Held) bool { return held.Task == s.Task }
+		if !s.Live() || slices.ContainsFunc(claims, claimed) {
+			continue
+		}
+		v, err := s.View()
+		if err != nil || !v.Crashed {
 			continue
 		}
 		if item, err := p.controller.ItemOf(v); err == nil {

@@ -17,8 +17,8 @@ import (
 // Damaged is the state of a session whose record cannot be read.
 const Damaged event.Status = "damaged"
 
-// damagedDir is the directory for damaged records, relative to a project's root.
-const damagedDir = ".coven/run/damaged"
+// DamagedDir is the directory of damaged records that were set aside, relative to a project's root.
+const DamagedDir = ".coven/run/damaged"
 
 // maxMetadata limits the size of metadata.json, in bytes.
 const maxMetadata = 16 << 20
@@ -135,15 +135,15 @@ func SetAside(root string, e *DamagedError) (string, error) {
 	if held(filepath.Join(root, from)) {
 		return "", fmt.Errorf("session %s: %w", e.Session, ErrBusy)
 	}
-	if err := makeDir(root, damagedDir); err != nil {
+	if err := makeDir(root, DamagedDir); err != nil {
 		return "", fmt.Errorf("set session %s aside: %w", e.Session, err)
 	}
-	to := filepath.Join(damagedDir, e.Session)
+	to := filepath.Join(DamagedDir, e.Session)
 	for n := 2; ; n++ {
 		if _, err := os.Lstat(filepath.Join(root, to)); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		to = filepath.Join(damagedDir, fmt.Sprintf("%s-%d", e.Session, n))
+		to = filepath.Join(DamagedDir, fmt.Sprintf("%s-%d", e.Session, n))
 	}
 	if err := os.Rename(filepath.Join(root, from), filepath.Join(root, to)); err != nil {
 		return "", fmt.Errorf("set session %s aside: %w", e.Session, err)

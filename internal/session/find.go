@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -84,25 +85,9 @@ func length(file string) int64 {
 // List returns the sessions of a project, the newest first. It omits sessions that
 // cannot be read, and names them in the error (see DamagedIn).
 func List(root string) ([]View, error) {
-	entries, err := entriesOf(root)
-	if err != nil {
-		return nil, err
-	}
-	var views []View
-	var broken error
-	for _, e := range entries {
-		v, err := Load(filepath.Join(root, Dir, e.Name()))
-		switch {
-		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
-			continue // not a session, or one that never started
-		case err != nil:
-			broken = errors.Join(broken, err)
-			continue
-		}
-		views = append(views, v)
-	}
-	slices.SortStableFunc(views, func(a, b View) int { return b.Started.Compare(a.Started) })
-	return views, broken
+	all, broken := NewFinder(root).Summaries()
+	views, alsoBroken := Views(all)
+	return views, errors.Join(broken, alsoBroken)
 }
 
 // OfTask returns the newest session of a task, or ErrNone. It reads only the beginning
@@ -113,20 +98,25 @@ func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(tas
 // safe for concurrent use.
 type Finder struct {
 	root string
+	now  func() time.Time
 
-	mu    sync.Mutex
-	owner map[string]owner // by session ID
+	mu        sync.Mutex
+	owner     map[string]owner // by session ID
+	index     index
+	indexFile fs.FileInfo // from which index was read; nil: there was none
+	completed bool        // OfTask has written the index
 }
 
-// owner is the task of a session's directory, valid while the directory does not
-// change.
+// owner is the task of a session, valid while its journal does not change.
 type owner struct {
-	dir  fs.FileInfo
-	task string
+	stamp fileStamp
+	task  string
 }
 
 // NewFinder returns a Finder for the sessions of a project.
-func NewFinder(root string) *Finder { return &Finder{root: root, owner: map[string]owner{}} }
+func NewFinder(root string) *Finder {
+	return &Finder{root: root, now: time.Now, owner: map[string]owner{}}
+}
 
 // OfTask is like the function OfTask. The error is a *DamagedError if the newest
 // session of the task is damaged. Damaged sessions of other or unknown tasks are
@@ -137,8 +127,9 @@ func (f *Finder) OfTask(task string) (View, error) {
 		return View{}, err
 	}
 	newest, broken := View{}, (*DamagedError)(nil)
-	for _, e := range entries {
-		of, err := f.taskOf(e)
+	tasks := f.tasksOf(entries)
+	for i, e := range entries {
+		of, err := tasks(i)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && of != task {
 			continue
 		}
@@ -174,8 +165,9 @@ func (f *Finder) Tasks() ([]string, error) {
 		return nil, err
 	}
 	var tasks []string
-	for _, e := range entries {
-		of, err := f.taskOf(e)
+	taskOf := f.tasksOf(entries)
+	for i := range entries {
+		of, err := taskOf(i)
 		if found := (*DamagedError)(nil); errors.As(err, &found) {
 			of = found.Task
 		}
@@ -200,30 +192,55 @@ func IDs(root string) ([]string, error) {
 	return ids, nil
 }
 
-// taskOf returns the task of a session, which its first event contains. A directory
-// that has changed since is read again.
-func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
-	dir, err := e.Info()
-	if err != nil {
-		return "", err
+// tasksOf returns a function that returns the task of the i-th session. If the index has too
+// few of them, tasksOf completes it first.
+func (f *Finder) tasksOf(entries []os.DirEntry) func(i int) (string, error) {
+	lines := f.indexed(entries)
+	missing := 0
+	for _, line := range lines {
+		if line == "" {
+			missing++
+		}
 	}
+	f.mu.Lock()
+	complete := missing > indexBatch && missing > len(entries)/8 && !f.completed
+	f.completed = f.completed || complete
+	f.mu.Unlock()
+	if complete {
+		_, _ = f.Summaries() // damaged sessions are reported below
+		lines = f.indexed(entries)
+	}
+	return func(i int) (string, error) {
+		if lines[i] != "" {
+			return taskIn(lines[i]), nil
+		}
+		return f.taskOf(entries[i])
+	}
+}
+
+// taskOf returns the task of a session, which its first event contains. A journal that has
+// changed since is read again.
+func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
+	at := filepath.Join(f.root, Dir, e.Name())
+	stamp, isFile := f.stamp(e.Name())
 	f.mu.Lock()
 	known, ok := f.owner[e.Name()]
 	f.mu.Unlock()
-	if ok && os.SameFile(known.dir, dir) && known.dir.ModTime().Equal(dir.ModTime()) {
+	if ok && isFile && e.IsDir() && known.stamp == stamp {
 		return known.task, nil
 	}
-	at := filepath.Join(f.root, Dir, e.Name())
-	if !dir.IsDir() {
+	if !e.IsDir() {
 		_, err := Load(at)
 		return "", err
 	}
 	first, err := event.First(filepath.Join(at, eventsFile))
 	switch {
 	case err == nil && first.Seq > 0:
-		f.mu.Lock()
-		f.owner[e.Name()] = owner{dir, first.Task}
-		f.mu.Unlock()
+		if isFile && stamp.settledAt(f.now()) {
+			f.mu.Lock()
+			f.owner[e.Name()] = owner{stamp, first.Task}
+			f.mu.Unlock()
+		}
 		return first.Task, nil
 	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
 		return "", fs.ErrNotExist // it never started

@@ -22,7 +22,7 @@ func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
 // eachExposed calls do with each file or directory that others can read, and the mode
 // that it should have. It does not follow links.
 func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
-	for _, dir := range []string{Dir, inboxDir, damagedDir} {
+	for _, dir := range []string{Dir, inboxDir, DamagedDir} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, e fs.DirEntry, err error) error {
 			if err != nil || !e.IsDir() && !e.Type().IsRegular() {
 				return err

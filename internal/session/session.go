@@ -36,10 +36,12 @@ const (
 	storyFile    = "session.md"
 	metadataFile = "metadata.json"
 	messagesFile = "messages.jsonl"
-	logsDir      = "logs"
 	resultsDir   = "results"
 	rejectedFile = "rejected.diff"
 )
+
+// LogsDir is the directory of the logs in a session's directory.
+const LogsDir = "logs"
 
 // Dir is the directory of a project's sessions, relative to its root.
 const Dir = ".coven/sessions"
@@ -256,7 +258,7 @@ func RejectedPatch(dir string) string {
 // OpenLog opens the log of a step for appending, and returns the offset, which is the
 // start of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
-	if err := makeDir(s.Dir, logsDir); err != nil {
+	if err := makeDir(s.Dir, LogsDir); err != nil {
 		return nil, 0, fmt.Errorf("open log: %w", err)
 	}
 	file := LogFile(s.Dir, path)
@@ -294,12 +296,12 @@ func lineStart(f *os.File) (int64, error) {
 
 // LogFile returns the file of a step's log. Slashes in the path become dots.
 func LogFile(dir, path string) string {
-	return filepath.Join(dir, logsDir, strings.ReplaceAll(path, "/", ".")+".log")
+	return filepath.Join(dir, LogsDir, strings.ReplaceAll(path, "/", ".")+".log")
 }
 
 // ReadLog opens the log of a step for reading. It follows no links out of the session.
 func ReadLog(dir, path string) (*os.File, error) {
-	return regularfile.OpenIn(dir, filepath.Join(logsDir, filepath.Base(LogFile(dir, path))))
+	return regularfile.OpenIn(dir, filepath.Join(LogsDir, filepath.Base(LogFile(dir, path))))
 }
 
 // maxLogLine limits the length of a line of a transcript, in bytes.

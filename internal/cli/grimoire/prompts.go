@@ -12,7 +12,6 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	runengine "github.com/coven-run/coven/runner/engine"
 )
@@ -100,7 +99,7 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 		return "", err
 	}
 	plan.Task = project.PlanTask(t)
-	if prior, err := session.OfTask(p.Repo.Root, t.ID); err == nil && p.Config.PriorAttempt {
+	if prior, err := p.Finder.OfTask(t.ID); err == nil && p.Config.PriorAttempt {
 		plan.Attempt = control.AttemptText(prior)
 	}
 	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))

@@ -47,12 +47,13 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 
 // printJSON prints the sessions as a list.
 func printJSON(a *cli.App, p *project.Project, all bool) error {
-	views, err := control.Sessions(p)
+	list := control.CurrentSessions
+	if all {
+		list = control.Sessions
+	}
+	views, err := list(p)
 	if err != nil {
 		return err
-	}
-	if !all {
-		views = control.Current(views)
 	}
 	for i := range views {
 		views[i] = control.Shown(views[i])

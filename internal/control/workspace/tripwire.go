@@ -45,9 +45,9 @@ func (s *Workspace) report(ctx context.Context) error {
 
 // othersRunning returns the other tasks on which a coven works now.
 func (s *Workspace) othersRunning() []string {
-	views, _ := session.List(s.Repo.Root) // a session that cannot be read does not run
+	sessions, _ := session.NewFinder(s.Repo.Root).Summaries() // a session that cannot be read does not run
 	var tasks []string
-	for _, v := range views {
+	for _, v := range sessions {
 		if v.Status == session.Running && v.Task != s.Task {
 			tasks = append(tasks, v.Task)
 		}

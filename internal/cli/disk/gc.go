@@ -1,0 +1,83 @@
+package disk
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/storage"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// NewGC returns the command coven gc.
+func NewGC(a *cli.App) *cobra.Command {
+	var dryRun, asJSON bool
+	cmd := &cobra.Command{
+		Use: "gc", Short: "Delete old snapshots of what has landed, and pack git objects", Args: cobra.NoArgs,
+		Long: `Delete the snapshots of sessions that landed longer ago than the setting gc.keep says
+(30 days), or whose directory you removed, and pack loose git objects and refs.
+
+Snapshots of sessions that did not land are kept, and so is everything under
+refs/coven/rescue/. Git objects that no ref has any longer, also those of deleted
+snapshots, stay until git gc deletes them: coven gc deletes no objects. It does nothing
+while a task runs.`,
+		Example: "  coven gc --dry-run\n  coven gc",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			c, err := storage.Collect(cmd.Context(), p, dryRun)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(c)
+			}
+			return printCollection(a, c, p.Config.GC.Keep)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be deleted")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printCollection(a *cli.App, c storage.Collection, keep time.Duration) error {
+	did, sessions := "expired", "sessions"
+	if c.DryRun {
+		did = "would expire"
+	}
+	if len(c.Expired) == 1 {
+		sessions = "session"
+	}
+	text := fmt.Sprintf("%s the snapshots of %d %s older than %s\n", did, len(c.Expired), sessions, days(keep))
+	if len(c.Expired) == 0 {
+		text = fmt.Sprintf("no snapshots to expire: of what has landed, none is older than %s\n", days(keep))
+	}
+	if err := a.Printf("%s", text); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, e := range c.Expired {
+		fmt.Fprintf(w, "  %s\t%s %s\n", terminal.Clip(e.Session, 60), e.Reason, e.Since.Local().Format(time.DateOnly)) //nolint:errcheck // Flush reports it
+	}
+	if err := w.Flush(); err != nil || c.DryRun {
+		return cli.WriteError(err)
+	}
+	return a.Printf("loose git objects: %d, before %d\n", c.LooseNow, c.Loose)
+}
+
+// days returns a duration for people.
+func days(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == day:
+		return "1 day"
+	case d%day == 0:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}

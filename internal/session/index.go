@@ -1,0 +1,239 @@
+package session
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+// The index is a cache of the sessions that are over: runDir/indexFile has a line for each,
+// with the summary of the session and the stamp of the journal that it was read from. A line
+// counts only while the journal has this stamp, so the index can be deleted, damaged or old:
+// coven then reads the journals. Processes replace the file whole and need no lock.
+const (
+	runDir    = ".coven/run"
+	indexFile = "sessions.index"
+	indexHead = "coven session index 1"
+)
+
+const (
+	// maxIndex limits the size of the index, in bytes.
+	maxIndex = 64 << 20
+	// indexBatch is how many sessions must be missing from the index, or more than there are
+	// must be superfluous, before it is written again.
+	indexBatch = 16
+	// settled is the minimum age of a journal's last change: file systems do not tell
+	// changes apart that follow each other closely.
+	settled = 2 * time.Second
+)
+
+// fileStamp identifies a state of a file. Nobody can choose the time of the last change of its
+// inode, so nobody can write a line of the index for a file before the file exists.
+type fileStamp struct {
+	inode  int64
+	size   int64
+	mtime  int64 // in nanoseconds
+	change int64 // time of the last change of the inode, in nanoseconds
+}
+
+// stampOf returns the stamp of a session's journal. parent is the descriptor of the
+// directory of the sessions. ok: the journal is a file.
+func stampOf(parent int, id string) (s fileStamp, ok bool) {
+	var st unix.Stat_t
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fstatat(parent, id+"/"+eventsFile, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fileStamp{}, false
+	}
+	return fileStamp{int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()}, true
+}
+
+// settledAt reports whether the file has not changed for so long that a change would have
+// given it another stamp.
+func (s fileStamp) settledAt(now time.Time) bool {
+	return now.Sub(time.Unix(0, s.change)) >= settled
+}
+
+// hash returns the stamp as 16 hexadecimal digits.
+func (s fileStamp) hash() string {
+	var raw []byte
+	for _, n := range [...]int64{s.inode, s.size, s.mtime, s.change} {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(raw) // it cannot fail
+	return string(hex.AppendEncode(nil, h.Sum(nil)))
+}
+
+// index has the lines of the file by session ID. A line is decoded when it is needed: the hash
+// of the stamp, the ID, the task, the status, start and end in nanoseconds, and the cost,
+// separated by tabs.
+type index map[string]string
+
+// readIndex returns the index, or nil if it is missing or damaged. The first line has the
+// checksum of the others.
+func readIndex(root string) index {
+	if regularfile.Directory(root, runDir) != nil {
+		return nil
+	}
+	raw, err := regularfile.ReadIn(filepath.Join(root, runDir), indexFile, maxIndex)
+	if err != nil {
+		return nil
+	}
+	head, text, _ := strings.Cut(string(raw), "\n")
+	if head != indexHeader(text) {
+		return nil
+	}
+	known := make(index, strings.Count(text, "\n"))
+	for line := range strings.Lines(text) {
+		if id, ok := idOf(line); ok {
+			known[id] = strings.TrimSuffix(line, "\n")
+		}
+	}
+	return known
+}
+
+func indexHeader(text string) string {
+	return fmt.Sprintf("%s %08x", indexHead, crc32.ChecksumIEEE([]byte(text)))
+}
+
+// hashLength is the length of a stamp's hash and the tab behind it.
+const hashLength = 17
+
+func idOf(line string) (string, bool) {
+	if len(line) < hashLength {
+		return "", false
+	}
+	id, _, ok := strings.Cut(line[hashLength:], "\t")
+	return id, ok
+}
+
+// taskIn returns the task of a line, which may be part of it.
+func taskIn(line string) string {
+	_, rest, _ := strings.Cut(line[hashLength:], "\t")
+	task, _, _ := strings.Cut(rest, "\t")
+	return task
+}
+
+// line returns the line of a session, or "" if the index cannot have it.
+func (s Summary) line(at fileStamp) string {
+	if !s.indexable() {
+		return ""
+	}
+	return strings.Join([]string{
+		at.hash(), s.ID, s.Task, string(s.Status), strconv.FormatInt(s.Started.UnixNano(), 10), strconv.FormatInt(s.Ended.UnixNano(), 10),
+		strconv.FormatFloat(s.Cost, 'g', -1, 64),
+	}, "\t")
+}
+
+// summaryIn decodes a line.
+func summaryIn(line, root string) (s Summary, ok bool) {
+	fields := strings.Split(line, "\t")
+	if len(fields) != 7 {
+		return s, false
+	}
+	started, startErr := strconv.ParseInt(fields[4], 10, 64)
+	ended, endErr := strconv.ParseInt(fields[5], 10, 64)
+	cost, costErr := strconv.ParseFloat(fields[6], 64)
+	s = Summary{
+		ID: fields[1], Task: fields[2], Status: event.Status(fields[3]), Started: time.Unix(0, started).UTC(), Ended: time.Unix(0, ended).UTC(),
+		Cost: cost, root: root,
+	}
+	return s, startErr == nil && endErr == nil && costErr == nil && s.indexable()
+}
+
+// indexable reports whether the session is over, so that nothing but its journal decides about
+// its view, and whether a line can have its summary.
+func (s Summary) indexable() bool {
+	exact := func(t time.Time) bool { return !t.IsZero() && time.Unix(0, t.UnixNano()).Equal(t) }
+	plain := func(text string) bool { return text != "" && !strings.ContainsFunc(text, unicode.IsControl) }
+	return s.IsOver() && (s.Status == Completed || s.Status == Failed || s.Status == Cancelled) &&
+		exact(s.Started) && exact(s.Ended) && plain(s.ID) && plain(s.Task)
+}
+
+// valid returns the line of each entry, or "". It compares the stamps in several goroutines,
+// because a repository can have many thousand sessions.
+func (x index) valid(root string, entries []os.DirEntry) []string {
+	found := make([]string, len(entries))
+	if len(x) == 0 {
+		return found
+	}
+	parent, err := os.Open(filepath.Join(root, Dir))
+	if err != nil {
+		return found
+	}
+	defer parent.Close() //nolint:errcheck // read only
+	fd, parts := int(parent.Fd()), runtime.GOMAXPROCS(0)
+	var running sync.WaitGroup
+	for part := range parts {
+		running.Go(func() {
+			for i := part * len(entries) / parts; i < (part+1)*len(entries)/parts; i++ {
+				line := x[entries[i].Name()]
+				if line == "" || !entries[i].IsDir() {
+					continue
+				}
+				if now, ok := stampOf(fd, entries[i].Name()); ok && now.hash() == line[:hashLength-1] {
+					found[i] = line
+				}
+			}
+		})
+	}
+	running.Wait()
+	return found
+}
+
+// write replaces the index. If that fails, the next command reads the journals again.
+func (x index) write(root string, now time.Time) error {
+	if err := regularfile.Directory(root, runDir); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(filepath.Join(root, runDir))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it was not written
+	unfinished := indexFile + ".new"
+	if info, err := dir.Lstat(unfinished); err == nil && now.Sub(info.ModTime()) >= leftoverAge {
+		_ = dir.Remove(unfinished) // of a killed process
+	}
+	f, err := dir.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process writes it
+	}
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(x)) {
+		text.WriteString(x[id] + "\n")
+	}
+	failpoint.Point("session.index.begun")
+	_, err = f.WriteString(indexHeader(text.String()) + "\n" + text.String())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, dir.Remove(unfinished))
+	}
+	failpoint.Point("session.index.written")
+	return dir.Rename(unfinished, indexFile)
+}

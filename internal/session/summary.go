@@ -1,0 +1,170 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+)
+
+// Summary is the part of a session's view that lists and searches need. It is cheap also if
+// there are thousands of sessions: see index.go.
+type Summary struct {
+	ID      string
+	Task    string
+	Status  event.Status
+	Started time.Time
+	Ended   time.Time
+	Cost    float64 // in US dollars
+
+	root string
+	view *View // nil: it is read when it is needed
+}
+
+func (v View) summary(root string) Summary {
+	return Summary{root: root, ID: v.ID, Task: v.Task, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
+}
+
+// Dir returns the directory of the session.
+func (s Summary) Dir() string { return filepath.Join(s.root, Dir, s.ID) }
+
+// Live is like View.Live.
+func (s Summary) Live() bool { return View{Status: s.Status}.Live() }
+
+// IsOver reports whether the session has ended and nobody needs to do anything about it.
+func (s Summary) IsOver() bool { return !s.Ended.IsZero() && s.Status != Blocked }
+
+// View returns the view of the session. The errors are those of Load.
+func (s Summary) View() (View, error) {
+	if s.view != nil {
+		return *s.view, nil
+	}
+	return Load(s.Dir())
+}
+
+// Views returns the views of sessions. It omits those that cannot be read, and names them in
+// the error (see DamagedIn).
+func Views(all []Summary) ([]View, error) {
+	var views []View
+	var broken error
+	for _, s := range all {
+		v, err := s.View()
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
+			continue // it was removed meanwhile
+		case err != nil:
+			broken = errors.Join(broken, err)
+			continue
+		}
+		views = append(views, v)
+	}
+	return views, broken
+}
+
+// Summaries returns the sessions of the project, the newest first. It omits sessions that
+// cannot be read, and names them in the error (see DamagedIn).
+func (f *Finder) Summaries() ([]Summary, error) {
+	entries, err := entriesOf(f.root)
+	if err != nil {
+		return nil, err
+	}
+	lines := f.indexed(entries)
+	all := make([]Summary, 0, len(entries))
+	var broken error
+	added := 0
+	for i, e := range entries {
+		if s, ok := summaryIn(lines[i], f.root); ok {
+			all = append(all, s)
+			continue
+		}
+		s, line, err := f.summarize(e)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && s.Started.IsZero():
+			continue // not a session, or one that never started
+		case err != nil:
+			broken = errors.Join(broken, err)
+			continue
+		case line != "":
+			lines[i], added = line, added+1
+		}
+		all = append(all, s)
+	}
+	f.updateIndex(entries, lines, added)
+	slices.SortFunc(all, func(a, b Summary) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.ID, b.ID))
+	})
+	return all, broken
+}
+
+// summarize reads a session, and returns its line for the index, or "" if it cannot have one.
+func (f *Finder) summarize(e os.DirEntry) (s Summary, line string, err error) {
+	dir := filepath.Join(f.root, Dir, e.Name())
+	before, isFile := f.stamp(e.Name())
+	v, err := Load(dir)
+	if err != nil {
+		return Summary{}, "", err
+	}
+	s = v.summary(f.root)
+	if !isFile || !e.IsDir() || !before.settledAt(f.now()) {
+		return s, "", nil
+	}
+	first, err := event.First(filepath.Join(dir, eventsFile))
+	if after, ok := f.stamp(e.Name()); err != nil || first.Task != s.Task || !ok || after != before {
+		return s, "", nil //nolint:nilerr // the journal is changing: the view is that of one of its states
+	}
+	return s, s.line(before), nil
+}
+
+func (f *Finder) stamp(id string) (fileStamp, bool) {
+	parent, err := os.Open(filepath.Join(f.root, Dir))
+	if err != nil {
+		return fileStamp{}, false
+	}
+	defer parent.Close() //nolint:errcheck // read only
+	return stampOf(int(parent.Fd()), id)
+}
+
+// indexed returns the valid line of each entry, or "".
+func (f *Finder) indexed(entries []os.DirEntry) []string {
+	if len(entries) < indexBatch {
+		return make([]string, len(entries)) // the index would not be faster
+	}
+	f.mu.Lock()
+	if file, err := os.Lstat(filepath.Join(f.root, runDir, indexFile)); err != nil {
+		f.index, f.indexFile = nil, nil
+	} else if f.indexFile == nil || !sameFile(f.indexFile, file) {
+		f.index, f.indexFile = readIndex(f.root), file
+	}
+	known := f.index
+	f.mu.Unlock()
+	return known.valid(f.root, entries)
+}
+
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// updateIndex writes the index if enough lines were added, or if enough are superfluous.
+func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
+	next := index{}
+	if added < indexBatch {
+		f.mu.Lock()
+		known := len(f.index)
+		f.mu.Unlock()
+		if known <= 2*len(entries)+indexBatch {
+			return
+		}
+	}
+	for i, line := range lines {
+		if line != "" {
+			next[entries[i].Name()] = line
+		}
+	}
+	_ = next.write(f.root, f.now()) // it is a cache, and the directory may be read-only
+}

@@ -1,0 +1,171 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+// maxCollect limits the time of a collection. What it leaves is done the next time.
+const maxCollect = 5 * time.Minute
+
+// Why the snapshots of a session expire.
+const (
+	Landed  = "landed"  // nothing of it exists only there
+	Removed = "removed" // a person deleted the session
+)
+
+// Expired are the snapshots of a session that are old enough to be deleted.
+type Expired struct {
+	Session string    `json:"session"`
+	Reason  string    `json:"reason"` // Landed or Removed
+	Since   time.Time `json:"since"`  // since when
+
+	ref worktree.SnapshotRef
+}
+
+// Collection is what a collection of garbage did, or would do.
+type Collection struct {
+	DryRun    bool      `json:"dry_run"`
+	Expired   []Expired `json:"expired"`
+	Snapshots int       `json:"snapshots"`     // sessions with snapshots, before
+	Loose     int       `json:"loose_objects"` // objects that are not packed, before
+	LooseNow  int       `json:"loose_objects_now"`
+}
+
+// Collect deletes the snapshots of sessions that landed or were removed longer ago than the
+// setting gc.keep says, and packs objects and refs. It does nothing while a task runs.
+// Snapshots of sessions that did not land stay, and so does each rescue.
+func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxCollect, exit.Failedf("coven gc", "coven gc stopped after %v", maxCollect))
+	defer cancel()
+	sessions, err := p.Finder.Summaries()
+	if _, err = session.DamagedIn(err); err != nil {
+		return Collection{}, err
+	}
+	if !dryRun {
+		if err := idle(sessions); err != nil {
+			return Collection{}, err
+		}
+	}
+	refs, err := p.Repo.SnapshotRefs(ctx)
+	if err != nil {
+		return Collection{}, err
+	}
+	c := Collection{DryRun: dryRun, Snapshots: len(refs), Loose: p.Repo.LooseObjects()}
+	if c.Expired, err = expired(ctx, p, sessions, refs); err != nil {
+		return Collection{}, err
+	}
+	if !dryRun {
+		c.Expired, err = collect(ctx, p, c.Expired)
+	}
+	c.LooseNow = p.Repo.LooseObjects()
+	return c, err
+}
+
+// idle reports as an error that a task is running.
+func idle(sessions []session.Summary) error {
+	for _, s := range sessions {
+		if s.Status == session.Running {
+			return exit.Personf("coven status", "task %s is running: coven gc works when no task does", s.Task)
+		}
+	}
+	return nil
+}
+
+// collect returns what it has deleted.
+func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired, error) {
+	var refs []worktree.SnapshotRef
+	for _, e := range all {
+		refs = append(refs, e.ref)
+	}
+	gone, err := p.Repo.Collect(ctx, refs)
+	deleted := map[string]bool{}
+	for _, ref := range gone {
+		deleted[ref.Ref] = true
+	}
+	kept := []Expired{}
+	for _, e := range all {
+		if deleted[e.ref.Ref] {
+			kept = append(kept, e)
+		}
+	}
+	if errors.Is(err, worktree.ErrCollecting) {
+		err = exit.Personf("coven gc", "%w", err)
+	}
+	return kept, err
+}
+
+// expired returns the snapshots that may be deleted.
+func expired(ctx context.Context, p *project.Project, sessions []session.Summary, refs []worktree.SnapshotRef) ([]Expired, error) {
+	needed, err := neededBy(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]session.Summary{}
+	for _, s := range sessions {
+		byName[worktree.SafeName(s.ID)] = s
+	}
+	ids, err := session.IDs(p.Repo.Root)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids { // also of damaged sessions
+		needed.sessions[worktree.SafeName(id)] = true
+	}
+	found, before := []Expired{}, p.Env.Now().Add(-p.Config.GC.Keep)
+	for _, ref := range refs {
+		e := Expired{Session: ref.Name, ref: ref}
+		s, known := byName[ref.Name]
+		switch {
+		case known && s.Status == session.Completed && !needed.tasks[worktree.SafeName(s.Task)]:
+			e.Session, e.Reason, e.Since = s.ID, Landed, s.Ended
+		case !needed.sessions[ref.Name] && !setAside(p, ref.Name):
+			e.Reason, e.Since = Removed, ref.Time
+		default:
+			continue
+		}
+		if e.Since.Before(before) {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// needs has the names of the tasks and sessions that still need snapshots.
+type needs struct{ tasks, sessions map[string]bool }
+
+// neededBy returns the tasks that have a worktree or a branch, and the sessions that have a
+// claim.
+func neededBy(ctx context.Context, p *project.Project) (needs, error) {
+	n := needs{tasks: map[string]bool{}, sessions: map[string]bool{}}
+	infos, err := p.Repo.Worktrees(ctx)
+	if err != nil {
+		return n, err
+	}
+	for _, info := range infos {
+		n.tasks[info.Name] = true
+	}
+	claims, err := p.Repo.Claims(ctx)
+	if err != nil {
+		return n, fmt.Errorf("find what needs snapshots: %w", err)
+	}
+	for _, held := range claims {
+		n.sessions[worktree.SafeName(held.Session)] = true
+	}
+	return n, nil
+}
+
+// setAside reports whether a damaged session of this name was moved away.
+func setAside(p *project.Project, name string) bool {
+	_, err := os.Lstat(filepath.Join(p.Repo.Root, session.DamagedDir, name))
+	return err == nil
+}

@@ -1,0 +1,76 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// RefDisk is what refs of one kind take: how many there are, and the size of the objects that no
+// branch, tag or remote branch has. It is an estimate: git stores objects as differences to
+// others.
+type RefDisk struct {
+	Refs  int
+	Bytes int64
+}
+
+// SnapshotDisk returns what the snapshots of all sessions take.
+func (r *Repo) SnapshotDisk(ctx context.Context) (RefDisk, error) {
+	return r.refDisk(ctx, snapshotsPrefix)
+}
+
+// RescueDisk returns what the rescues of all tasks take, except for objects that snapshots have,
+// too.
+func (r *Repo) RescueDisk(ctx context.Context) (RefDisk, error) {
+	return r.refDisk(ctx, rescuesPrefix, snapshotsPrefix)
+}
+
+func (r *Repo) refDisk(ctx context.Context, prefix string, except ...string) (RefDisk, error) {
+	refs, err := r.git().Refs(ctx, prefix)
+	if err != nil || len(refs) == 0 {
+		return RefDisk{}, err
+	}
+	args := []string{"rev-list", "--objects", "--disk-usage", "--glob=" + prefix + "*", "--not", "--branches", "--tags", "--remotes"}
+	for _, other := range except {
+		args = append(args, "--glob="+strings.TrimSuffix(other, "/"))
+	}
+	out, err := r.git().Line(ctx, args...)
+	if err != nil {
+		return RefDisk{Refs: len(refs)}, fmt.Errorf("measure %s: %w", strings.TrimSuffix(prefix, "/"), err)
+	}
+	bytes, err := strconv.ParseInt(out, 10, 64)
+	return RefDisk{Refs: len(refs), Bytes: bytes}, err
+}
+
+// Disk returns the directories of a worktree: its files, and its git directory if git has one.
+func (r *Repo) Disk(info Info) []string {
+	dirs := []string{info.Path}
+	if admin := r.adminOf(info.Path); admin != "" {
+		dirs = append(dirs, admin)
+	}
+	return dirs
+}
+
+// OtherDisk returns what is next to the worktrees: remains of removed ones.
+func (r *Repo) OtherDisk() ([]string, error) {
+	dir := filepath.Join(r.Root, worktreesDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list worktrees: %w", err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			paths = append(paths, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return paths, nil
+}
+
+// RecordDisk returns the directory of coven's own files in the git directory.
+func (r *Repo) RecordDisk() string { return r.ours() }

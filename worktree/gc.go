@@ -1,0 +1,131 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// ErrCollecting means that another process collects garbage in the repository.
+var ErrCollecting = errors.New("another coven gc works in this repository")
+
+// SnapshotRef is the ref that has the snapshots of a session.
+type SnapshotRef struct {
+	Name string    // SafeName of the session
+	Ref  string    // full name
+	Oid  string    // the newest snapshot
+	Time time.Time // of the newest snapshot
+}
+
+// SnapshotRefs lists the refs that have snapshots, by name.
+func (r *Repo) SnapshotRefs(ctx context.Context) ([]SnapshotRef, error) {
+	refs, err := r.git().Refs(ctx, snapshotsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
+	var oids []string
+	for _, ref := range refs {
+		oids = append(oids, ref.Oid)
+	}
+	commits, err := r.git().Commits(ctx, oids...)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
+	var all []SnapshotRef
+	for i, ref := range refs {
+		all = append(all, SnapshotRef{Name: strings.TrimPrefix(ref.Name, snapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
+	}
+	return all, nil
+}
+
+// collectLock is the lock of garbage collection. Nothing else needs it.
+const collectLock = "gc"
+
+// collectWait is how long a collection waits for another one.
+const collectWait = time.Second
+
+// expireBatch is how many refs one transaction deletes.
+const expireBatch = 100
+
+// Collect deletes refs of snapshots and packs objects. Tasks may start meanwhile: a ref that
+// another process has moved stays, and git tells packed objects and loose ones apart by
+// content only. It returns the refs that are gone; after an error or a kill the rest stays for
+// the next time.
+//
+// Objects that no ref has are neither packed nor deleted: these may be the user's, and git gc
+// deletes them when they are old enough.
+func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRef, error) {
+	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
+	l, err := r.lock(wait, collectLock, "gc")
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	g := r.git()
+	g.Hold = l.held()
+	gone, err := r.expire(ctx, g, expired)
+	if err != nil {
+		return gone, fmt.Errorf("expire snapshots: %w", err)
+	}
+	failpoint.Point("gc.expired")
+	if err := g.Run(ctx, "pack-refs", "--all", "--prune"); err != nil {
+		return gone, fmt.Errorf("pack refs: %w", err)
+	}
+	// Without -a, existing packs stay, and so do loose objects that no ref and no reflog has.
+	if err := g.Run(ctx, "-c", "pack.threads=1", "-c", "pack.windowMemory=100m", "repack", "-d", "-l", "-q"); err != nil {
+		return gone, fmt.Errorf("pack objects: %w", err)
+	}
+	failpoint.Point("gc.packed")
+	return gone, nil
+}
+
+// expire deletes refs that have not changed.
+func (r *Repo) expire(ctx context.Context, g git.Repo, expired []SnapshotRef) (gone []SnapshotRef, err error) {
+	for len(expired) > 0 {
+		batch := expired[:min(expireBatch, len(expired))]
+		expired = expired[len(batch):]
+		if r.expireAll(ctx, g, batch...) == nil {
+			gone = append(gone, batch...)
+			continue
+		}
+		for _, one := range batch { // another process has moved one of them
+			switch err := r.expireAll(ctx, g, one); {
+			case err == nil:
+				gone = append(gone, one)
+			case context.Cause(ctx) != nil:
+				return gone, context.Cause(ctx)
+			case errors.As(err, new(*BusyError)):
+				return gone, err
+			}
+		}
+	}
+	return gone, nil
+}
+
+func (r *Repo) expireAll(ctx context.Context, g git.Repo, refs ...SnapshotRef) error {
+	var edits []git.Edit
+	for _, ref := range refs {
+		edits = append(edits, git.Delete(ref.Ref, ref.Oid))
+	}
+	return r.transact(ctx, g, "coven: gc", edits...)
+}
+
+// LooseObjects counts the objects of the repository that are not packed.
+func (r *Repo) LooseObjects() int {
+	n := 0
+	for first := range 256 {
+		entries, err := os.ReadDir(filepath.Join(r.GitDir, "objects", fmt.Sprintf("%02x", first)))
+		if err == nil {
+			n += len(entries)
+		}
+	}
+	return n
+}

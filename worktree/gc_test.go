@@ -1,0 +1,128 @@
+package worktree
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// collect collects all snapshots of sessions and returns the names of those that are gone.
+func collect(t *testing.T, r *Repo, refs []SnapshotRef) []string {
+	t.Helper()
+	var names []string
+	for _, ref := range value[[]SnapshotRef](t)(r.Collect(t.Context(), refs)) {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+// Snapshots that were taken after the decision to expire a session's stay, also when the
+// transaction of many refs fails because of that.
+func TestCollectLeavesWhatMoved(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	for _, session := range []string{"a", "b", "c"} {
+		write(t, filepath.Join(w.Path, "file0.txt"), session)
+		value[Snapshot](t)(w.Snapshot(ctx, session, ""))
+	}
+	refs := value[[]SnapshotRef](t)(r.SnapshotRefs(ctx))
+	equal(t, "refs", len(refs), 3)
+	write(t, filepath.Join(w.Path, "file0.txt"), "later")
+	later := value[Snapshot](t)(w.Snapshot(ctx, "b", ""))
+	equal(t, "gone", fmt.Sprint(collect(t, r, refs)), "[a c]")
+	left := value[[]SnapshotRef](t)(r.SnapshotRefs(ctx))
+	equal(t, "left", len(left), 1)
+	equal(t, "later", left[0].Oid, later.Commit)
+	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
+}
+
+// Packs and loose objects that no ref has stay as they are, and the others are packed.
+func TestCollectDeletesNoObjects(t *testing.T) {
+	r := sample(t)
+	gitIn(t, r.Root, "commit", "--allow-empty", "-m", "to be forgotten")
+	forgotten := gitIn(t, r.Root, "rev-parse", "HEAD")
+	gitIn(t, r.Root, "repack", "-q", "-a", "-d")
+	gitIn(t, r.Root, "reset", "-q", "--hard", "HEAD^")
+	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
+	blob := filepath.Join(t.TempDir(), "blob")
+	write(t, blob, "nobody refers to this")
+	loose := gitIn(t, r.Root, "hash-object", "-w", blob)
+	gitIn(t, r.Root, "commit", "--allow-empty", "-m", "to be packed")
+	packs := func() []string {
+		return value[[]string](t)(filepath.Glob(filepath.Join(r.GitDir, "objects/pack/*.pack")))
+	}
+	before := packs()
+	equal(t, "gone", len(collect(t, r, nil)), 0)
+	for _, pack := range before {
+		if !slices.Contains(packs(), pack) {
+			t.Errorf("%s is gone", pack)
+		}
+	}
+	equal(t, "new packs", len(packs()), len(before)+1)
+	equal(t, "loose", r.LooseObjects(), 1)
+	gitIn(t, r.Root, "cat-file", "-e", forgotten)
+	if _, err := os.Stat(filepath.Join(r.GitDir, "objects", loose[:2], loose[2:])); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two collections do not work at once.
+func TestCollectAlone(t *testing.T) {
+	r := sample(t)
+	l := value[*lock](t)(r.lock(t.Context(), collectLock, "gc"))
+	_, err := r.Collect(t.Context(), nil)
+	wantIs(t, err, ErrCollecting)
+	l.release()
+	_, err = r.Collect(t.Context(), nil)
+	must(t, err)
+}
+
+// Tasks that start and work meanwhile lose nothing.
+func TestCollectWhileTasksWork(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	tasks := []string{"A", "B"}
+	var work, collecting sync.WaitGroup
+	done := make(chan struct{})
+	collecting.Go(func() {
+		for {
+			if _, err := r.Collect(ctx, nil); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for _, task := range tasks {
+		work.Go(func() {
+			w, err := r.Add(ctx, AddRequest{TaskID: task, Base: "HEAD"})
+			for n := 1; n <= 10 && err == nil; n++ {
+				if err = os.WriteFile(filepath.Join(w.Path, "new"), []byte(strings.Repeat(task, n)), 0o644); err == nil {
+					_, err = w.Snapshot(ctx, "session-"+task, "")
+				}
+			}
+			if err != nil {
+				t.Errorf("%s: %v", task, err)
+			}
+		})
+	}
+	work.Wait()
+	close(done)
+	collecting.Wait()
+	for _, task := range tasks {
+		all := value[[]Snapshot](t)(r.Snapshots(ctx, "session-"+task))
+		equal(t, "snapshots", len(all), 10)
+		for i, s := range all {
+			equal(t, "content", gitIn(t, r.Root, "show", s.Tree+":new"), strings.Repeat(task, i+1))
+		}
+	}
+	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
+}
