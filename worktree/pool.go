@@ -126,7 +126,7 @@ func (r *Repo) pool() []parked {
 func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 	r := w.repo
 	settings, err := r.poolSettings(ctx)
-	if err != nil || r.Pool.Bytes == 0 {
+	if err != nil || r.Pool.Bytes == 0 || !r.git().ReadInProcess() { // git worktree add wants no W
 		return parked{}
 	}
 	for _, p := range r.pool() {

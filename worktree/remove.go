@@ -176,7 +176,7 @@ func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
 			return true, err
 		}
 	}
-	m.tree, m.rec, m.parks = tree, rec, rec.Settings != "" && m.w.repo.Pool.Bytes > 0
+	m.tree, m.rec, m.parks = tree, rec, rec.Settings != "" && m.w.repo.Pool.Bytes > 0 && m.w.repo.git().ReadInProcess()
 	return false, nil
 }
 
