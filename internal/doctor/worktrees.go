@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -110,10 +111,16 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 		if err != nil && !errors.Is(err, session.ErrNone) {
 			return "", err
 		}
+		warned := ""
+		if err == nil {
+			if err := control.TearDownOver(ctx, v.project, last, func(text string) { warned += "; warning: " + text }); err != nil {
+				return "", err
+			}
+		}
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
 			Note: cmp.Or(last.ID, "no session") + ", removed by coven doctor", Landed: last.Landed.Tip,
 		})
-		return removedAs(ref), project.DropIgnoredFirst(id, err)
+		return removedAs(ref) + warned, project.DropIgnoredFirst(id, err)
 	})
 }
 
