@@ -123,7 +123,8 @@ func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, 
 		return true, nil
 	}
 	if !present {
-		return false, nil
+		own, err := w.adminWork(ctx, tip)
+		return !own.empty(), err
 	}
 	tree, err := w.Tree(ctx)
 	if err != nil {
@@ -133,18 +134,27 @@ func (w *Worktree) onlyHere(ctx context.Context, req RemoveRequest, tip string, 
 	if err != nil || tree != commit.Tree {
 		return true, err
 	}
-	return w.hides(ctx, p)
+	return w.hides(ctx, tree, p)
 }
 
-// hides reports whether W has ignored files or git directories to store.
-func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
-	ix, _, err := w.stagedRaw(ctx, nil)
+// hides reports whether W, whose files are those of a tree, has anything else to store: ignored
+// files, git directories, reserved files that differ, work in its own git directory.
+func (w *Worktree) hides(ctx context.Context, tree string, p policy) (bool, error) {
+	ix, raw, err := w.stagedRaw(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer ix.drop()
 	found, err := w.hidden(ctx, ix, p)
-	return len(found.plain) > 0 || len(found.renamed) > 0, err
+	if err != nil || len(found.plain) > 0 || len(found.renamed) > 0 {
+		return true, err
+	}
+	differ, err := w.reservedDiffer(ctx, tree, raw)
+	if err != nil || differ {
+		return true, err
+	}
+	own, err := w.gitWork(ctx, tree)
+	return !own.empty(), err
 }
 
 // unregister moves W away immediately and then forgets it. The branch is deleted second
