@@ -83,6 +83,7 @@ crash: ## kill coven at many crash points and resume it: CRASH=all make crash us
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), and destroy LOST_CASES (5000) worktrees while git fails
 	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run TestNothingLost ./worktree
+	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestNothingLostByCommands ./cmd/coven
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 
 builds: ## build real projects in the sandbox as an ordinary user; make stories does it as yourself

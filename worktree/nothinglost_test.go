@@ -22,7 +22,7 @@ import (
 // TestNothingLost destroys random worktrees while git fails. Each case makes a repository with a
 // task's worktree in a random state, writes down what exists without coven's code (see
 // inventory_test.go), and runs an operation that removes or overwrites files, in a process of its
-// own, in which one of the git processes fails (see faults). Whether the operation succeeds or
+// own, in which one of the git processes fails (see faults, and testdata/failinggit). Whether the operation succeeds or
 // not, everything must still be where it was, or must come back with coven rescue restore or
 // coven revert. The same operation is then run again, without a fault: it must succeed, and
 // nothing may be lost either.
@@ -36,7 +36,7 @@ func TestNothingLost(t *testing.T) {
 	}
 	cases, err := strconv.Atoi(os.Getenv("LOST_CASES"))
 	if err != nil {
-		cases = 160 // about 60 seconds on two cores
+		cases = 140 // about 60 seconds on two cores
 	}
 	seeds := make(chan uint64, cases)
 	for seed := range uint64(cases) {
@@ -58,7 +58,7 @@ func TestNothingLost(t *testing.T) {
 		}
 	})
 	for _, op := range destructions() {
-		if _, ran := counts.Load(op.name); !ran && cases >= 160 {
+		if _, ran := counts.Load(op.name); !ran && cases >= 140 {
 			t.Errorf("no case of %s was run", op.name)
 		}
 	}
@@ -304,35 +304,13 @@ func faults() []string {
 	}
 }
 
-// gitWrapper is a git that counts its processes, and fails in one of them.
-const gitWrapper = `#!/bin/sh
-read n <"$LOST/calls"
-n=$((n + 1))
-echo $n >"$LOST/calls"
-if test $n -lt $LOST_AT; then exec "$LOST_GIT" "$@"; fi
-here=no
-if test $n -eq $LOST_AT; then here=yes; echo "$*" >"$LOST/call"; fi
-case $LOST_FAULT,$here in
-fails,yes) exit 128 ;;
-"answer lost",yes) "$LOST_GIT" "$@" >"$LOST/answer"; exit 128 ;;
-killed,yes) kill -9 $$ ;;
-"killed after",yes) "$LOST_GIT" "$@"; kill -9 $$ ;;
-"coven killed",yes) kill -9 $PPID; exit 128 ;;
-"coven killed on",yes) "$LOST_GIT" "$@"; kill -9 $PPID; exit 128 ;;
-"disk full",*) trap '' XFSZ; ulimit -f 0 ;;
-"disk nearly full",*) trap '' XFSZ; ulimit -f 1 ;;
-"objects gone",yes) mv "$LOST_OBJECTS" "$LOST/objects" ;;
-esac
-exec "$LOST_GIT" "$@"
-`
-
 // destroy runs an operation in a process of its own, with a fault, and returns its error.
 func (c *doomedCase) destroy(fault string, at int) string {
 	c.t.Helper()
 	state := filepath.Join(c.dir, "lost")
 	program := filepath.Join(state, "bin", "git")
 	must(c.t, os.MkdirAll(filepath.Dir(program), 0o755))
-	must(c.t, errors.Join(os.WriteFile(filepath.Join(state, "calls"), []byte("0\n"), 0o644), os.WriteFile(program, []byte(gitWrapper), 0o755)))
+	must(c.t, errors.Join(os.WriteFile(filepath.Join(state, "calls"), []byte("0\n"), 0o644), os.WriteFile(program, []byte(read(c.t, "testdata/failinggit")), 0o755)))
 	objects := filepath.Join(c.repo.GitDir, "objects")
 	cmd := exec.Command(os.Args[0], "lost", c.repo.Root, c.op.name)
 	cmd.Env = append(os.Environ(),
