@@ -29,7 +29,7 @@ type gitWork struct {
 	// staged are the entries of W's index whose content is neither in W nor in its branch, with
 	// their paths in the rescue.
 	staged []git.Entry
-	// commits are those that no ref of the repository keeps: of a HEAD that has left its branch,
+	// commits are those that neither the branch nor another ref of the repository keeps: of a HEAD that has left its branch,
 	// of branches and the stash of the private common directory, and those that files name.
 	commits []string
 }
@@ -65,7 +65,7 @@ func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
 	}
 	found.staged = slices.DeleteFunc(found.staged, func(e git.Entry) bool { return kinds[e.Oid] != "blob" })
 	named = slices.DeleteFunc(named, func(oid string) bool { return kinds[oid] != "commit" && kinds[oid] != "tag" })
-	found.commits, err = w.repo.unkept(ctx, named, w)
+	found.commits, err = w.unkept(ctx, named)
 	return found, err
 }
 
@@ -77,7 +77,7 @@ func ordinary(name string) bool {
 		"logs", "refs", "info", "hooks", "modules", "description", privateDir, privateDir + ".new":
 		return true
 	}
-	return strings.HasSuffix(name, ".lock")
+	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see writeQuickly
 }
 
 // stateFiles adds the files that are there only while something is in progress.
@@ -210,29 +210,27 @@ var oidInText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 // namedCommits returns the object ids that W's git directory names, without those that a ref of the
 // repository has.
 func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([]string, error) {
-	read := []string{filepath.Join(w.admin, "HEAD"), w.private("logs", "refs", "stash"), w.private("packed-refs")}
+	named, err := w.privateCommits()
+	if err != nil {
+		return nil, err
+	}
+	read := []string{filepath.Join(w.admin, "HEAD"), w.private("logs", "refs", "stash")}
 	for _, name := range files {
 		read = append(read, name)
 	}
-	for _, dir := range []string{filepath.Join(w.admin, "refs"), w.private("refs")} {
-		below, err := filesBelow(dir, ".")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, name := range below {
-			read = append(read, filepath.Join(dir, name))
-		}
+	below, err := filesBelow(filepath.Join(w.admin, "refs"), ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	var named []string
+	for _, name := range below {
+		read = append(read, filepath.Join(w.admin, "refs", name))
+	}
 	for _, name := range read {
-		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedRefs {
-			continue // nothing that git would read
-		}
-		raw, err := readPlain(name, maxPackedRefs)
+		text, err := readSmall(name)
 		if err != nil {
 			return nil, err
 		}
-		named = append(named, oidInText.FindAllString(string(raw), -1)...)
+		named = append(named, oidInText.FindAllString(text, -1)...)
 	}
 	refs, err := w.repo.git().Refs(ctx, "refs/")
 	if err != nil {
@@ -242,6 +240,51 @@ func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([
 	return slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
 		return strings.Trim(oid, "0") == "" || slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !w.goesWith(ref.Name) })
 	}), nil
+}
+
+// readSmall reads a file that git would read, too: what is none is empty.
+func readSmall(name string) (string, error) {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedRefs {
+		return "", nil //nolint:nilerr // nothing that git would read
+	}
+	raw, err := readPlain(name, maxPackedRefs)
+	return string(raw), err
+}
+
+// privateCommits returns the object ids of the refs of the private common directory that were not
+// copied from the repository.
+func (w *Worktree) privateCommits() ([]string, error) {
+	text, err := readSmall(w.private("packed-refs"))
+	if err != nil {
+		return nil, err
+	}
+	copied, err := w.copiedRefs()
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(text) {
+		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs[name] = oid
+	}
+	loose, err := filesBelow(w.private("refs"), ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range loose {
+		text, err := readSmall(w.private("refs", name))
+		if err != nil {
+			return nil, err
+		}
+		refs["refs/"+name] = strings.TrimSuffix(text, "\n")
+	}
+	var own []string
+	for name, oid := range refs {
+		if oidRE.MatchString(oid) && !copied[name+" "+oid] {
+			own = append(own, oid)
+		}
+	}
+	return own, nil
 }
 
 // goesWith reports whether a ref does not outlast the worktree.
@@ -326,22 +369,30 @@ func kindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string,
 	return kinds, nil
 }
 
-// unkept returns those commits that no ref reaches that outlasts the worktree.
-func (r *Repo) unkept(ctx context.Context, commits []string, w *Worktree) ([]string, error) {
+// unkept returns those commits that neither the task's branch reaches nor a ref that outlasts the
+// worktree.
+func (w *Worktree) unkept(ctx context.Context, commits []string) ([]string, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	refs, err := r.git().Refs(ctx, "refs/")
+	refs, err := w.repo.git().Refs(ctx, "refs/")
+	if err != nil {
+		return nil, err
+	}
+	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
 	asked := strings.Join(commits, "\n") + "\n"
+	if tip != "" {
+		asked += "^" + tip + "\n"
+	}
 	for _, ref := range refs {
 		if !w.goesWith(ref.Name) {
 			asked += "^" + ref.Oid + "\n"
 		}
 	}
-	out, err := r.git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
+	out, err := w.repo.git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
 	if err != nil {
 		return nil, fmt.Errorf("find commits that no ref keeps: %w", err)
 	}

@@ -90,6 +90,17 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.Remove(filepath.Join(w.Path, "staged")))
 		}, rescuedGitDir + "/staged/0/staged"},
+		"another task's branch": {func(w *Worktree) { // which was copied, and has landed and gone since
+			ctx := t.Context()
+			other := add(t, w.repo, "other")
+			write(t, filepath.Join(other.Path, "other"), "x")
+			commitAll(t, other, "other")
+			must(t, w.Isolate(ctx))
+			must(t, w.Collect(ctx))
+			value[string](t)(other.Remove(ctx, RemoveRequest{Landed: landedTip(t, other)}))
+			must(t, w.Isolate(ctx))
+			must(t, w.Collect(ctx))
+		}, ""},
 		"deleted": {func(w *Worktree) {
 			write(t, filepath.Join(w.Path, "staged"), "noted")
 			gitIn(t, w.Path, "add", "staged")
@@ -103,6 +114,9 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 			value[Landing](t)(land(t, w, landing, Squash))
 			c.leave(w)
 			ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landing.Tip}))
+			if ref != "" && c.file == "" {
+				t.Fatalf("stored:\n%s", gitIn(t, r.Root, "log", "--stat", "--graph", ref))
+			}
 			equal(t, "stored", ref != "", c.file != "")
 			if c.file != "" {
 				equal(t, c.file, read(t, filepath.Join(exported(t, r, ref), c.file)), "noted")

@@ -54,6 +54,7 @@ func (c *doomedCase) takeInventory() *inventory {
 		delete(in.files, ".git")
 	}
 	in.branch(c, c.repo.GitDir, headsPrefix+c.w.Branch)
+	in.stash(c, c.repo.GitDir)
 	if !exists(c.w.admin) {
 		return in
 	}
@@ -81,9 +82,7 @@ func (c *doomedCase) takeInventory() *inventory {
 			oid, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
 			in.commits[oid] = ref
 		}
-		for oid := range strings.FieldsSeq(c.gitOutput(dir, "log", "-g", "--format=%H", "refs/stash")) {
-			in.commits[oid] = "the stash"
-		}
+		in.stash(c, dir)
 	}
 	in.index(c)
 	if exists(c.w.Path) {
@@ -96,6 +95,13 @@ func (c *doomedCase) takeInventory() *inventory {
 		}
 	}
 	return in
+}
+
+// stash adds the entries of the stash.
+func (in *inventory) stash(c *doomedCase, dir string) {
+	for oid := range strings.FieldsSeq(c.gitOutput(dir, "log", "-g", "--format=%H", "refs/stash")) {
+		in.commits[oid] = "the stash"
+	}
 }
 
 // branch adds the commit of a ref.

@@ -259,6 +259,11 @@ func leaveBranch(c *doomedCase) {
 // above the limit: the user was shown their names.
 func exemptIgnored(c *doomedCase, before *inventory) {
 	total := 0
+	for name := range before.files {
+		if strings.HasPrefix(name, ".git/modules/") || strings.HasSuffix(name, "/.git") {
+			before.ignored[name] = true
+		}
+	}
 	for name := range before.ignored {
 		total += len(before.files[name].content)
 	}
@@ -270,9 +275,30 @@ func exemptIgnored(c *doomedCase, before *inventory) {
 	}
 }
 
-// exemptLanded removes the commits that have landed as one.
+// exemptLanded removes the commits that have landed as one, and files that git stores as what has
+// landed: their line endings, for example, are those of the repository there.
 func exemptLanded(c *doomedCase, before *inventory) {
-	delete(before.commits, read(c.t, filepath.Join(c.dir, "lost", "landed")))
+	tip := read(c.t, filepath.Join(c.dir, "lost", "landed"))
+	delete(before.commits, tip)
+	for name, it := range before.files {
+		if it.kind == 'l' {
+			continue
+		}
+		has := c.gitOutput(c.repo.GitDir, "rev-parse", "--verify", "--quiet", tip+":"+name)
+		if has != "" && c.oidOf(name, it.content) == has {
+			delete(before.files, name)
+		}
+	}
+}
+
+// oidOf returns the object that git would store for a file.
+func (c *doomedCase) oidOf(name, content string) string {
+	c.t.Helper()
+	cmd := exec.Command("git", "hash-object", "--stdin", "--path="+name)
+	cmd.Dir, cmd.Stdin = c.repo.Root, strings.NewReader(content)
+	out, err := cmd.Output()
+	must(c.t, err)
+	return strings.TrimSpace(string(out))
 }
 
 // revertsTo checks that one of the snapshots that the operation took has exactly the files of before.
