@@ -6,67 +6,78 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// keepAdmin rescues content that only the git directory of a deleted worktree has: the
-// commit of HEAD, staged changes, and the commits of submodules.
+// keepAdmin rescues content that only the git directory of a deleted worktree has: commits,
+// staged changes, a merge in progress, and the commits of submodules.
 func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
-	parents, err := w.rescueParents(ctx)
+	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return err
+	}
+	var parents []string
+	if tip != "" {
+		parents = []string{tip}
 	}
 	kept, err := w.repo.reachable(ctx, parents)
 	if err != nil {
 		return err
 	}
+	_, err = w.rescueAdmin(ctx, note, tip, func(found gitWork) bool { return !kept || !found.empty() })
+	return err
+}
+
+// rescueAdmin stores the tree of a commit, if there is one, and what W's git directory has beside
+// it, unless needed says that there is nothing to store.
+func (w *Worktree) rescueAdmin(ctx context.Context, note, commit string, needed func(gitWork) bool) (RescueInfo, error) {
+	own, err := w.adminWork(ctx, commit)
+	if err != nil || needed != nil && !needed(own) {
+		return RescueInfo{}, err
+	}
+	if commit != "" && len(own.files)+len(own.staged) == 0 {
+		tree, err := w.repo.git().Tree(ctx, commit)
+		if err != nil {
+			return RescueInfo{}, err
+		}
+		return w.saveRescue(ctx, note, tree, own.commits...)
+	}
 	g := w.git()
 	g.WorkTree = w.repo.Root // W does not exist, and none of its files is needed
 	ix, err := w.openIndex(g, "none")
 	if err != nil {
-		return err
+		return RescueInfo{}, err
 	}
 	defer ix.drop()
-	tree, staged := w.stagedThere(ctx, ix)
-	if staged {
-		for _, parent := range parents {
-			commit, err := w.repo.git().Commit(ctx, parent)
-			if err != nil {
-				return err
-			}
-			staged = staged && commit.Tree != tree
+	if commit != "" {
+		if err := ix.git.Run(ctx, "read-tree", commit); err != nil {
+			return RescueInfo{}, err
 		}
 	}
-	found := hiddenFiles{renamed: map[string]string{}}
-	if err := found.addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules"); err != nil {
-		return err
-	}
-	if kept && !staged && len(found.renamed) == 0 {
-		return nil
-	}
-	if err := ix.takeAs(ctx, found.renamed); err != nil {
-		return err
-	}
-	if tree, err = ix.tree(ctx); err != nil {
-		return err
-	}
-	_, err = w.saveRescue(ctx, note, tree)
-	return err
-}
-
-// stagedThere loads the changes that the agent had staged. An index that cannot be
-// stored, for example during a merge, is ignored.
-func (w *Worktree) stagedThere(ctx context.Context, ix *index) (string, bool) {
-	if err := copyPlain(ix.git.Index, filepath.Join(w.admin, "index")); err != nil {
-		return "", false
+	if err := ix.takeWork(ctx, own); err != nil {
+		return RescueInfo{}, err
 	}
 	tree, err := ix.tree(ctx)
 	if err != nil {
-		_ = os.Remove(ix.git.Index)
+		return RescueInfo{}, err
 	}
-	return tree, err == nil
+	return w.saveRescue(ctx, note, tree, own.commits...)
+}
+
+// adminWork is gitWork with the git directories of submodules. Without W, what is staged is stored
+// as the files of W.
+func (w *Worktree) adminWork(ctx context.Context, tree string) (gitWork, error) {
+	own, err := w.gitWork(ctx, tree)
+	if err != nil || w.admin == "" {
+		return own, err
+	}
+	for i, e := range own.staged {
+		own.staged[i].Path = strings.TrimPrefix(e.Path, stagedDir+"/0/")
+	}
+	return own, (&hiddenFiles{renamed: own.files}).addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules")
 }
 
 // reachable reports whether refs reach all of these commits.

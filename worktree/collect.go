@@ -121,14 +121,15 @@ func (w *Worktree) collect(ctx context.Context, tip string, l *lock) error {
 // maxHeadLog limits the log of W's HEAD, in bytes.
 const maxHeadLog = 16 << 20
 
-// settleHead makes HEAD of W and its log refer to what the repository has: HEAD returns to the
-// task's branch if its own branch or commit stayed in the private common directory, and
-// entries of the log whose commits did are removed.
+// settleHead makes HEAD of W and its log refer to what the repository has: the commit of a HEAD
+// that has left all branches is taken into the repository; HEAD returns to the task's branch if its
+// own branch stayed in the private common directory, and entries of the log whose commits did are
+// removed.
 func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
 	branch := "ref: " + headsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.admin, "HEAD")
 	raw, err := readPlain(head, maxGitFile)
-	if text := string(raw); err != nil || text != branch && !w.repo.resolves(ctx, text) {
+	if text := string(raw); err != nil || text != branch && !w.repo.resolves(ctx, text) && !w.takeHead(ctx, text) {
 		if err := w.putFile(head, branch); err != nil {
 			return err
 		}
@@ -152,6 +153,24 @@ func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
 		return err
 	}
 	return w.putFile(log, kept)
+}
+
+// leftHead is the private ref of a commit of HEAD that cannot be taken into the repository.
+const leftHead = "refs/coven/left"
+
+// takeHead takes the commit of a detached HEAD into the repository, where HEAD keeps it. If it
+// cannot be taken, leftHead does, and it reports false.
+func (w *Worktree) takeHead(ctx context.Context, head string) bool {
+	oid := strings.TrimSuffix(head, "\n")
+	if !oidRE.MatchString(oid) {
+		return false
+	}
+	kinds, err := w.takePrivate(ctx, []string{oid})
+	if err == nil && kinds[oid] == "commit" {
+		return true
+	}
+	_ = w.putPrivateRef(leftHead, oid) // only a damaged private directory prevents it
+	return false
 }
 
 // resolves reports whether the content of a HEAD refers to a commit of the repository.
@@ -256,7 +275,12 @@ func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock) error 
 		return err
 	}
 	defer func() { _ = os.RemoveAll(from) }() // the next one replaces it
-	g := w.repo.git()
+	// The HEAD of another worktree may name a commit that is in its private directory, which git
+	// would not find. plainGit knows no worktrees.
+	g, err := w.repo.plainGit()
+	if err != nil {
+		return err
+	}
 	g.Hold = l.held()
 	g.Env = []string{"GIT_NO_LAZY_FETCH=1"}
 	g.Settings = append(g.Settings,

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "actor" {
 		os.Exit(actor(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "lost" {
+		os.Exit(destroyer(os.Args[2:]))
+	}
 	os.Exit(sealed(m))
 }
 

@@ -83,7 +83,7 @@ func TestUntouchedIsExact(t *testing.T) {
 		if holdsOnly {
 			only++
 			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(w.Tree(t.Context())), base)
-			hides, err := w.hides(t.Context(), capIgnored)
+			hides, err := w.hides(t.Context(), base, capIgnored)
 			must(t, err)
 			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
 		}

@@ -74,6 +74,39 @@ func (w *Worktree) recordCopied(lines string) error {
 	return writeQuickly(w.copiedRefsPath(), []byte(lines))
 }
 
+// goneRefsPath is the record of the refs that were copied and that the repository has no more.
+func (w *Worktree) goneRefsPath() string { return w.ours("isolated-refs-gone") }
+
+// recordGone adds the copied refs that the repository has no more to their record.
+func (w *Worktree) recordGone(before, refs map[string]string) error {
+	gone := maps.Clone(before)
+	maps.DeleteFunc(gone, func(name, _ string) bool { return refs[name] != "" })
+	if len(gone) == 0 {
+		return nil
+	}
+	raw, err := readIfThere(w.goneRefsPath())
+	if err != nil {
+		return err
+	}
+	return writeQuickly(w.goneRefsPath(), []byte(raw+refLines(gone)))
+}
+
+// copiedRefs returns the refs that the private common directory has from the repository, as lines
+// "NAME VALUE".
+func (w *Worktree) copiedRefs() (map[string]bool, error) {
+	copied := map[string]bool{}
+	for _, path := range []string{w.copiedRefsPath(), w.goneRefsPath()} {
+		raw, err := readIfThere(path)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(raw) {
+			copied[strings.TrimSuffix(line, "\n")] = true
+		}
+	}
+	return copied, nil
+}
+
 // copyRefs writes the refs into a new private common directory.
 func (w *Worktree) copyRefs(refs map[string]string, to string) error {
 	packed := strings.Builder{}
@@ -117,6 +150,9 @@ func (w *Worktree) updateRefs(refs map[string]string) error {
 	packed, err := packedRefs(w.private())
 	if err != nil {
 		return nil //nolint:nilerr // the agent's, which git cannot read either
+	}
+	if err := w.recordGone(before, refs); err != nil {
+		return err
 	}
 	for name, to := range refs {
 		if before[name] == to {

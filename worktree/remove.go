@@ -115,9 +115,11 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 		p = dropIgnored
 	}
 	needed, err := m.unsaved(ctx, p)
-	if _, big := errors.AsType[*IgnoredError](err); big && m.parks && !isThere(filepath.Join(m.w.admin, "modules")) {
-		m.aside = true
-		return "", nil
+	if _, big := errors.AsType[*IgnoredError](err); big && m.parks {
+		only, onlyErr := m.onlyIgnored(ctx)
+		if m.aside = only; only || onlyErr != nil {
+			return "", onlyErr
+		}
 	}
 	if err != nil || !needed {
 		return "", err
@@ -130,7 +132,7 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
 	only, err := m.onlyHere(ctx)
 	if err == nil && !only && m.tree != "" && !m.bare {
-		return m.w.hides(ctx, p)
+		return m.w.hides(ctx, m.tree, p)
 	}
 	return only, err
 }
@@ -156,7 +158,8 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !present {
-		return false, nil
+		own, err := w.adminWork(ctx, m.tip)
+		return !own.empty(), err
 	}
 	if recErr != nil || !rec.Ready {
 		rec.Settings = "" // not for the pool
@@ -171,7 +174,14 @@ func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
 		return false, err
 	}
 	tree := commit.Tree
-	if m.bare = m.w.holdsOnly(ctx, tree); !m.bare {
+	if m.bare = m.w.holdsOnly(ctx, tree); m.bare {
+		own, err := m.w.gitWork(ctx, tree)
+		if err != nil {
+			return false, err
+		}
+		m.bare = own.empty()
+	}
+	if !m.bare {
 		if tree, err = m.w.Tree(ctx); err != nil || tree != commit.Tree {
 			return true, err
 		}
@@ -180,15 +190,40 @@ func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
 	return false, nil
 }
 
-// hides reports whether W has ignored files or git directories to store.
-func (w *Worktree) hides(ctx context.Context, p policy) (bool, error) {
-	ix, _, err := w.stagedRaw(ctx, nil)
+// hides reports whether W, whose files are those of a tree, has anything else to store: ignored
+// files, git directories, reserved files that differ, work in its own git directory.
+func (w *Worktree) hides(ctx context.Context, tree string, p policy) (bool, error) {
+	ix, raw, err := w.stagedRaw(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer ix.drop()
 	found, err := w.hidden(ctx, ix, p)
-	return len(found.plain) > 0 || len(found.renamed) > 0, err
+	if err != nil || len(found.plain) > 0 || len(found.renamed) > 0 {
+		return true, err
+	}
+	differ, err := w.reservedDiffer(ctx, tree, raw)
+	if err != nil || differ {
+		return true, err
+	}
+	own, err := w.gitWork(ctx, tree)
+	return !own.empty(), err
+}
+
+// onlyIgnored reports whether ignored files, and git directories inside W, are all that exists
+// nowhere else: the pool keeps these.
+func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
+	ix, raw, err := m.w.stagedRaw(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer ix.drop()
+	differ, err := m.w.reservedDiffer(ctx, m.tree, raw)
+	if err != nil || differ || isThere(filepath.Join(m.w.admin, "modules")) {
+		return false, err
+	}
+	own, err := m.w.gitWork(ctx, m.tree)
+	return own.empty(), err
 }
 
 // unregister moves W away immediately and then forgets it. The branch is deleted second

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,8 +57,9 @@ type RescueInfo struct {
 // Rescue stores everything in W as a commit above the branch's tip, under
 // refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked
 // files, ignored ones up to 10 MB in total (all with keepBig), and the git
-// directories of repositories inside W, renamed because git stores no .git.
-// Above 10 MB it fails with *IgnoredError.
+// directories of repositories inside W, renamed because git stores no .git. Of W's
+// own git directory it stores what is staged, a merge or rebase in progress and
+// commits that no branch has. Above 10 MB it fails with *IgnoredError.
 func (w *Worktree) Rescue(ctx context.Context, note string, keepBig bool) (ref string, err error) {
 	p := capIgnored
 	if keepBig {
@@ -80,7 +80,7 @@ func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInf
 	if vacant {
 		return w.rescueBranch(ctx, note)
 	}
-	ix, _, err := w.stagedRaw(ctx, nil)
+	ix, tree, err := w.stagedRaw(ctx, nil)
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -89,27 +89,27 @@ func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInf
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	if err := errors.Join(ix.take(ctx, hidden.plain), ix.takeAs(ctx, hidden.renamed)); err != nil {
-		return RescueInfo{}, err
-	}
-	tree, err := ix.tree(ctx)
+	own, err := w.gitWork(ctx, tree)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	return w.saveRescue(ctx, note, tree)
+	if err := errors.Join(ix.take(ctx, hidden.plain), ix.takeAs(ctx, hidden.renamed), ix.takeWork(ctx, own)); err != nil {
+		return RescueInfo{}, err
+	}
+	if tree, err = ix.tree(ctx); err != nil {
+		return RescueInfo{}, err
+	}
+	return w.saveRescue(ctx, note, tree, own.commits...)
 }
 
-// rescueBranch keeps the commits of a branch whose directory does not exist.
+// rescueBranch keeps the commits of a branch whose directory does not exist, and what W's git
+// directory has, if that is there.
 func (w *Worktree) rescueBranch(ctx context.Context, note string) (RescueInfo, error) {
-	oid, err := w.Tip(ctx)
+	tip, err := w.Tip(ctx)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	tip, err := w.repo.git().Commit(ctx, oid)
-	if err != nil {
-		return RescueInfo{}, err
-	}
-	return w.saveRescue(ctx, note, tip.Tree)
+	return w.rescueAdmin(ctx, note, tip, nil)
 }
 
 // rescueFiles stores single files, as bytes, without the rest of W.
@@ -133,11 +133,15 @@ func (w *Worktree) rescueFiles(ctx context.Context, note string, paths []string)
 	return w.saveRescue(ctx, note, tree)
 }
 
-// saveRescue creates the commit and the next free ref.
-func (w *Worktree) saveRescue(ctx context.Context, note, tree string) (RescueInfo, error) {
-	parents, err := w.rescueParents(ctx)
+// saveRescue creates the commit and the next free ref. It keeps the branch and other commits.
+func (w *Worktree) saveRescue(ctx context.Context, note, tree string, commits ...string) (RescueInfo, error) {
+	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return RescueInfo{}, err
+	}
+	parents := slices.DeleteFunc(slices.Clone(commits), func(oid string) bool { return oid == tip })
+	if tip != "" {
+		parents = slices.Insert(parents, 0, tip)
 	}
 	info := RescueInfo{Note: note, Time: time.Now()}
 	info.Commit, err = w.repo.makeCommit(ctx, tree, rescueSubject+w.TaskID+"\n\n"+note, nil, parents...)
@@ -166,28 +170,6 @@ func (r *Repo) refRescue(ctx context.Context, g git.Repo, taskID string, info Re
 		}
 	}
 	return info, refused
-}
-
-// rescueParents returns the branch's tip and, if the agent left its branch, the commit
-// of HEAD, which nothing else would keep.
-func (w *Worktree) rescueParents(ctx context.Context) ([]string, error) {
-	tip, err := w.tipIfAny(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var parents []string
-	if tip != "" {
-		parents = append(parents, tip)
-	}
-	if w.admin == "" {
-		return parents, nil
-	}
-	head, headErr := w.repo.git().Line(ctx, "rev-parse", "--verify", "--quiet",
-		"worktrees/"+filepath.Base(w.admin)+"/HEAD^{commit}")
-	if headErr == nil && head != tip { // otherwise HEAD is unborn or broken: nothing to keep
-		parents = append(parents, head)
-	}
-	return parents, nil
 }
 
 // Rescues lists the stored states of a task's worktrees, oldest first.

@@ -1,0 +1,422 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1" //nolint:gosec // the checksum of an index
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// stagedDir is where a rescue has what is staged in W: stagedDir/STAGE/PATH.
+const stagedDir = rescuedGitDir + "/staged"
+
+// gitWork is work that only W's own git directory has, and that goes away with it.
+type gitWork struct {
+	// files are those of a merge, a rebase and the like in progress, and what coven set aside:
+	// path in the rescue -> absolute path.
+	files map[string]string
+	// staged are the entries of W's index whose content is neither in W nor in its branch, with
+	// their paths in the rescue.
+	staged []git.Entry
+	// commits are those that neither the branch nor another ref of the repository keeps: of a HEAD that has left its branch,
+	// of branches and the stash of the private common directory, and those that files name.
+	commits []string
+}
+
+// empty reports whether there is no such work.
+func (g gitWork) empty() bool { return len(g.files)+len(g.staged)+len(g.commits) == 0 }
+
+// gitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
+// objects into the repository. It only reads files there: git runs with copies and with objects.
+func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
+	found := gitWork{files: map[string]string{}}
+	if w.admin == "" || !isThere(w.admin) {
+		return found, nil
+	}
+	if err := w.stateFiles(found.files); err != nil {
+		return found, err
+	}
+	var err error
+	if found.staged, err = w.stagedOnly(ctx, found.files, tree); err != nil {
+		return found, err
+	}
+	named, err := w.namedCommits(ctx, found.files)
+	if err != nil {
+		return found, err
+	}
+	asked := slices.Clone(named)
+	for _, e := range found.staged {
+		asked = append(asked, e.Oid)
+	}
+	kinds, err := w.takeObjects(ctx, asked, found.files)
+	if err != nil {
+		return found, err
+	}
+	found.staged = slices.DeleteFunc(found.staged, func(e git.Entry) bool { return kinds[e.Oid] != "blob" })
+	named = slices.DeleteFunc(named, func(oid string) bool { return kinds[oid] != "commit" && kinds[oid] != "tag" })
+	found.commits, err = w.unkept(ctx, named)
+	return found, err
+}
+
+// ordinary reports whether every git directory of a worktree may have this file, or coven handles
+// it otherwise.
+func ordinary(name string) bool {
+	switch name {
+	case "HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "index", "gitdir", "commondir", "locked", "config.worktree",
+		"logs", "refs", "info", "hooks", "modules", "description", privateDir, privateDir + ".new":
+		return true
+	}
+	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see writeQuickly
+}
+
+// stateFiles adds the files that are there only while something is in progress.
+func (w *Worktree) stateFiles(files map[string]string) error {
+	entries, err := os.ReadDir(w.admin)
+	if err != nil {
+		return err
+	}
+	found := hiddenFiles{renamed: files}
+	for _, entry := range entries {
+		from, as := filepath.Join(w.admin, entry.Name()), path.Join(rescuedGitDir, entry.Name())
+		switch {
+		case ordinary(entry.Name()):
+		case entry.IsDir():
+			if err := found.addBelow(from, as); err != nil {
+				return err
+			}
+		case entry.Type().IsRegular(), entry.Type() == fs.ModeSymlink:
+			files[as] = from
+		}
+	}
+	return nil
+}
+
+// stagedOnly returns the entries of W's index that neither tree nor the branch has. The file of an
+// index that is damaged is added to files.
+func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree string) ([]git.Entry, error) {
+	from := filepath.Join(w.admin, "index")
+	if same, err := w.publishedIndex(from); err != nil || same {
+		return nil, err
+	}
+	g := w.repo.git()
+	ix, err := w.openIndex(g, "none")
+	if err != nil {
+		return nil, err
+	}
+	defer ix.drop()
+	if err := copyPlain(ix.git.Index, from); err != nil {
+		return nil, err
+	}
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
+	if err != nil {
+		if whole, sumErr := hasChecksum(ix.git.Index, w.repo.format); sumErr != nil || whole {
+			return nil, errors.Join(err, sumErr)
+		}
+		files[rescuedGitDir+"/index"] = from
+		return nil, nil
+	}
+	has, err := w.stored(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	var only []git.Entry
+	for _, field := range fields {
+		e, err := indexEntry(field)
+		if err != nil {
+			return nil, err
+		}
+		if has[git.Entry{Oid: e.Oid, Path: e.Path}] || e.Mode == git.ModeSubmodule {
+			continue
+		}
+		meta, _, _ := strings.Cut(field, "\t")
+		stage := meta[strings.LastIndexByte(meta, ' ')+1:]
+		e.Path = storable(path.Join(stagedDir, stage, e.Path))
+		only = append(only, e)
+	}
+	return only, nil
+}
+
+// publishedIndex reports whether W's index has nothing of its own: there is none, or it is the one
+// that coven gave it.
+func (w *Worktree) publishedIndex(from string) (bool, error) {
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	has, err := sum(from)
+	if err != nil {
+		return false, err
+	}
+	kept, err := sum(w.ours(commitIndex))
+	return err == nil && kept == has, nil
+}
+
+// hasChecksum reports whether an index ends with its checksum, or with none.
+func hasChecksum(name, format string) (bool, error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	h := sha1.New() //nolint:gosec // see above
+	if format == "sha256" {
+		h = sha256.New()
+	}
+	if len(raw) < h.Size() {
+		return false, nil
+	}
+	content, end := raw[:len(raw)-h.Size()], raw[len(raw)-h.Size():]
+	h.Write(content)
+	return bytes.Equal(end, h.Sum(nil)) || bytes.Equal(end, make([]byte, h.Size())), nil
+}
+
+// stored returns oid and path of what a tree and the branch have.
+func (w *Worktree) stored(ctx context.Context, tree string) (map[git.Entry]bool, error) {
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[git.Entry]bool{}
+	for _, treeish := range []string{tree, tip} {
+		if treeish == "" {
+			continue
+		}
+		entries, err := w.repo.git().Entries(ctx, treeish)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			has[git.Entry{Oid: e.Oid, Path: e.Path}] = true
+		}
+	}
+	return has, nil
+}
+
+var oidInText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
+
+// namedCommits returns the object ids that W's git directory names, without those that a ref of the
+// repository has.
+func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([]string, error) {
+	named, err := w.privateCommits()
+	if err != nil {
+		return nil, err
+	}
+	read := []string{filepath.Join(w.admin, "HEAD"), w.private("logs", "refs", "stash")}
+	for _, name := range files {
+		read = append(read, name)
+	}
+	below, err := filesBelow(filepath.Join(w.admin, "refs"), ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range below {
+		read = append(read, filepath.Join(w.admin, "refs", name))
+	}
+	for _, name := range read {
+		text, err := readSmall(name)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, oidInText.FindAllString(text, -1)...)
+	}
+	refs, err := w.repo.git().Refs(ctx, "refs/")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(named)
+	return slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
+		return strings.Trim(oid, "0") == "" || slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !w.goesWith(ref.Name) })
+	}), nil
+}
+
+// readSmall reads a file that git would read, too: what is none is empty.
+func readSmall(name string) (string, error) {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedRefs {
+		return "", nil //nolint:nilerr // nothing that git would read
+	}
+	raw, err := readPlain(name, maxPackedRefs)
+	return string(raw), err
+}
+
+// privateCommits returns the object ids of the refs of the private common directory that were not
+// copied from the repository.
+func (w *Worktree) privateCommits() ([]string, error) {
+	text, err := readSmall(w.private("packed-refs"))
+	if err != nil {
+		return nil, err
+	}
+	copied, err := w.copiedRefs()
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(text) {
+		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs[name] = oid
+	}
+	loose, err := filesBelow(w.private("refs"), ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range loose {
+		text, err := readSmall(w.private("refs", name))
+		if err != nil {
+			return nil, err
+		}
+		refs["refs/"+name] = strings.TrimSuffix(text, "\n")
+	}
+	var own []string
+	for name, oid := range refs {
+		if oidRE.MatchString(oid) && !copied[name+" "+oid] {
+			own = append(own, oid)
+		}
+	}
+	return own, nil
+}
+
+// goesWith reports whether a ref does not outlast the worktree.
+func (w *Worktree) goesWith(ref string) bool {
+	return ref == headsPrefix+w.Branch || ref == w.incomingRef() || strings.HasPrefix(ref, keepPrefix+w.name+"/") || strings.HasPrefix(ref, snapshotRef(""))
+}
+
+// takeObjects takes objects that only the private common directory has into the repository, and
+// returns the kinds of those that exist. If git refuses them, the private directory and the index
+// are added to files.
+func (w *Worktree) takeObjects(ctx context.Context, oids []string, files map[string]string) (map[string]string, error) {
+	kinds, err := kindsOf(ctx, w.repo.git(), oids)
+	if err != nil {
+		return nil, err
+	}
+	missing := slices.DeleteFunc(oids, func(oid string) bool { return kinds[oid] != "" })
+	if len(missing) == 0 || !isThere(w.private("objects")) {
+		return kinds, nil
+	}
+	taken, err := w.takePrivate(ctx, missing)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		files[rescuedGitDir+"/index"] = filepath.Join(w.admin, "index")
+		return kinds, (&hiddenFiles{renamed: files}).addBelow(w.private(), rescuedGitDir+"/"+privateDir)
+	}
+	for oid, kind := range taken {
+		kinds[oid] = kind
+	}
+	return kinds, nil
+}
+
+// takePrivate copies objects of the private common directory, with what they need.
+func (w *Worktree) takePrivate(ctx context.Context, oids []string) (map[string]string, error) {
+	if err := errors.Join(w.regainOwn(), w.checkPrivateObjects()); err != nil {
+		return nil, err
+	}
+	g, err := w.repo.plainGit()
+	if err != nil {
+		return nil, err
+	}
+	g.ObjectDir = w.private("objects")
+	kinds, err := kindsOf(ctx, g, oids)
+	if err != nil || len(kinds) == 0 {
+		return kinds, err
+	}
+	refs, err := w.repo.git().Refs(ctx, "refs/")
+	if err != nil {
+		return nil, err
+	}
+	var wanted strings.Builder
+	for oid := range kinds {
+		wanted.WriteString(oid + "\n")
+	}
+	for _, ref := range refs {
+		wanted.WriteString("^" + ref.Oid + "\n")
+	}
+	pack, err := g.Feed(ctx, []byte(wanted.String()), "pack-objects", "--quiet", "--revs", "--local", "--stdout")
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.repo.git().Feed(ctx, pack, "unpack-objects", "-q", "--strict")
+	return kinds, err
+}
+
+// kindsOf returns the kinds of the objects that exist.
+func kindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string, error) {
+	kinds := map[string]string{}
+	if len(oids) == 0 {
+		return kinds, nil
+	}
+	out, err := g.Feed(ctx, []byte(strings.Join(oids, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if oid, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind != "missing" {
+			kinds[oid] = kind
+		}
+	}
+	return kinds, nil
+}
+
+// unkept returns those commits that neither the task's branch reaches nor a ref that outlasts the
+// worktree.
+func (w *Worktree) unkept(ctx context.Context, commits []string) ([]string, error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
+	refs, err := w.repo.git().Refs(ctx, "refs/")
+	if err != nil {
+		return nil, err
+	}
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked := strings.Join(commits, "\n") + "\n"
+	if tip != "" {
+		asked += "^" + tip + "\n"
+	}
+	for _, ref := range refs {
+		if !w.goesWith(ref.Name) {
+			asked += "^" + ref.Oid + "\n"
+		}
+	}
+	out, err := w.repo.git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
+	if err != nil {
+		return nil, fmt.Errorf("find commits that no ref keeps: %w", err)
+	}
+	only := map[string]bool{}
+	for oid := range strings.FieldsSeq(string(out)) {
+		only[oid] = true
+	}
+	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), nil
+}
+
+// takeWork adds what gitWork found.
+func (ix *index) takeWork(ctx context.Context, own gitWork) error {
+	return errors.Join(ix.takeAs(ctx, own.files), ix.put(ctx, own.staged))
+}
+
+// reservedDiffer reports whether the reserved files of two trees differ: those of a commit are
+// the target's, whatever W has.
+func (w *Worktree) reservedDiffer(ctx context.Context, one, two string) (bool, error) {
+	var entries [2][]git.Entry
+	for i, tree := range []string{one, two} {
+		var err error
+		if entries[i], err = w.repo.git().Entries(ctx, tree, reserved()...); err != nil {
+			return false, err
+		}
+	}
+	return !slices.Equal(entries[0], entries[1]), nil
+}

@@ -1,0 +1,167 @@
+package worktree
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exported restores a rescue and returns the directory.
+func exported(t *testing.T, r *Repo, ref string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "exported")
+	info := value[RescueInfo](t)(r.Rescue(t.Context(), ref))
+	must(t, r.Export(t.Context(), info, dir))
+	return dir
+}
+
+// What only the git directory of a worktree has is stored before it is removed: what is staged, a
+// merge in progress, and commits on branches of the agent's own, of its stash and of no branch. The
+// private common directory of a killed coven has them, too.
+func TestRemoveStoresGitWork(t *testing.T) {
+	for name, isolated := range map[string]bool{"isolated": true, "not isolated": false} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			ctx := t.Context()
+			w := add(t, r, "T")
+			if isolated {
+				must(t, w.Isolate(ctx))
+			}
+			commit := func(file, text string) string {
+				t.Helper()
+				write(t, filepath.Join(w.Path, file), text)
+				gitIn(t, w.Path, "add", file)
+				gitIn(t, w.Path, "commit", "-qm", text)
+				return gitIn(t, w.Path, "rev-parse", "HEAD")
+			}
+			commits := map[string]string{"branch": commit("mine", "mine")}
+			gitIn(t, w.Path, "checkout", "-qb", "theirs", "HEAD~")
+			commits["other branch"] = commit("mine", "theirs")
+			gitIn(t, w.Path, "checkout", "-q", "--detach")
+			commits["no branch"] = commit("detached", "detached")
+			write(t, filepath.Join(w.Path, "detached"), "stashed\n")
+			gitIn(t, w.Path, "stash", "push", "-q")
+			commits["stash"] = gitIn(t, w.Path, "rev-parse", "stash")
+			write(t, filepath.Join(w.Path, "detached"), "stashed again\n")
+			gitIn(t, w.Path, "stash", "push", "-q")
+			commits["top of the stash"] = gitIn(t, w.Path, "rev-parse", "stash")
+			merge := exec.Command("git", "merge", w.Branch)
+			merge.Dir = w.Path
+			if out, err := merge.CombinedOutput(); err == nil || !strings.Contains(string(out), "CONFLICT") {
+				t.Fatalf("no conflict: %v %s", err, out)
+			}
+			write(t, filepath.Join(w.Path, "staged"), "only staged")
+			gitIn(t, w.Path, "add", "staged")
+			must(t, os.Remove(filepath.Join(w.Path, "staged")))
+
+			ref := value[string](t)(w.Remove(ctx, RemoveRequest{Note: "killed"}))
+			equal(t, "gone", exists(w.admin), false)
+			kept := gitIn(t, r.Root, "rev-list", "--all", "--reflog")
+			for what, oid := range commits {
+				if !strings.Contains(kept, oid) {
+					t.Errorf("the commit of %s is lost", what)
+				}
+			}
+			dir := exported(t, r, ref)
+			for file, want := range map[string]string{
+				"staged/0/staged": "only staged", "staged/2/mine": "theirs", "MERGE_HEAD": commits["branch"] + "\n",
+			} {
+				equal(t, file, read(t, filepath.Join(dir, rescuedGitDir, file)), want)
+			}
+		})
+	}
+}
+
+// After a landing, nothing is stored if nothing is left; but what is staged, or written to files
+// that coven does not commit, is.
+func TestRemoveLandedKeepsGitWork(t *testing.T) {
+	cases := map[string]struct {
+		leave func(w *Worktree)
+		file  string // in the rescue; empty: there is none
+	}{
+		"nothing": {func(w *Worktree) { gitIn(t, w.Path, "status") }, ""},
+		"reserved": {func(w *Worktree) {
+			write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "noted")
+		}, ".beads/issues.jsonl"},
+		"staged": {func(w *Worktree) {
+			write(t, filepath.Join(w.Path, "staged"), "noted")
+			gitIn(t, w.Path, "add", "staged")
+			must(t, os.Remove(filepath.Join(w.Path, "staged")))
+		}, rescuedGitDir + "/staged/0/staged"},
+		"another task's branch": {func(w *Worktree) { // which was copied, and has landed and gone since
+			ctx := t.Context()
+			other := add(t, w.repo, "other")
+			write(t, filepath.Join(other.Path, "other"), "x")
+			commitAll(t, other, "other")
+			must(t, w.Isolate(ctx))
+			must(t, w.Collect(ctx))
+			value[string](t)(other.Remove(ctx, RemoveRequest{Landed: landedTip(t, other)}))
+			must(t, w.Isolate(ctx))
+			must(t, w.Collect(ctx))
+		}, ""},
+		"deleted": {func(w *Worktree) {
+			write(t, filepath.Join(w.Path, "staged"), "noted")
+			gitIn(t, w.Path, "add", "staged")
+			must(t, os.RemoveAll(w.Path))
+		}, "staged"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w, landing := ready(t, r, "T")
+			value[Landing](t)(land(t, w, landing, Squash))
+			c.leave(w)
+			ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landing.Tip}))
+			if ref != "" && c.file == "" {
+				t.Fatalf("stored:\n%s", gitIn(t, r.Root, "log", "--stat", "--graph", ref))
+			}
+			equal(t, "stored", ref != "", c.file != "")
+			if c.file != "" {
+				equal(t, c.file, read(t, filepath.Join(exported(t, r, ref), c.file)), "noted")
+			}
+		})
+	}
+}
+
+// An index that is damaged is stored as a file, and objects that git refuses to take are, too: they
+// do not keep a worktree from being removed.
+func TestRemoveStoresDamagedGitWork(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.admin, "index"), "DIRC is not all")
+	ref := value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	equal(t, "index", read(t, filepath.Join(exported(t, r, ref), rescuedGitDir, "index")), "DIRC is not all")
+
+	w = add(t, r, "T")
+	must(t, w.Isolate(ctx))
+	gitIn(t, w.Path, "checkout", "-qb", "own")
+	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "own")
+	own := gitIn(t, w.Path, "rev-parse", "HEAD")
+	must(t, os.Symlink("/nowhere", w.private("objects", "link")))
+	ref = value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	object := filepath.Join(exported(t, r, ref), rescuedGitDir, "common/objects", own[:2], own[2:])
+	equal(t, "object", exists(object), true)
+}
+
+// A HEAD that has left its branch stays where it is when the isolation of its worktree ends. While it
+// is there, and not known to the repository, the commits of other tasks are taken all the same.
+func TestCollectDetachedHead(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w, other := add(t, r, "T"), add(t, r, "other")
+	for _, tree := range []*Worktree{w, other} {
+		must(t, tree.Isolate(ctx))
+		gitIn(t, tree.Path, "commit", "-q", "--allow-empty", "-m", "work of "+tree.TaskID)
+	}
+	gitIn(t, w.Path, "checkout", "-q", "--detach")
+	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
+	head := gitIn(t, w.Path, "rev-parse", "HEAD")
+	must(t, other.Collect(ctx))
+	equal(t, "other", gitIn(t, r.Root, "log", "-1", "--format=%s", other.Branch), "work of other")
+	must(t, w.Collect(ctx))
+	equal(t, "branch", gitIn(t, r.Root, "log", "-1", "--format=%s", w.Branch), "work of T")
+	equal(t, "HEAD", gitIn(t, w.Path, "rev-parse", "HEAD"), head)
+}

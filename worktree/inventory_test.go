@@ -1,0 +1,277 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An item is a file: 'f' a plain one, 'x' an executable one, 'l' a symbolic link. git has no
+// other modes, and no empty directories.
+type item struct {
+	kind    byte
+	content string
+}
+
+func sameItem(a, b item) bool { return a == b }
+
+// An inventory is what exists of a task's work. It is made by reading directories, and by running
+// git in the worktree as its user would, not by coven.
+type inventory struct {
+	// files has the files of W, those of git directories in it, and below ".git" what W's own git
+	// directory has of submodules and of a merge, a rebase and the like in progress.
+	files   map[string]item
+	ignored map[string]bool   // those files that git ignores, or that are git's own
+	staged  map[string]string // what the index has: "STAGE OID PATH" -> content
+	commits map[string]string // that a branch, HEAD, the stash or a merge names -> by what
+}
+
+// stateOfGit are the files and directories of a merge, a rebase and so on that is in progress.
+func stateOfGit() []string {
+	return []string{
+		"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD",
+		"rebase-merge", "rebase-apply", "sequencer", "modules",
+	}
+}
+
+func (c *doomedCase) takeInventory() *inventory {
+	c.t.Helper()
+	in := &inventory{files: map[string]item{}, ignored: map[string]bool{}, staged: map[string]string{}, commits: map[string]string{}}
+	in.walk(c.t, c.w.Path, "")
+	for name := range in.files {
+		if strings.Contains("/"+name, "/.git/") {
+			in.ignored[name] = true
+		}
+	}
+	if link, isLink := in.files[".git"]; isLink && strings.HasPrefix(link.content, "gitdir: ") {
+		delete(in.files, ".git")
+	}
+	in.branch(c, c.repo.GitDir, headsPrefix+c.w.Branch)
+	in.stash(c, c.repo.GitDir)
+	if !exists(c.w.admin) {
+		return in
+	}
+	for _, name := range stateOfGit() {
+		in.walk(c.t, filepath.Join(c.w.admin, name), ".git/"+name)
+	}
+	if c.gitOutput(c.w.admin, "rev-parse", "--verify", "HEAD^{commit}") != "" {
+		in.branch(c, c.w.admin, "HEAD")
+	}
+	for name, it := range in.files {
+		if !strings.HasPrefix(name, ".git/") || strings.HasPrefix(name, ".git/modules/") {
+			continue
+		}
+		for _, oid := range regexp.MustCompile(`[0-9a-f]{40,64}`).FindAllString(it.content, -1) {
+			if c.gitOutput(c.w.admin, "cat-file", "-t", oid) == "commit" {
+				in.commits[oid] = name
+			}
+		}
+	}
+	for _, dir := range []string{c.w.admin, c.w.private()} {
+		if !exists(dir) {
+			continue
+		}
+		for line := range strings.Lines(c.gitOutput(dir, "for-each-ref", "--format=%(objectname) %(refname)")) {
+			oid, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+			in.commits[oid] = ref
+		}
+		in.stash(c, dir)
+	}
+	in.index(c)
+	if exists(c.w.Path) {
+		for name := range strings.SplitSeq(c.gitOutput(c.w.admin, "--work-tree="+c.w.Path, "ls-files", "-z", "-o", "-i", "--exclude-standard"), "\x00") {
+			for file := range in.files {
+				if name != "" && (file == name || strings.HasSuffix(name, "/") && strings.HasPrefix(file, name)) {
+					in.ignored[file] = true
+				}
+			}
+		}
+	}
+	return in
+}
+
+// stash adds the entries of the stash.
+func (in *inventory) stash(c *doomedCase, dir string) {
+	for oid := range strings.FieldsSeq(c.gitOutput(dir, "log", "-g", "--format=%H", "refs/stash")) {
+		in.commits[oid] = "the stash"
+	}
+}
+
+// branch adds the commit of a ref.
+func (in *inventory) branch(c *doomedCase, dir, ref string) {
+	if oid := c.gitOutput(dir, "rev-parse", "--verify", "--quiet", ref+"^{commit}"); oid != "" {
+		in.commits[oid] = ref
+	}
+}
+
+// walk adds the files of a directory.
+func (in *inventory) walk(t testing.TB, top, as string) {
+	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(top, name)
+		if err != nil {
+			return err
+		}
+		it := item{kind: 'f'}
+		switch info, err := entry.Info(); {
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			it.kind = 'l'
+			if it.content, err = os.Readlink(name); err != nil {
+				return err
+			}
+		case !info.Mode().IsRegular():
+			return nil
+		default:
+			if info.Mode()&0o100 != 0 {
+				it.kind = 'x'
+			}
+			it.content = read(t, name)
+		}
+		in.files[filepath.Join(as, relative)] = it
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// index adds the content of the index of W.
+func (in *inventory) index(c *doomedCase) {
+	for field := range strings.SplitSeq(c.gitOutput(c.w.admin, "ls-files", "-z", "-s"), "\x00") {
+		meta, name, found := strings.Cut(field, "\t")
+		words := strings.Fields(meta)
+		if !found || words[0] == "160000" {
+			continue
+		}
+		in.staged[words[2]+" "+words[1]+" "+name] = c.gitOutput(c.w.admin, "cat-file", "blob", words[1])
+	}
+}
+
+// gitOutput runs git for a git directory, and returns its output, empty if it fails. It finds the
+// objects of W's private directory.
+func (c *doomedCase) gitOutput(dir string, args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command("git", append([]string{"--git-dir=" + dir}, args...)...)
+	cmd.Dir = c.dir
+	if len(args) > 0 && strings.HasPrefix(args[0], "--work-tree=") {
+		cmd.Dir = c.w.Path
+	}
+	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_ALTERNATE_OBJECT_DIRECTORIES="+c.w.private("objects"))
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	if slices.Contains(args, "blob") || slices.Contains(args, "-z") {
+		return string(out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// mustHave fails if something of an inventory neither is where it was nor can be restored.
+func (c *doomedCase) mustHave(before *inventory, when string) {
+	c.t.Helper()
+	var lost []string
+	defer func() {
+		if len(lost) > 0 {
+			slices.Sort(lost)
+			c.t.Errorf("%d lost %s:\n%s", len(lost), when, strings.Join(lost[:min(len(lost), 12)], "\n"))
+		}
+	}()
+	now := c.takeInventory()
+	stores := []map[string]item{now.files}
+	contents := map[string]bool{}
+	for _, s := range c.stored() {
+		stores = append(stores, s)
+		for _, it := range s {
+			contents[it.content] = true
+		}
+	}
+	for name, it := range before.files {
+		copied := &inventory{files: map[string]item{}}
+		copied.walk(c.t, filepath.Join(c.repo.Root, name), "")
+		if !slices.ContainsFunc(stores, func(s map[string]item) bool { return s[name] == it }) && copied.files["."] != it {
+			lost = append(lost, fmt.Sprintf("%c %q with %s", it.kind, name, short(it.content)))
+		}
+	}
+	reachable := c.reachable()
+	for _, s := range stores[1:] { // objects that git has refused to take are stored as files
+		for name := range s {
+			if _, oid, found := strings.Cut(name, ".git/common/objects/"); found {
+				reachable[strings.ReplaceAll(oid, "/", "")] = true
+			}
+		}
+	}
+	for key, content := range before.staged {
+		oid := strings.Fields(key)[1]
+		if is, ok := now.staged[key]; !reachable[oid] && !contents[content] && (!ok || is != content) {
+			lost = append(lost, fmt.Sprintf("staged %q with %s", key, short(content)))
+		}
+	}
+	for oid, name := range before.commits {
+		if !reachable[oid] && now.commits[oid] == "" {
+			lost = append(lost, fmt.Sprintf("commit %s of %s", oid, name))
+		}
+	}
+}
+
+func short(content string) string {
+	if len(content) > 60 {
+		return fmt.Sprintf("%q... (%d bytes)", content[:60], len(content))
+	}
+	return fmt.Sprintf("%q", content)
+}
+
+// reachable returns the objects that refs of the repository reach.
+func (c *doomedCase) reachable() map[string]bool {
+	c.t.Helper()
+	cmd := exec.Command("git", "rev-list", "--objects", "--stdin")
+	cmd.Dir = c.repo.Root
+	cmd.Stdin = strings.NewReader(gitIn(c.t, c.repo.Root, "for-each-ref", "--format=%(objectname)"))
+	out, err := cmd.Output()
+	if err != nil {
+		c.t.Fatalf("the repository is damaged: %v", err)
+	}
+	all := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		oid, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		all[oid] = true
+	}
+	return all
+}
+
+// stored returns the files that coven rescue restore, and coven revert, write.
+func (c *doomedCase) stored() (all []map[string]item) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	infos := value[[]RescueInfo](c.t)(c.repo.Rescues(ctx, lostTask))
+	if c.op.reverts {
+		for _, s := range value[[]Snapshot](c.t)(c.repo.Snapshots(ctx, lostSession)) {
+			infos = append(infos, RescueInfo{Ref: "snapshot", Commit: s.Commit})
+		}
+	}
+	for _, info := range infos {
+		if c.exported[info.Commit] == nil {
+			dir := filepath.Join(c.dir, "exported", info.Commit)
+			must(c.t, c.repo.Export(ctx, info, dir))
+			in := &inventory{files: map[string]item{}}
+			in.walk(c.t, dir, "")
+			c.exported[info.Commit] = map[string]item{}
+			for name, it := range in.files {
+				c.exported[info.Commit][strings.ReplaceAll(name, rescuedGitDir, ".git")] = it
+			}
+		}
+		all = append(all, c.exported[info.Commit])
+	}
+	return all
+}

@@ -1,0 +1,372 @@
+package worktree
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestNothingLost destroys random worktrees while git fails. Each case makes a repository with a
+// task's worktree in a random state, writes down what exists without coven's code (see
+// inventory_test.go), and runs an operation that removes or overwrites files, in a process of its
+// own, in which one of the git processes fails (see faults, and testdata/failinggit). Whether the operation succeeds or
+// not, everything must still be where it was, or must come back with coven rescue restore or
+// coven revert. The same operation is then run again, without a fault: it must succeed, and
+// nothing may be lost either.
+//
+// LOST_CASES is the number of cases: make soak runs 5,000. LOST_SEED runs a single case.
+func TestNothingLost(t *testing.T) {
+	oneAtATime(t)
+	if seed, err := strconv.ParseUint(os.Getenv("LOST_SEED"), 10, 64); err == nil {
+		t.Log(runCase(t, t.TempDir(), seed))
+		return
+	}
+	cases, err := strconv.Atoi(os.Getenv("LOST_CASES"))
+	if err != nil {
+		cases = 140 // about 60 seconds on two cores
+	}
+	seeds := make(chan uint64, cases)
+	for seed := range uint64(cases) {
+		seeds <- seed
+	}
+	close(seeds)
+	var counts sync.Map // the operations that were run
+	t.Run("cases", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for seed := range seeds {
+					t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+						kind := runCase(t, t.TempDir(), seed)
+						counts.Store(kind, true)
+					})
+				}
+			})
+		}
+	})
+	for _, op := range destructions() {
+		if _, ran := counts.Load(op.name); !ran && cases >= 140 {
+			t.Errorf("no case of %s was run", op.name)
+		}
+	}
+}
+
+// A doomedCase is one case.
+type doomedCase struct {
+	t        *testing.T
+	random   *rand.Rand
+	op       destruction
+	dir      string
+	repo     *Repo
+	w        *Worktree
+	script   []string                   // what was done, for the report
+	exported map[string]map[string]item // the files of what is stored, by commit
+}
+
+const (
+	lostTask    = "T"
+	lostSession = "s"
+)
+
+// log adds a line to the report.
+func (c *doomedCase) log(format string, args ...any) {
+	c.script = append(c.script, fmt.Sprintf(format, args...))
+}
+
+// chance reports true n times in a hundred.
+func (c *doomedCase) chance(n int) bool { return c.random.IntN(100) < n }
+
+func pick[T any](c *doomedCase, all ...T) T { return all[c.random.IntN(len(all))] }
+
+// runCase runs the case of a seed, and returns the name of its operation.
+func runCase(t *testing.T, dir string, seed uint64) (name string) {
+	t.Helper()
+	c := &doomedCase{t: t, random: rand.New(rand.NewPCG(seed, 16)), dir: value[string](t)(filepath.EvalSymlinks(dir)), exported: map[string]map[string]item{}}
+	defer func() {
+		if t.Failed() {
+			t.Logf("LOST_SEED=%d\n%s", seed, strings.Join(c.script, "\n"))
+		}
+	}()
+	c.op = pick(c, destructions()...)
+	f := pick(c, faults()...)
+	at := 1 + c.random.IntN(c.random.IntN(60)+1)
+	c.makeRepository()
+	c.makeWork()
+	c.op.prepare(c)
+	before := c.takeInventory()
+	if c.op.exempt != nil {
+		c.op.exempt(c, before)
+	}
+	c.log("%s, git process %d: %s", c.op.name, at, f)
+
+	out := c.destroy(f, at)
+	c.log("it said: %s", out)
+	c.mustHave(before, "after the fault")
+	if out = c.destroy("", 0); out != "" && !strings.Contains(out, "ignored files of") {
+		t.Errorf("it does not work again: %s", out)
+	}
+	c.mustHave(before, "after it was done again")
+	if c.op.reverts && out == "" {
+		c.revertsTo(before)
+	}
+	return c.op.name
+}
+
+// A destruction is an operation that removes or overwrites files of a worktree.
+type destruction struct {
+	name    string
+	lands   bool              // work of the worktree has landed
+	ends    bool              // the worktree is isolated
+	reverts bool              // coven revert undoes it
+	prepare func(*doomedCase) // brings the worktree into the state that the operation is for
+	run     func(context.Context, *Repo) error
+	// exempt removes from the inventory what the user has permitted to lose.
+	exempt func(*doomedCase, *inventory)
+}
+
+func nothing(*doomedCase) {}
+
+// destructions lists what the commands of coven call: worktree remove, reject, cancel, retry, run
+// over leftovers and the removal after a landing call Remove; doctor --fix calls Remove and Clear;
+// revert, retry --from and the resumption of a step call Revert and Restore; resume calls Recreate
+// for a worktree that is gone; a review that changed commits calls PutTip; the step of an agent ends with Collect.
+func destructions() []destruction {
+	find := func(do func(context.Context, *Worktree) error) func(context.Context, *Repo) error {
+		return func(ctx context.Context, r *Repo) error {
+			w, err := r.Find(ctx, lostTask)
+			if err != nil {
+				return err
+			}
+			return do(ctx, w)
+		}
+	}
+	remove := func(req RemoveRequest) func(context.Context, *Repo) error {
+		return func(ctx context.Context, r *Repo) error {
+			w, err := r.Leftover(ctx, lostTask)
+			if errors.Is(err, ErrNoWorktree) {
+				return nil
+			}
+			if err == nil {
+				_, err = w.Remove(ctx, req)
+			}
+			return err
+		}
+	}
+	clearAll := func(ctx context.Context, r *Repo) error {
+		all, err := r.Stale(ctx, nobody)
+		for _, s := range all {
+			_, clearErr := r.Clear(ctx, s)
+			err = errors.Join(err, clearErr)
+		}
+		return err
+	}
+	return []destruction{
+		{name: "remove", prepare: nothing, run: remove(RemoveRequest{Note: "lost"})},
+		{name: "remove --keep-big", prepare: nothing, run: remove(RemoveRequest{KeepBig: true})},
+		{name: "remove --drop-ignored", prepare: nothing, run: remove(RemoveRequest{DropIgnored: true}), exempt: exemptIgnored},
+		{name: "remove what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *Repo) error {
+			tip, err := os.ReadFile(filepath.Join(os.Getenv("LOST"), "landed"))
+			if err != nil {
+				return err
+			}
+			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
+		}},
+		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},
+		{
+			name: "revert", prepare: nothing, reverts: true,
+			run: find(func(ctx context.Context, w *Worktree) error {
+				_, err := w.Revert(ctx, lostSession, 1)
+				return err
+			}),
+		},
+		{
+			name: "revert a path", prepare: nothing, reverts: true,
+			run: find(func(ctx context.Context, w *Worktree) error {
+				_, err := w.Revert(ctx, lostSession, 1, "dir")
+				if errors.As(err, new(*NoPathError)) {
+					return nil
+				}
+				return err
+			}),
+		},
+		{
+			name: "restore a commit", prepare: nothing, reverts: true,
+			run: find(func(ctx context.Context, w *Worktree) error {
+				_, err := w.Restore(ctx, lostSession, "main")
+				return err
+			}),
+		},
+		{name: "collect", ends: true, prepare: nothing, run: find(func(ctx context.Context, w *Worktree) error {
+			err := w.Collect(ctx)
+			if refused := (*CommitsError)(nil); errors.As(err, &refused) {
+				return nil // they stay in the private directory
+			}
+			return err
+		})},
+		{name: "recreate", prepare: deleteFiles, run: func(ctx context.Context, r *Repo) error {
+			_, _, err := r.Recreate(ctx, lostTask, lostSession)
+			if errors.As(err, new(*LeftoverError)) {
+				return nil
+			}
+			return err
+		}},
+		{name: "clear a registration", prepare: deleteFiles, run: clearAll},
+		{name: "clear a directory", prepare: forgetWorktree, run: clearAll},
+		{name: "clear a branch", prepare: leaveBranch, run: clearAll},
+		{name: "put a branch back", prepare: nothing, run: find(func(ctx context.Context, w *Worktree) error {
+			head, err := w.repo.head(ctx)
+			if err == nil {
+				_, err = w.PutTip(ctx, head, "lost")
+			}
+			return err
+		})},
+	}
+}
+
+// deleteFiles removes the directory of the worktree, as a user does by mistake.
+func deleteFiles(c *doomedCase) {
+	must(c.t, os.RemoveAll(c.w.Path))
+	c.log("the directory of the worktree is deleted")
+}
+
+// forgetWorktree leaves a directory that neither coven nor git knows.
+func forgetWorktree(c *doomedCase) {
+	must(c.t, errors.Join(os.RemoveAll(c.w.ours()), os.RemoveAll(c.w.admin), os.Remove(filepath.Join(c.w.Path, ".git"))))
+	gitIn(c.t, c.repo.Root, "update-ref", "-d", headsPrefix+c.w.Branch)
+	c.log("record, registration and branch are deleted")
+}
+
+// leaveBranch leaves nothing but the branch.
+func leaveBranch(c *doomedCase) {
+	must(c.t, errors.Join(os.RemoveAll(c.w.ours()), os.RemoveAll(c.w.admin), os.RemoveAll(c.w.Path)))
+	c.log("all but the branch is deleted")
+}
+
+// exemptIgnored removes ignored files and inner git directories from an inventory if they are
+// above the limit: the user was shown their names.
+func exemptIgnored(c *doomedCase, before *inventory) {
+	total := 0
+	for name := range before.files {
+		if strings.HasPrefix(name, ".git/modules/") || strings.HasSuffix(name, "/.git") {
+			before.ignored[name] = true
+		}
+	}
+	for name := range before.ignored {
+		total += len(before.files[name].content)
+	}
+	if total <= ignoredCap {
+		return
+	}
+	for name := range before.ignored {
+		delete(before.files, name)
+	}
+}
+
+// exemptLanded removes the commits that have landed as one, and files that git stores as what has
+// landed: their line endings, for example, are those of the repository there.
+func exemptLanded(c *doomedCase, before *inventory) {
+	tip := read(c.t, filepath.Join(c.dir, "lost", "landed"))
+	delete(before.commits, tip)
+	for name, it := range before.files {
+		if it.kind == 'l' {
+			continue
+		}
+		has := c.gitOutput(c.repo.GitDir, "rev-parse", "--verify", "--quiet", tip+":"+name)
+		if has != "" && c.oidOf(name, it.content) == has {
+			delete(before.files, name)
+		}
+	}
+}
+
+// oidOf returns the object that git would store for a file.
+func (c *doomedCase) oidOf(name, content string) string {
+	c.t.Helper()
+	cmd := exec.Command("git", "hash-object", "--stdin", "--path="+name)
+	cmd.Dir, cmd.Stdin = c.repo.Root, strings.NewReader(content)
+	out, err := cmd.Output()
+	must(c.t, err)
+	return strings.TrimSpace(string(out))
+}
+
+// revertsTo checks that one of the snapshots that the operation took has exactly the files of before.
+func (c *doomedCase) revertsTo(before *inventory) {
+	c.t.Helper()
+	all := value[[]Snapshot](c.t)(c.w.Snapshots(c.t.Context(), lostSession))
+	for _, s := range slices.Backward(all) {
+		value[Snapshot](c.t)(c.w.Revert(c.t.Context(), lostSession, s.N))
+		if now := c.takeInventory(); maps.EqualFunc(now.files, before.files, sameItem) {
+			return
+		}
+	}
+	c.t.Errorf("no snapshot of %d restores the state before", len(all))
+}
+
+// faults are the ways in which git process number AT fails.
+func faults() []string {
+	return []string{
+		"fails",           // it ends with exit code 128 before it did anything
+		"answer lost",     // it did its work, and ends with exit code 128 and without output
+		"killed",          // it is killed before it did anything
+		"killed after",    // it did its work, and is killed
+		"coven killed",    // coven is killed when it starts it
+		"coven killed on", // coven is killed when it has ended
+		"disk full",       // from now on, git can write no file
+		"disk nearly full",
+		"objects gone", // from now on, neither git nor coven can read an object
+		"none",
+	}
+}
+
+// destroy runs an operation in a process of its own, with a fault, and returns its error.
+func (c *doomedCase) destroy(fault string, at int) string {
+	c.t.Helper()
+	state := filepath.Join(c.dir, "lost")
+	program := filepath.Join(state, "bin", "git")
+	must(c.t, os.MkdirAll(filepath.Dir(program), 0o755))
+	must(c.t, errors.Join(os.WriteFile(filepath.Join(state, "calls"), []byte("0\n"), 0o644), os.WriteFile(program, []byte(read(c.t, "testdata/failinggit")), 0o755)))
+	objects := filepath.Join(c.repo.GitDir, "objects")
+	cmd := exec.Command(os.Args[0], "lost", c.repo.Root, c.op.name)
+	cmd.Env = append(os.Environ(),
+		"PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "LOST="+state, "LOST_GIT="+value[string](c.t)(exec.LookPath("git")),
+		"LOST_AT="+strconv.Itoa(cmp.Or(at, 1<<30)), "LOST_FAULT="+fault, "LOST_OBJECTS="+objects,
+	)
+	out, err := cmd.CombinedOutput()
+	if exists(filepath.Join(state, "objects")) {
+		must(c.t, errors.Join(os.RemoveAll(objects), os.Rename(filepath.Join(state, "objects"), objects)))
+	}
+	if call, _ := os.ReadFile(filepath.Join(state, "call")); fault != "" {
+		c.log("of %q git processes, this one: %q", strings.TrimSpace(read(c.t, filepath.Join(state, "calls"))), call)
+	}
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v: %s", err, bytes.TrimSpace(out))
+}
+
+// destroyer is the process of destroy.
+func destroyer(args []string) int {
+	ctx := context.Background()
+	r, err := Open(ctx, args[0])
+	if err == nil {
+		all := destructions()
+		err = all[slices.IndexFunc(all, func(op destruction) bool { return op.name == args[1] })].run(ctx, r)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
