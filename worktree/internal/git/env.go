@@ -18,7 +18,9 @@ func kept(name string) bool {
 	return false
 }
 
-// neutral returns the settings of every run.
+// neutral returns the settings of every run. Objects and refs are on disk when git ends, so
+// that a record can name them, whatever the user's settings say. Objects that one process adds
+// are written first and flushed together.
 func neutral() []Setting {
 	return []Setting{
 		{"core.hooksPath", "/dev/null"},
@@ -26,6 +28,8 @@ func neutral() []Setting {
 		{"core.ignoreStat", "false"},
 		{"core.safecrlf", "false"},
 		{"core.quotePath", "false"},
+		{"core.fsync", "committed,reference"},
+		{"core.fsyncMethod", "batch"},
 		{"core.filesRefLockTimeout", "10000"},
 		{"core.packedRefsTimeout", "10000"},
 		{"commit.gpgSign", "false"},

@@ -1,0 +1,115 @@
+package worktree
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// A gitRun is a process of git, as git itself reports it.
+type gitRun struct {
+	argv    []string
+	flushes int // how often it waited until the disk had what it wrote
+}
+
+// writer returns the git command of a process that writes objects or refs, or "".
+func (g gitRun) writer() string {
+	for _, command := range []string{"update-ref", "commit-tree", "write-tree", "update-index", "unpack-objects", "index-pack"} {
+		if slices.Contains(g.argv, command) {
+			return command
+		}
+	}
+	if slices.Contains(g.argv, "hash-object") && slices.Contains(g.argv, "-w") {
+		return "hash-object"
+	}
+	return ""
+}
+
+// traced returns the processes of git that do starts, and their own children, of a user whose
+// settings ask git not to wait for the disk.
+func traced(t *testing.T, do func()) []gitRun {
+	t.Helper()
+	dir, config := t.TempDir(), filepath.Join(t.TempDir(), "config")
+	write(t, config, fmt.Sprintf("[core]\n\tfsync = none\n[trace2]\n\teventTarget = %s\n", dir))
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	do()
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	var runs []gitRun
+	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(dir, "*"))) {
+		var run gitRun
+		lines := bufio.NewScanner(bytes.NewReader(value[[]byte](t)(os.ReadFile(file))))
+		for lines.Scan() {
+			var e struct {
+				Event, Category, Key, Value string
+				Argv                        []string
+			}
+			if json.Unmarshal(lines.Bytes(), &e) != nil {
+				continue // an event with a value of another type
+			}
+			switch {
+			case e.Event == "start":
+				run.argv = e.Argv
+			case e.Event == "data" && e.Category == "fsync" && e.Key == "fsync/hardware-flush":
+				run.flushes += value[int](t)(strconv.Atoi(e.Value))
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// Objects and refs that a record may name are on disk when an operation ends: each process of
+// git that writes them waits for the disk.
+func TestWritesAreDurable(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	change := func(n int) { write(t, filepath.Join(w.Path, fmt.Sprintf("new%d", n)), fmt.Sprint("content ", n)) }
+	claim := Claim{Task: "T", Holder: "h", Session: "s"}
+	for name, do := range map[string]func(){
+		"snapshot": func() { value[Snapshot](t)(w.Snapshot(ctx, "s", "note")) },
+		"commit":   func() { commitAll(t, w, "changed") },
+		"rescue":   func() { value[string](t)(w.Rescue(ctx, "note", false)) },
+		"claim":    func() { value[Held](t)(r.Claim(ctx, claim, "")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			change(len(name) + int(name[0]))                   // new for each
+			flushed, not := map[string]int{}, map[string]int{} // by command
+			for _, run := range traced(t, do) {
+				if command := run.writer(); command != "" && run.flushes > 0 {
+					flushed[command]++
+				} else if command != "" {
+					not[command]++
+				}
+			}
+			if flushed["write-tree"] > 0 {
+				delete(not, "write-tree") // the same tree again
+			}
+			if len(not) > 0 || len(flushed) == 0 {
+				t.Errorf("flushed: %v, not flushed: %v", flushed, not)
+			}
+		})
+	}
+}
+
+// Objects that one process adds are flushed together: their number does not matter.
+func TestManyObjectsAreFlushedTogether(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	for n := range 200 {
+		write(t, filepath.Join(w.Path, fmt.Sprintf("many%d", n)), fmt.Sprint("content ", n))
+	}
+	flushes := 0
+	for _, run := range traced(t, func() { value[Snapshot](t)(w.Snapshot(t.Context(), "s", "note")) }) {
+		flushes += run.flushes
+	}
+	if flushes == 0 || flushes > 20 {
+		t.Errorf("%d flushes", flushes)
+	}
+}
