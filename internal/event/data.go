@@ -11,21 +11,21 @@ import (
 
 // Session is the data of SessionStarted.
 type Session struct {
-	Project  string `json:"project"`           // absolute path of the main checkout
-	Query    string `json:"query"`             // the task's title, or the prompt of run -p
-	Grimoire string `json:"grimoire"`          // its name
-	Provider string `json:"provider"`          // who drives the agents
-	Model    string `json:"model"`             // what the agents are asked to use
-	Target   string `json:"target"`            // full ref: refs/heads/main
-	Base     string `json:"base"`              // commit the worktree starts from
+	Project  string `json:"project"`            // absolute path of the main checkout
+	Query    string `json:"query"`              // the task's title, or the prompt of run -p
+	Grimoire string `json:"grimoire"`           // its name
+	Provider string `json:"provider"`           // who drives the agents
+	Model    string `json:"model"`              // what the agents are asked to use
+	Target   string `json:"target"`             // full ref: refs/heads/main
+	Base     string `json:"base"`               // commit the worktree starts from
 	Upstream string `json:"upstream,omitempty"` // the remote-tracking branch whose commit Base is, such as origin/main
-	Tracker  string `json:"tracker"`           // jsonl or none
-	Version  string `json:"version"`           // of coven
-	Attempt  int    `json:"attempt"`           // 1 for the first session of a task
-	Approve  string `json:"approve,omitempty"` // who approves merge reviews unasked: --auto-approve
-	Holder   string `json:"holder"`            // the coven that runs it: coven/<host>/<pid>
-	Actor    string `json:"actor,omitempty"`   // under which the task is claimed in the tracker
-	Sandbox  string `json:"sandbox,omitempty"` // its level: full, partial or none; empty: an earlier coven, which had none
+	Tracker  string `json:"tracker"`            // jsonl or none
+	Version  string `json:"version"`            // of coven
+	Attempt  int    `json:"attempt"`            // 1 for the first session of a task
+	Approve  string `json:"approve,omitempty"`  // who approves merge reviews unasked: --auto-approve
+	Holder   string `json:"holder"`             // the coven that runs it: coven/<host>/<pid>
+	Actor    string `json:"actor,omitempty"`    // under which the task is claimed in the tracker
+	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none; empty: an earlier coven, which had none
 }
 
 // Resumed is the data of SessionResumed.
