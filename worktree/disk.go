@@ -56,6 +56,14 @@ func (r *Repo) Disk(info Info) []string {
 	return dirs
 }
 
+// PoolDisk returns the entries of the pool: files of landed worktrees, and ignored ones.
+func (r *Repo) PoolDisk() (paths []string) {
+	for _, name := range r.poolDirs() {
+		paths = append(paths, r.poolPath(name))
+	}
+	return paths
+}
+
 // OtherDisk returns what is next to the worktrees: remains of removed ones.
 func (r *Repo) OtherDisk() ([]string, error) {
 	dir := filepath.Join(r.Root, worktreesDir)
@@ -65,7 +73,7 @@ func (r *Repo) OtherDisk() ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
+		if strings.HasPrefix(entry.Name(), ".") && entry.Name() != poolDir {
 			paths = append(paths, filepath.Join(dir, entry.Name()))
 		}
 	}

@@ -28,6 +28,7 @@ const (
 	KindSnapshots = "snapshots" // of all sessions
 	KindRescues   = "rescues"   // of all tasks
 	KindRecords   = "records"   // locks, indexes and other files of coven's own
+	KindPool      = "pool"      // files of landed worktrees, for later ones
 	KindLeftovers = "leftovers" // of removed worktrees
 )
 
@@ -133,8 +134,15 @@ func (s *survey) worktrees(ctx context.Context) error {
 	return nil
 }
 
-// leftovers measures what removals of worktrees left.
+// leftovers measures what removals of worktrees left, and the pool.
 func (s *survey) leftovers(ctx context.Context) error {
+	if parked := s.project.Repo.PoolDisk(); len(parked) > 0 {
+		bytes, err := s.of(ctx, parked...)
+		if err != nil {
+			return err
+		}
+		s.add(Item{Kind: KindPool, Count: len(parked), Bytes: bytes, Path: filepath.Dir(parked[0]), Next: "rm -rf " + shellword.Word(filepath.Dir(parked[0]))})
+	}
 	paths, err := s.project.Repo.OtherDisk()
 	if err != nil || len(paths) == 0 {
 		return err
