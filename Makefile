@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench fuzz clean
+.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench speed fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -114,6 +114,9 @@ man: build ## write the man pages of all commands to bin/man
 
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
+
+speed: ## compare coven's tasks per second with a shell pipeline's, alone on the machine
+	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^TestSpeed$$' ./cmd/coven
 
 fuzz: ## run each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)

@@ -81,7 +81,8 @@ func TestWritesAreDurable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			change(len(name) + int(name[0]))                   // new for each
 			flushed, not := map[string]int{}, map[string]int{} // by command
-			for _, run := range traced(t, do) {
+			r.Settle() // the git that makes transactions tells at its end
+			for _, run := range traced(t, func() { do(); r.Settle() }) {
 				if command := run.writer(); command != "" && run.flushes > 0 {
 					flushed[command]++
 				} else if command != "" {

@@ -166,8 +166,12 @@ func (r *Repo) tidyLater() {
 	})
 }
 
-// Settle waits until what removals have left to do in the background is done.
-func (r *Repo) Settle() { r.memo.tidying.Wait() }
+// Settle waits until what removals have left to do in the background is done, and ends the git
+// that was kept for the next transaction.
+func (r *Repo) Settle() {
+	r.memo.tidying.Wait()
+	r.store.Close()
+}
 
 // sameAttributes reports whether git writes the same bytes for the same blobs in both trees:
 // neither adds, changes or removes attributes.

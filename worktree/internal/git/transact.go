@@ -107,6 +107,16 @@ func (w *refWriter) endIdle(used int) {
 	}
 }
 
+// Close ends what the Store has running. It can be used again.
+func (s *Store) Close() {
+	s.refs.mu.Lock()
+	defer s.refs.mu.Unlock()
+	if s.refs.running != nil {
+		_ = s.refs.running.end(context.Background(), nil)
+		s.refs.running = nil
+	}
+}
+
 // A refProcess is a running git update-ref.
 type refProcess struct {
 	cmd  *exec.Cmd
