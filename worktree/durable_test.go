@@ -81,7 +81,7 @@ func TestWritesAreDurable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			change(len(name) + int(name[0]))                   // new for each
 			flushed, not := map[string]int{}, map[string]int{} // by command
-			r.Settle() // the git that makes transactions tells at its end
+			r.Settle()                                         // the git that makes transactions tells at its end
 			for _, run := range traced(t, func() { do(); r.Settle() }) {
 				if command := run.writer(); command != "" && run.flushes > 0 {
 					flushed[command]++

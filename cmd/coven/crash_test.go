@@ -26,6 +26,7 @@ func TestCrash(t *testing.T) {
 		{story: "bd", kills: 11},
 		{story: "quality", kills: 16, again: []string{"agent.ended:2"}, kills2: 2},
 		{story: "revert", kills: 16, again: []string{"restore.stored:1"}, kills2: 8},
+		{story: "pool", kills: 16},
 		{story: "revise", kills: 16, again: []string{"agent.ended:1"}, kills2: 3},
 		{story: "nested", kills: 20, again: []string{"script.ended:1", "agent.ended:2", "land.intent:1"}, kills2: 3},
 	} {
@@ -39,7 +40,8 @@ func TestCrash(t *testing.T) {
 // unplayed are the points that no story reaches: other tests kill there.
 func unplayed() []string {
 	return []string{
-		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "pool.", "add.emptied", // package worktree
+		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "add.emptied", // package worktree
+		"session.index.", "gc.", // TestSessionIndexSurvivesKills, script/gc
 		"checkout.undo.", // package checkout
 		"login.",         // package forwarder
 		"inbox.",         // a request that is not there was not made, one that is taken twice does no more
