@@ -44,7 +44,7 @@ func median(all []float64) float64 {
 }
 
 // buildCoven builds coven as users get it, with other files in place of some.
-func buildCoven(b *testing.B, to string, replace map[string]string) {
+func buildCoven(b testing.TB, to string, replace map[string]string) {
 	b.Helper()
 	absolute := map[string]string{}
 	for file, with := range replace {
