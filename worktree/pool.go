@@ -310,9 +310,11 @@ func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
 			failed = errors.Join(failed, r.unpark(p.ID)) // a coven was killed while it took the files
 			continue
 		}
-		if p.Bytes = bytes[p.ID]; p.Aside && p.Tree != "" {
-			p.Aside = !r.putAside(ctx, p)
+		apart := p.Aside && p.Tree != "" && r.putAside(ctx, p)
+		if p.Bytes == bytes[p.ID] && !apart {
+			continue
 		}
+		p.Bytes, p.Aside = bytes[p.ID], p.Aside && !apart
 		failed = errors.Join(failed, writeJSON(r.poolRecord(p.ID, ".json"), p))
 	}
 	for _, name := range r.poolDirs() {

@@ -35,7 +35,8 @@
 // coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots), coven/moves
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
-// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>.
+// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
+// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes.
 package worktree
 
 import (
