@@ -90,9 +90,9 @@ func NewRevert(a *cli.App) *cobra.Command {
 	var r control.RevertRequest
 	cmd := &cobra.Command{
 		Use: "revert TASK [N]", Short: "Restore the files of a task's worktree from a snapshot",
-		Long: `Restore the files of a task's worktree from snapshot N of coven snapshots, or from the newest snapshot with
-other files: a second coven revert undoes the first. Files that were created later are
-removed. The branch, its commits and ignored files stay as they are.
+		Long: `Restore the files of a task's worktree from snapshot N of coven snapshots, or from the
+newest snapshot with other files: a second coven revert undoes the first. Files that were
+created later are removed. The branch, its commits and ignored files stay as they are.
 
 The state before is saved as a snapshot, so nothing is lost. An agent that works on the task
 must end first.`,
