@@ -20,6 +20,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -72,7 +73,25 @@ func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
 
 // Feed runs git with the given standard input and returns its output, even if git
 // fails.
-func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) (out []byte, err error) {
+	for range objectTries {
+		if out, err = r.feed(ctx, stdin, args); !lostDirectory(err) {
+			break
+		}
+	}
+	return out, err
+}
+
+// objectTries is how often git tries to write objects while another git removes empty directories
+// of objects: a collection of garbage does.
+const objectTries = 5
+
+func lostDirectory(err error) bool {
+	failed, ok := errors.AsType[*Error](err)
+	return ok && strings.Contains(failed.Stderr, "unable to create temporary file: No such file or directory")
+}
+
+func (r Repo) feed(ctx context.Context, stdin []byte, args []string) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := r.command(ctx, args)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,9 @@ import (
 // Transact applies all edits or none. The message is written to the logs of the refs that have
 // one.
 func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
-	if r.quiet(edits) {
+	quiet := r.quiet(edits)
+	r.Settings = append(slices.Clip(r.Settings), Setting{"core.fsyncMethod", "fsync"})
+	if quiet {
 		return r.Store.refs.apply(ctx, r, lines(edits))
 	}
 	_, err := r.Feed(ctx, lines(edits), "update-ref", "-m", message, "--stdin", "-z")
