@@ -51,7 +51,7 @@ func (s Summary) View() (View, error) {
 // Views returns the views of sessions. It omits those that cannot be read, and names them in
 // the error (see DamagedIn).
 func Views(all []Summary) ([]View, error) {
-	var views []View
+	views := []View{} // JSON has an empty list for it
 	var broken error
 	for _, s := range all {
 		v, err := s.View()
