@@ -246,6 +246,9 @@ func TestDifferential(t *testing.T) {
 
 // TestDifferentialLarge compares a history of 10,000 commits.
 func TestDifferentialLarge(t *testing.T) {
+	if racing {
+		t.Skip("nothing in it happens at once")
+	}
 	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git && git -C r.git symbolic-ref HEAD refs/heads/b0")
 	at := filepath.Join(dir, "r.git")
