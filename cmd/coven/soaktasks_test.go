@@ -156,7 +156,7 @@ func (g *arena) nothingLeft(tasks int) {
 			g.t.Fatal(err)
 		}
 		for _, entry := range left {
-			if name := entry.Name(); name != ".scratch" && name != ".watch" {
+			if name := entry.Name(); name != ".scratch" && name != ".watch" && name != ".pool" {
 				g.t.Errorf("left in %s: %s", dir, name)
 			}
 		}
