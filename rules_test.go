@@ -29,7 +29,7 @@ var imports = map[string][]string{
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
+	"worktree":              {"internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
 	"worktree/tripwire":     {"internal/regularfile"},
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
 	"worktree/internal/git": {},

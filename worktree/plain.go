@@ -52,42 +52,47 @@ func (w *Worktree) dirsHave(paths []string, names ...string) (bool, error) {
 	return false, nil
 }
 
+// look compares W with the index for commits. It returns the tree that the index has, and the
+// paths in it; ok is false if the tree is not known, or W differs.
+func (w *Worktree) look(ctx context.Context, option string) (tree string, paths []string, ok bool) {
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return "", nil, false
+	}
+	defer ix.drop()
+	if tree = ix.knownTree(); tree == "" {
+		return "", nil, false
+	}
+	l, err := ix.list(ctx, option)
+	return tree, l.entries, err == nil && l.clean() && w.here() == nil
+}
+
 // untouched returns the tree whose files W has, all of them and no others except ignored ones, if
 // one listing shows that, and if a snapshot of W is the same tree.
 func (w *Worktree) untouched(ctx context.Context) (tree string, ok bool) {
-	ix, err := w.openIndex(w.git(), commitIndex)
-	if err != nil {
+	if !w.repo.unconverting(ctx) {
 		return "", false
 	}
-	defer ix.drop()
-	if tree = ix.knownTree(); tree == "" || !w.repo.unconverting(ctx) {
+	tree, paths, ok := w.look(ctx, withoutIgnored)
+	if !ok {
 		return "", false
 	}
-	l, err := ix.list(ctx, withoutIgnored)
-	if err != nil || !l.clean() {
-		return "", false
-	}
-	converted, err := w.dirsHave(l.entries, ".gitattributes")
-	return tree, err == nil && !converted && w.here() == nil
+	converted, err := w.dirsHave(paths, ".gitattributes")
+	return tree, err == nil && !converted
 }
 
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
 func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
-	ix, err := w.openIndex(w.git(), commitIndex)
-	if err != nil {
+	if isThere(filepath.Join(w.admin, "modules")) {
 		return false
 	}
-	defer ix.drop()
-	if ix.knownTree() != tree || isThere(filepath.Join(w.admin, "modules")) {
+	found, paths, ok := w.look(ctx, withIgnored)
+	if !ok || found != tree {
 		return false
 	}
-	l, err := ix.list(ctx, withIgnored)
-	if err != nil || !l.clean() {
-		return false
-	}
-	repositories, err := w.dirsHave(l.entries, ".git")
-	return err == nil && !repositories && w.here() == nil
+	repositories, err := w.dirsHave(paths, ".git")
+	return err == nil && !repositories
 }
 
 // seedSnapshots makes the index for commits the first index for snapshots, if they would be the

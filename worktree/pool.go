@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/diskusage"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -27,8 +28,8 @@ import (
 // ID.snapshot-index in the git directory, its record and coven's indexes of it; and
 // .coven/worktrees/.pool/ID.ignored, ignored files that were too large to store.
 //
-// Parking and taking only rename. What a task left besides tracked files is moved away when the
-// files are taken, and git then compares every file: files that are in doubt are given up. The
+// Parking and taking only rename directories. What a task left besides tracked files is moved away when the
+// files are taken, and git then compares every file: files that are in doubt are thrown away. The
 // lock of the worktrees protects the pool.
 
 // A Pool limits what is kept of landed worktrees. The zero value keeps nothing.
@@ -159,10 +160,9 @@ func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 // tidyLater tidies while the next task goes on.
 func (r *Repo) tidyLater() {
 	r.memo.tidying.Go(func() {
-		if r.memo.tidy.TryLock() { // who has it began a moment ago; the rest is for the next removal
-			defer r.memo.tidy.Unlock()
-			_ = r.Tidy(context.Background()) // what stays does no harm, and is tidied next time
-		}
+		r.memo.tidy.Lock() // one at a time
+		defer r.memo.tidy.Unlock()
+		_ = r.Tidy(context.Background()) // what stays does no harm, and is tidied next time
 	})
 }
 
@@ -278,12 +278,12 @@ func (r *Repo) Tidy(ctx context.Context) error {
 	bytes := map[string]int64{} // measured without the lock: it takes long
 	for _, p := range r.pool() {
 		if bytes[p.ID] = p.Bytes; p.Bytes == 0 {
-			bytes[p.ID] = usage(r.poolPath(p.ID)) + usage(r.poolPath(p.ID+asideSuffix))
+			bytes[p.ID] = usage(ctx, r.poolPath(p.ID), r.poolPath(p.ID+asideSuffix))
 		}
 	}
 	for _, name := range r.poolDirs() {
 		if id, aside := strings.CutSuffix(name, asideSuffix); aside && bytes[id] == 0 {
-			bytes[id] = usage(r.poolPath(name)) // its files were taken
+			bytes[id] = usage(ctx, r.poolPath(name)) // its files were taken
 		}
 	}
 	l, err := r.lock(ctx, worktreesLock, "tidy the pool")
@@ -357,16 +357,12 @@ func (r *Repo) putAside(ctx context.Context, p parked) bool {
 	return err == nil
 }
 
-// usage returns the disk space of a directory, in bytes. What cannot be read does not count.
-func usage(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // see above
-		}
-		if info, err := entry.Info(); err == nil {
-			bytes += onDisk(info)
-		}
-		return nil
-	})
+// usage returns the disk space of directories, in bytes. What cannot be read does not count.
+func usage(ctx context.Context, dirs ...string) (bytes int64) {
+	var meter diskusage.Meter
+	for _, dir := range dirs {
+		n, _ := meter.Of(ctx, dir)
+		bytes += n
+	}
 	return bytes
 }

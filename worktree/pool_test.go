@@ -23,10 +23,15 @@ func pooled(t testing.TB, keep ...string) *Repo {
 func landAndLeave(t testing.TB, r *Repo, w *Worktree) {
 	t.Helper()
 	commitAll(t, w, "work")
-	tip := value[string](t)(w.Tip(t.Context()))
-	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
-	equal(t, "rescue", value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip})), "")
-	r.Settle()
+	gitIn(t, r.Root, "merge", "-q", "--ff-only", landedTip(t, w))
+	equal(t, "rescue", leave(t, r, w), "")
+}
+
+// leave removes a W that has landed, and returns the ref of what is stored.
+func leave(t testing.TB, r *Repo, w *Worktree) string {
+	t.Helper()
+	defer r.Settle()
+	return value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
 }
 
 // fresh returns the content that the worktree of a new task has without the pool.
@@ -215,20 +220,12 @@ func TestPoolKeeps(t *testing.T) {
 	for name, want := range map[string]bool{"build/out": true, "sub/a/cache.log": true, "sub/a/other.log": false, "x.log": false, "work": true} {
 		equal(t, name, exists(filepath.Join(w.Path, name)), want)
 	}
-	landAndLeave2(t, r, w)
+	leave(t, r, w)
 	write(t, filepath.Join(r.Root, ".gitignore"), "*.log\n")
 	gitIn(t, r.Root, "commit", "-qam", "build is not ignored any more")
 	w = add(t, r, "V")
 	equal(t, "kept though not ignored", exists(filepath.Join(w.Path, "build")), false)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-}
-
-// landAndLeave2 is landAndLeave for a worktree whose ignored files are stored.
-func landAndLeave2(t testing.TB, r *Repo, w *Worktree) {
-	t.Helper()
-	tip := value[string](t)(w.Tip(t.Context()))
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
-	r.Settle()
 }
 
 // Ignored files that are too large to store stay until the pool needs the space.

@@ -44,7 +44,7 @@ func (r *Repo) register(ctx context.Context, reg registration) error {
 	failpoint.Point("register.admin")
 	// While the file "locked" is there, `git worktree prune` leaves the directory alone.
 	for _, file := range []struct{ name, content string }{
-		{"locked", "coven adds it\n"},
+		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + headsPrefix + reg.w.Branch + "\n"},

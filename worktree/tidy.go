@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// errOdd means that a parked file is not as git writes it, in a way that git does not see.
-var errOdd = errors.New("a file has links or modes that git does not make")
+// errOdd means that a parked file differs from what git writes in a way that git does not check.
+var errOdd = errors.New("a file has hard links or permissions that git does not create")
 
 // tidiedFiles moves everything away that is not a file of a tree.
 type tidiedFiles struct {
@@ -162,12 +162,4 @@ func (r *Repo) newFileMask() (fs.FileMode, error) {
 		return 0, err
 	}
 	return 0o777 &^ info.Mode().Perm(), nil
-}
-
-// onDisk returns the disk space of one file, in bytes.
-func onDisk(info fs.FileInfo) int64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Blocks * 512
-	}
-	return info.Size()
 }

@@ -34,7 +34,8 @@ func TestGitProcesses(t *testing.T) {
 	for _, file := range []string{settings, filepath.Join(root, ".git", "config")} {
 		must(t, os.Chtimes(file, aged, aged))
 	}
-	for name, limit := range map[string]int{"the first": 30, "one that takes files of the pool": 30} {
+	const limit = 30
+	for _, name := range []string{"the first task", "one that takes files of the pool"} {
 		timed(t, root, env, "coven", "run", "-n", "1", "-j", "1", "--auto-approve", "--yes", "--unsandboxed")
 		started, err := os.ReadDir(traces)
 		must(t, err)

@@ -18,8 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/exit"
@@ -289,13 +287,10 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	doc.Decode(c)
 	r.each("checks", c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
-	for key, commands := range map[string][]string{"worktree.setup": c.Worktree.Setup, "worktree.teardown": c.Worktree.Teardown} {
-		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
-	}
+	r.worktree(c.Worktree)
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })
-	r.each("worktree.keep", c.Worktree.Keep, "a glob of paths in the worktree", isGlobInside)
 	r.hosts(c.Sandbox.Network)
 	c.Env.Asked = r.asked(before.Env, c.Env.Pass)
 	r.word("default_model", c.DefaultModel)
@@ -303,9 +298,6 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.word("grimoire", c.Grimoire)
 	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {
 		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Run.MaxTasks, MaxTasks), "")
-	}
-	if at := r.at("worktree.pool_gb"); at.Set() && (c.Worktree.PoolGB < 0 || c.Worktree.PoolGB > maxPoolGB) {
-		doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", c.Worktree.PoolGB, maxPoolGB), "")
 	}
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
 		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")
@@ -328,14 +320,6 @@ func (r reader) hosts(values []string) {
 			r.doc.Fail(items[i], err.Error(), "")
 		}
 	}
-}
-
-// maxPoolGB is more than anybody has.
-const maxPoolGB = 1 << 20
-
-// isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.
-func isGlobInside(s string) bool {
-	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && doublestar.ValidatePattern(s)
 }
 
 // isPath reports whether a text of the settings is the path of a file: /PATH, ~ or ~/PATH.

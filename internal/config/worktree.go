@@ -1,14 +1,41 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
 
 // Worktree is how the worktree of a task is prepared and removed.
 type Worktree struct {
-	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which is fetched before"`
+	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which coven fetches first"`
 	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
 	Teardown        []string      `yaml:"teardown" about:"shell commands that run in a worktree before coven removes it, in order"`
 	TeardownTimeout time.Duration `yaml:"teardown_timeout" about:"time for all commands of teardown together"`
 	PoolGB          int           `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
 	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
+}
+
+// maxPoolGB is more than anybody has.
+const maxPoolGB = 1 << 20
+
+// worktree checks the settings of worktrees.
+func (r reader) worktree(w Worktree) {
+	for key, commands := range map[string][]string{"worktree.setup": w.Setup, "worktree.teardown": w.Teardown} {
+		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
+	}
+	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree", isGlobInside)
+	if at := r.at("worktree.pool_gb"); at.Set() && (w.PoolGB < 0 || w.PoolGB > maxPoolGB) {
+		r.doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", w.PoolGB, maxPoolGB), "")
+	}
+}
+
+// isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.
+func isGlobInside(s string) bool {
+	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && doublestar.ValidatePattern(s)
 }

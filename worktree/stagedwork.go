@@ -1,0 +1,119 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1" //nolint:gosec // the checksum of an index
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// stagedOnly returns the entries of W's index that neither tree nor the branch has. The file of an
+// index that is damaged is added to files.
+func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree string) ([]git.Entry, error) {
+	from := filepath.Join(w.admin, "index")
+	if same, err := w.publishedIndex(from); err != nil || same {
+		return nil, err
+	}
+	g := w.repo.git()
+	ix, err := w.openIndex(g, "none")
+	if err != nil {
+		return nil, err
+	}
+	defer ix.drop()
+	if err := copyPlain(ix.git.Index, from); err != nil {
+		return nil, err
+	}
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
+	if err != nil {
+		if whole, sumErr := hasChecksum(ix.git.Index, w.repo.format); sumErr != nil || whole {
+			return nil, errors.Join(err, sumErr)
+		}
+		files[rescuedGitDir+"/index"] = from
+		return nil, nil
+	}
+	has, err := w.stored(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	var only []git.Entry
+	for _, field := range fields {
+		e, err := indexEntry(field)
+		if err != nil {
+			return nil, err
+		}
+		if has[git.Entry{Oid: e.Oid, Path: e.Path}] || e.Mode == git.ModeSubmodule {
+			continue
+		}
+		meta, _, _ := strings.Cut(field, "\t")
+		stage := meta[strings.LastIndexByte(meta, ' ')+1:]
+		e.Path = storable(path.Join(stagedDir, stage, e.Path))
+		only = append(only, e)
+	}
+	return only, nil
+}
+
+// publishedIndex reports whether W's index has nothing of its own: there is none, or it is the one
+// that coven gave it.
+func (w *Worktree) publishedIndex(from string) (bool, error) {
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	has, err := sum(from)
+	if err != nil {
+		return false, err
+	}
+	kept, err := sum(w.ours(commitIndex))
+	return err == nil && kept == has, nil
+}
+
+// hasChecksum reports whether an index ends with its checksum, or with none.
+func hasChecksum(name, format string) (bool, error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	h := sha1.New() //nolint:gosec // see above
+	if format == "sha256" {
+		h = sha256.New()
+	}
+	if len(raw) < h.Size() {
+		return false, nil
+	}
+	content, end := raw[:len(raw)-h.Size()], raw[len(raw)-h.Size():]
+	h.Write(content)
+	return bytes.Equal(end, h.Sum(nil)) || bytes.Equal(end, make([]byte, h.Size())), nil
+}
+
+// stored returns oid and path of what a tree and the branch have.
+func (w *Worktree) stored(ctx context.Context, tree string) (map[git.Entry]bool, error) {
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[git.Entry]bool{}
+	for _, treeish := range []string{tree, tip} {
+		if treeish == "" {
+			continue
+		}
+		entries, err := w.repo.git().Entries(ctx, treeish)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			has[git.Entry{Oid: e.Oid, Path: e.Path}] = true
+		}
+	}
+	return has, nil
+}
