@@ -91,12 +91,10 @@ func (w *Worktree) includable(ctx context.Context, rules []byte) ([]string, erro
 	names = slices.DeleteFunc(names, func(name string) bool {
 		return strings.HasSuffix(name, "/") || isPrivate(name) || w.repo.hides(name)
 	})
-	main := *ix
-	main.git = w.repo.rootGit()
-	if names, err = main.ignored(ctx, names); err != nil {
+	if names, err = ignoredBy(ctx, w.repo.rootGit(), names); err != nil {
 		return nil, err
 	}
-	names, err = ix.ignored(ctx, names)
+	names, err = ignoredBy(ctx, ix.git, names)
 	slices.Sort(names)
 	return names, err
 }

@@ -147,7 +147,7 @@ func (w *Worktree) giveBackIgnored(ctx context.Context, ix *index, from, to stri
 			paths = append(paths, change.Path)
 		}
 	}
-	ignored, err := ix.ignored(ctx, paths)
+	ignored, err := ignoredBy(ctx, ix.git, paths)
 	if err != nil || len(ignored) == 0 {
 		return err
 	}

@@ -171,17 +171,16 @@ func (ix *index) filesInside(ctx context.Context, repositories []string) ([]stri
 }
 
 func (ix *index) notIgnored(ctx context.Context, paths []string) ([]string, error) {
-	ignored, err := ix.ignored(ctx, paths)
+	ignored, err := ignoredBy(ctx, ix.git, paths)
 	return without(paths, ignored), err
 }
 
-// ignored returns the paths that the ignore rules in W match.
-func (ix *index) ignored(ctx context.Context, paths []string) ([]string, error) {
+// ignoredBy returns the paths that the ignore rules in a repository's files match.
+func ignoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
 	// check-ignore does not support literal pathspecs; the prefix ./ avoids magic.
-	g := ix.git
 	g.Env = append([]string{"GIT_LITERAL_PATHSPECS=0"}, g.Env...)
 	var asked []string
 	for _, p := range paths {

@@ -221,6 +221,14 @@ func (r *Repo) withPaths(ctx context.Context, treeish, from string, paths []stri
 	if len(edits) == 0 {
 		return r.git().Tree(ctx, treeish)
 	}
+	return r.editTree(ctx, treeish, edits)
+}
+
+// editTree returns a tree with some entries changed.
+func (r *Repo) editTree(ctx context.Context, treeish string, edits []git.Entry) (string, error) {
+	if tree, err := r.git().EditTree(ctx, treeish, edits); err == nil {
+		return tree, nil
+	}
 	scratch := &Worktree{repo: r, name: scratchName, Path: r.Root}
 	ix, err := scratch.openIndex(scratch.git(), "none")
 	if err != nil {

@@ -167,11 +167,7 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	if !ok || len(special) > 0 {
 		return "", errAsk // git knows their meaning
 	}
-	header := fmt.Appendf(nil, "%s %d\x00", kind, len(body))
-	hash := sha1.New() //nolint:gosec // see the import
-	hash.Write(header)
-	hash.Write(body)
-	oid := hex.EncodeToString(hash.Sum(nil))
+	oid, header := objectID(kind, body)
 	dir := filepath.Join(r.Store.dir, "objects", oid[:2])
 	file := filepath.Join(dir, oid[2:])
 	now := time.Now()
@@ -197,4 +193,13 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 		return "", err
 	}
 	return oid, nil
+}
+
+// objectID returns the SHA-1 oid of an object, and what precedes its body in its file.
+func objectID(kind string, body []byte) (oid string, header []byte) {
+	header = fmt.Appendf(nil, "%s %d\x00", kind, len(body))
+	hash := sha1.New() //nolint:gosec // see the import
+	hash.Write(header)
+	hash.Write(body)
+	return hex.EncodeToString(hash.Sum(nil)), header
 }

@@ -1,0 +1,175 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// SnapshotPaths saves W like Snapshot, for a caller who knows that since the last snapshot of the
+// session only these files can have changed. It looks at nothing else, unless that might
+// make a difference: then it is Snapshot. Paths are relative to W, with slashes.
+func (w *Worktree) SnapshotPaths(ctx context.Context, session, note string, paths []string) (Snapshot, error) {
+	last, err := w.repo.lastSnapshot(ctx, session)
+	if err == nil && last.N > 0 && w.here() == nil {
+		if s, err := w.snapshotPaths(ctx, session, note, last, paths); err == nil {
+			return s, nil
+		}
+	}
+	return w.Snapshot(ctx, session, note)
+}
+
+func (w *Worktree) snapshotPaths(ctx context.Context, session, note string, last Snapshot, paths []string) (Snapshot, error) {
+	edits, err := w.editsOf(ctx, last.Tree, paths)
+	if err != nil {
+		return last, err
+	}
+	tree := last.Tree
+	if len(edits) > 0 {
+		if tree, err = w.repo.git().EditTree(ctx, tree, edits); err != nil {
+			return last, err
+		}
+	}
+	tip, err := w.tipIfAny(ctx)
+	if err != nil || last.Tree == tree && (last.Tip == tip || last.Tip == "") {
+		return last, err
+	}
+	next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now()}
+	return w.repo.append(ctx, session, next, last) // refused if there is another one meanwhile
+}
+
+// errLookAtAll means that a file cannot be saved alone.
+var errLookAtAll = errors.New("only a look at all files shows what a snapshot has")
+
+// editsOf returns how the files make the tree of the last snapshot that of the next.
+func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]git.Entry, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	have, err := w.repo.git().Entries(ctx, last, paths...)
+	if err != nil {
+		return nil, err
+	}
+	var edits []git.Entry
+	var created []string
+	for _, p := range paths {
+		now, err := w.entryOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		under := slices.ContainsFunc(have, func(e git.Entry) bool { return strings.HasPrefix(e.Path, p+"/") })
+		i := slices.IndexFunc(have, func(e git.Entry) bool { return e.Path == p })
+		switch {
+		case under || i >= 0 && have[i].Mode == git.ModeSubmodule:
+			return nil, errLookAtAll
+		case i < 0 && now.Mode == "0" || i >= 0 && have[i] == now:
+			continue
+		case i < 0:
+			created = append(created, p)
+		}
+		edits = append(edits, now)
+	}
+	ignored, err := w.ignored(ctx, created)
+	return slices.DeleteFunc(edits, func(e git.Entry) bool { return slices.Contains(ignored, e.Path) }), err
+}
+
+// maxAlone is the size, in bytes, of a file that is saved alone.
+const maxAlone = 8 << 20
+
+// entryOf stores a file of W, and returns its entry, with mode "0" if there is none.
+func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
+	gone := git.Entry{Mode: "0", Path: p}
+	dirs := []string{}
+	for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		dirs = append(dirs, dir)
+	}
+	special := []string{".gitignore", ".gitattributes", ".gitmodules"} // they change what is saved of other files
+	if !filepath.IsLocal(p) || path.Clean(p) != p || slices.Contains(special, path.Base(p)) || beyondLink(w.Path, p) || w.converts(ctx, dirs) {
+		return gone, errLookAtAll
+	}
+	for _, dir := range dirs {
+		if isThere(filepath.Join(w.Path, dir, ".git")) {
+			return gone, errLookAtAll
+		}
+	}
+	file := filepath.Join(w.Path, p)
+	info, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return gone, nil
+	}
+	if err != nil {
+		return gone, err
+	}
+	mode, content := "100644", []byte(nil)
+	switch kind := info.Mode().Type(); {
+	case kind == fs.ModeSymlink:
+		var to string
+		to, err = os.Readlink(file)
+		mode, content = "120000", []byte(to)
+	case kind.IsRegular():
+		if info.Mode()&0o100 != 0 {
+			mode = "100755"
+		}
+		content, err = regularfile.ReadIn(w.Path, p, maxAlone)
+	default:
+		return gone, errLookAtAll
+	}
+	if err != nil {
+		return gone, err
+	}
+	oid, err := w.repo.git().Blob(ctx, content)
+	return git.Entry{Mode: mode, Oid: oid, Path: p}, err
+}
+
+// converts reports whether git may store other bytes or modes in a snapshot than files in these
+// directories of W have.
+func (w *Worktree) converts(ctx context.Context, dirs []string) bool {
+	unusual := func(s git.Setting) bool {
+		usual := map[string]string{"core.filemode": "true", "core.symlinks": "true"}
+		return s.Value != usual[s.Key]
+	}
+	settings, err := w.repo.git().Configured(ctx, `^core\.(filemode|symlinks|ignorecase|precomposeunicode)$`, false)
+	if err != nil || slices.ContainsFunc(settings, unusual) {
+		return true
+	}
+	settings, err = w.repo.git().Configured(ctx, `^(filter\..*|core\.attributesfile)$`, false)
+	if err != nil || len(settings) == 0 {
+		return err != nil
+	}
+	files := attributesFiles(w.repo.GitDir)
+	for _, dir := range append(dirs, ".") {
+		files = append(files, filepath.Join(w.Path, dir, ".gitattributes"))
+	}
+	return slices.ContainsFunc(files, func(file string) bool { return namesFilter(file) }) ||
+		slices.ContainsFunc(settings, func(s git.Setting) bool { return s.Key == "core.attributesfile" })
+}
+
+// namesFilter reports whether a file of attributes may give a file a filter.
+func namesFilter(file string) bool {
+	content, err := regularfile.Read(file, maxAlone)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return err != nil || strings.Contains(string(content), "filter")
+}
+
+// ignored returns the paths that the ignore rules in W match.
+func (w *Worktree) ignored(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	g, err := w.rawGit()
+	if err != nil {
+		return nil, err
+	}
+	return ignoredBy(ctx, g, paths)
+}
