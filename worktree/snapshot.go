@@ -125,6 +125,11 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 	return next, nil
 }
 
+// LastSnapshot returns the newest snapshot of a session, N 0 if there is none.
+func (w *Worktree) LastSnapshot(ctx context.Context, session string) (Snapshot, error) {
+	return w.repo.lastSnapshot(ctx, session)
+}
+
 // lastSnapshot returns the newest snapshot of a session, N 0 if none.
 func (r *Repo) lastSnapshot(ctx context.Context, session string) (Snapshot, error) {
 	oid, err := r.git().Ref(ctx, snapshotRef(session))

@@ -109,25 +109,29 @@ func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
 	if err != nil {
 		return gone, err
 	}
-	mode, content := "100644", []byte(nil)
-	switch kind := info.Mode().Type(); {
-	case kind == fs.ModeSymlink:
-		var to string
-		to, err = os.Readlink(file)
-		mode, content = "120000", []byte(to)
-	case kind.IsRegular():
-		if info.Mode()&0o100 != 0 {
-			mode = "100755"
-		}
-		content, err = regularfile.ReadIn(w.Path, p, maxAlone)
-	default:
-		return gone, errLookAtAll
-	}
+	mode, content, err := w.contentOf(p, info)
 	if err != nil {
 		return gone, err
 	}
 	oid, err := w.repo.git().Blob(ctx, content)
 	return git.Entry{Mode: mode, Oid: oid, Path: p}, err
+}
+
+// contentOf returns what git stores of a file.
+func (w *Worktree) contentOf(p string, info fs.FileInfo) (mode string, content []byte, err error) {
+	switch kind := info.Mode().Type(); {
+	case kind == fs.ModeSymlink:
+		to, err := os.Readlink(filepath.Join(w.Path, p))
+		return "120000", []byte(to), err
+	case !kind.IsRegular():
+		return "", nil, errLookAtAll
+	}
+	mode = "100644"
+	if info.Mode()&0o100 != 0 {
+		mode = "100755"
+	}
+	content, err = regularfile.ReadIn(w.Path, p, maxAlone)
+	return mode, content, err
 }
 
 // converts reports whether git may store other bytes or modes in a snapshot than files in these

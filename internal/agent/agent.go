@@ -1,7 +1,7 @@
 // Package agent runs one agent: a process of an agent CLI under a pty, driven by a
 // provider plugin. Every tool call of the agent passes the gate. An agent whose calls
-// cannot pass the gate runs only if Job.Ungated is set; its worktree is then stored on
-// a timer instead.
+// cannot pass the gate runs only if Job.Ungated is set. While a call that may change files runs,
+// and all the time if the gate does not see the calls, the worktree is saved on a timer.
 //
 // Rules. A run succeeds only if the CLI exited with code 0 after a successful result,
 // coven sent it no signal, and the gate decided about each tool call that ran. When
@@ -60,9 +60,11 @@ type Job struct {
 	// Forward starts the forwarder of an API: see provider.Command. It returns nil if the
 	// user's way to log in cannot be forwarded. If it is nil, no API is forwarded.
 	Forward func(ctx context.Context, api string) (Forwarder, error)
-	// Ungated stores the worktree, if it has changed, while an agent runs whose calls do
-	// not pass the gate. An error stops the agent. If it is nil, no such agent is started.
-	Ungated    func(ctx context.Context) error
+	Ungated bool // start it also if its calls do not pass the gate
+	// Save saves the worktree, if it may be changing. It is called on a timer. It may fail a
+	// few times, because files change while it reads them; if it keeps failing, an agent whose
+	// calls do not pass the gate is stopped. If it is nil, nothing is saved.
+	Save       func(ctx context.Context) error
 	Transcript io.Writer
 	// Messages delivers a person's messages to the running agent; it may be nil. It is not
 	// read after the agent's last result. A message is accepted when an AgentMessage event
@@ -102,6 +104,7 @@ type Gate interface {
 	Decide(ctx context.Context, call gate.Call) gate.Verdict
 	Decided(id string) bool
 	Refused(id string) bool
+	Ended(id string)
 }
 
 // Forwarder lets the CLI use an API without a credential.
@@ -202,7 +205,7 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener, a
 		return provider.Command{}, err
 	case len(command.Argv) == 0:
 		return provider.Command{}, errors.New("the provider plugin returned no command")
-	case !command.Gated && job.Ungated == nil:
+	case !command.Gated && !job.Ungated:
 		return provider.Command{}, errors.New("the provider's tool calls do not pass coven's gate; coven does not run it without a sandbox")
 	}
 	for _, f := range command.Files {

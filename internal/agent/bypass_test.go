@@ -19,6 +19,8 @@ func (a asked) Decided(id string) bool                       { return a[id] }
 
 func (a asked) Refused(string) bool { return false }
 
+func (a asked) Ended(string) {}
+
 // A call that an agent shows after its last result, and that never reached the gate,
 // makes the run a failure.
 func TestUndecidedAfterTheResult(t *testing.T) {

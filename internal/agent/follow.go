@@ -90,8 +90,9 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	side.Go(func() { r.feed(ctx, done) })
 	if r.command.Gated {
 		side.Go(func() { r.guard(lost, done) })
-	} else {
-		side.Go(func() { r.keep(ctx, done) })
+	}
+	if r.job.Save != nil {
+		side.Go(func() { r.save(ctx, done) })
 	}
 	r.read(ctx)
 	exit := r.child.Wait()
@@ -188,6 +189,7 @@ func (r *run) handle(e provider.Event) error {
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
 		r.compare(e)
+		r.job.Gate.Ended(e.ID)
 		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
 		return r.stuck(r.circle.result(e))
 	case provider.Retry:

@@ -61,6 +61,7 @@ type world struct {
 	events  []recorded
 	decided map[string]bool
 	refused string        // the call that the gate has refused
+	over    []string      // IDs of calls that the gate was told are over
 	hold    chan struct{} // not nil: the gate waits for it to close
 
 	ended  chan struct{}
@@ -155,6 +156,12 @@ func (w *world) Decided(id string) bool {
 }
 
 func (w *world) Refused(id string) bool { return w.refused == id }
+
+func (w *world) Ended(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = append(w.over, id)
+}
 
 func (w *world) emit(kind event.Type, data any) error {
 	w.mu.Lock()

@@ -96,7 +96,7 @@ func TestUngatedIsRefused(t *testing.T) {
 func TestUngated(t *testing.T) {
 	w := looseWorld(t, `task=$(cat); echo started one; echo started two; echo "call edit"; echo "result ok"
 		echo "retry nobody there"; echo "text I did $task"; while ! [ -e go ]; do sleep 0.1; done; echo end`)
-	w.job.Ungated = func(context.Context) error { return nil }
+	w.job.Ungated = true
 	w.start()
 	w.say("", "be quick")
 	w.eventually(func() bool { return len(emitted[event.Text](w, event.Warning)) > 0 })
@@ -104,6 +104,9 @@ func TestUngated(t *testing.T) {
 	report := w.end()
 	if report.Kind != agent.None || report.Text != "I did the task" || len(report.Said) != 1 || report.Said[0] != "I did the task" || report.Conversation != "one" {
 		t.Errorf("%+v", report)
+	}
+	if len(w.over) != 1 || w.over[0] != "c1" {
+		t.Errorf("calls that are over: %v", w.over)
 	}
 	if calls := emitted[event.Tool](w, event.AgentTool); len(calls) != 1 || calls[0].Summary != "edit a/b" {
 		t.Errorf("%+v", calls)
@@ -140,21 +143,46 @@ func TestGateBypassed(t *testing.T) {
 	}
 }
 
-// The worktree is stored again and again; when it cannot be, the agent is stopped.
-func TestUngatedIsKept(t *testing.T) {
+// The worktree is saved again and again; when that keeps failing, an agent whose calls nobody sees
+// is stopped.
+func TestUngatedIsSaved(t *testing.T) {
 	if !hastened(t) {
 		return
 	}
 	w := looseWorld(t, "cat; while :; do echo; sleep 0.05; done")
-	stored := 0
-	w.job.Ungated = func(context.Context) error {
-		if stored++; stored == 3 {
+	tries := 0
+	w.job.Ungated, w.job.Save = true, func(context.Context) error {
+		if tries++; tries == 1 || tries > 4 { // a file that vanishes, and later a full disk
 			return errors.New("the disk is full")
 		}
 		return nil
 	}
 	w.start()
-	if report := w.end(); report.Kind != agent.Internal || report.Error != "store the worktree: the disk is full" || stored != 3 {
-		t.Errorf("stored %d times: %+v", stored, report)
+	if report := w.end(); report.Kind != agent.Internal || report.Error != "save the worktree: the disk is full" || tries != 7 {
+		t.Errorf("saved %d times: %+v", tries, report)
+	}
+}
+
+// An agent whose calls pass the gate goes on: before each of them the worktree was saved.
+func TestGatedIsSaved(t *testing.T) {
+	if !hastened(t) {
+		return
+	}
+	w := looseWorld(t, "")
+	w.job.Provider = loose{script: "cat >/dev/null; while ! [ -e go ]; do sleep 0.05; done; echo started one; echo end", gated: true}
+	tries := 0
+	w.job.Save = func(context.Context) error {
+		if tries++; tries == 5 {
+			check(t, os.WriteFile(w.dir+"/go", nil, 0o600))
+		}
+		return errors.New("the disk is full")
+	}
+	w.start()
+	if report := w.end(); report.Kind != agent.Ungated || tries < 5 { // it never asked the gate
+		t.Errorf("saved %d times: %+v", tries, report)
+	}
+	said := emitted[event.Text](w, event.Warning)
+	if len(said) != 1 || said[0].Text != "cannot save the worktree: the disk is full" {
+		t.Errorf("%+v", said)
 	}
 }

@@ -52,7 +52,7 @@ const (
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
 
-	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, of the worktree of an agent whose calls do not pass the gate
+	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, while an agent works
 
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop
 	LimitOver Type = "limit.over" // none: it continues

@@ -1,8 +1,8 @@
 // Package gate decides about every tool call of an agent. It checks the permission and
-// stores the worktree before it allows a call.
+// saves the worktree before it allows a call.
 //
 // Rules. A call that cannot be parsed is denied. A call that may change files is
-// allowed only after the worktree was stored. Every decision is an event, which is
+// allowed only after the worktree was saved. Every decision is an event, which is
 // durable before the agent gets the answer. Calls are decided one at a time, in the
 // order in which they arrive.
 package gate
@@ -30,26 +30,36 @@ type Verdict struct {
 	Message string // for the agent, when not allowed
 }
 
-// snapshots stores a worktree. note describes the call that follows.
-type snapshots interface {
-	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
+// A Change is what a call may do to a worktree.
+type Change struct {
+	Call string // the call's ID
+	Path string // of the only file that it may change, absolute; empty: any file
+	Note string // describes the call
+}
+
+// workspace saves a worktree before each call that may change it, and is told when the call is
+// over.
+type workspace interface {
+	BeforeCall(ctx context.Context, c Change) (event.Snapshot, error)
+	AfterCall(id string)
 }
 
 // Gate decides about the calls of one agent in one worktree.
 type Gate struct {
 	root      string
 	held      []permission.Name
-	snapshots snapshots
+	workspace workspace
 	emit      func(t event.Type, data any) error
 
 	mu      sync.Mutex
 	decided map[string]bool // by id: whether the call was allowed
+	running map[string]bool // by id: whether the call outlasts its result
 }
 
 // New returns the gate of an agent with the permissions held in the worktree root, an
 // absolute path with links resolved. emit makes an event durable.
-func New(root string, held []permission.Name, s snapshots, emit func(event.Type, any) error) *Gate {
-	return &Gate{root: root, held: held, snapshots: s, emit: emit, decided: map[string]bool{}}
+func New(root string, held []permission.Name, w workspace, emit func(event.Type, any) error) *Gate {
+	return &Gate{root: root, held: held, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
 }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
@@ -84,17 +94,39 @@ func (g *Gate) Refused(id string) bool {
 	return decided && !allowed
 }
 
-// judge decides about a call, and stores the worktree if the call may change files.
+// Ended tells the gate that the result of a call is known.
+func (g *Gate) Ended(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if outlasts, running := g.running[id]; running && !outlasts {
+		delete(g.running, id)
+		g.workspace.AfterCall(id)
+	}
+}
+
+// Close ends all calls: the agent and its processes are gone.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id := range g.running {
+		g.workspace.AfterCall(id)
+	}
+	clear(g.running)
+}
+
+// judge decides about a call, and saves the worktree if the call may change files.
 func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
 	record := event.Decision{ID: call.ID, Tool: call.Tool, Permission: string(s.permission), Subject: s.text()}
-	d := g.permit(s)
+	place, d := g.permit(s)
 	if d.Allow && s.changes() {
-		snapshot, err := g.snapshots.Snapshot(ctx, "before "+call.Tool+" "+s.text())
+		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.root)})
 		switch {
+		case err == nil:
+			g.running[call.ID] = s.lingers
 		case err != nil && ctx.Err() != nil:
 			d = permission.Decision{Reason: "the agent was stopped"}
 		case err != nil:
-			d = permission.Decision{Reason: fmt.Sprintf("the worktree could not be stored first: %v", err)}
+			d = permission.Decision{Reason: fmt.Sprintf("the worktree could not be saved first: %v", err)}
 		}
 		record.Snapshot = snapshot.N
 	}
@@ -102,17 +134,19 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 	return d, record
 }
 
-func (g *Gate) permit(s subject) permission.Decision {
+// permit decides whether a call is allowed. It returns the file that the call names, if any, with
+// links resolved.
+func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
-		return permission.Decision{Reason: s.err.Error()}
+		return "", permission.Decision{Reason: s.err.Error()}
 	}
 	req := permission.Request{Permission: s.permission, Command: s.command}
 	if s.command == "" && s.permission != permission.Unknown {
 		place, err := permission.Resolve(g.root, s.path)
 		if err != nil {
-			return permission.Decision{Reason: err.Error()}
+			return "", permission.Decision{Reason: err.Error()}
 		}
 		req.Path = place
 	}
-	return permission.Decide(g.root, g.held, req)
+	return req.Path, permission.Decide(g.root, g.held, req)
 }

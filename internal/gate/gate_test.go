@@ -17,18 +17,23 @@ import (
 // fake is a worktree that counts its snapshots, and a record of decisions.
 type fake struct {
 	snapshots int
+	changes   []gate.Change
+	ended     []string
 	broken    error
 	decisions []event.Decision
 	full      error
 }
 
-func (f *fake) Snapshot(context.Context, string) (event.Snapshot, error) {
+func (f *fake) BeforeCall(_ context.Context, c gate.Change) (event.Snapshot, error) {
 	if f.broken != nil {
 		return event.Snapshot{}, f.broken
 	}
 	f.snapshots++
+	f.changes = append(f.changes, c)
 	return event.Snapshot{N: f.snapshots}, nil
 }
+
+func (f *fake) AfterCall(id string) { f.ended = append(f.ended, id) }
 
 func (f *fake) emit(_ event.Type, data any) error {
 	if f.full != nil {
@@ -103,6 +108,50 @@ func TestFailsClosed(t *testing.T) {
 	}
 	if g.Decided("t1") {
 		t.Error("a call that is not on record counts as decided")
+	}
+}
+
+// The workspace learns which file a call may change, and when the call is over: not at its
+// result if what it started may go on.
+func TestChanges(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tool, input, path string
+		lingers           bool
+	}{
+		{"Write", `{"file_path":"a/b.txt"}`, root + "/a/b.txt", false},
+		{"Edit", `{"file_path":"` + root + `/a.txt"}`, root + "/a.txt", false},
+		{"Read", `{"file_path":"a.txt"}`, "none", false},
+		{"Bash", `{"command":"make && make test >&2 2>&1 &>log"}`, "", false},
+		{"Bash", `{"command":"make","run_in_background":true}`, "", true},
+		{"Bash", `{"command":"make & sleep 1"}`, "", true},
+		{"Bash", `{"command":"nohup make"}`, "", true},
+	} {
+		f := &fake{}
+		g := gate.New(root, permission.OfBuild(), f, f.emit)
+		if v := g.Decide(t.Context(), gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}); !v.Allow {
+			t.Fatalf("%s: %+v", tt.input, v)
+		}
+		if tt.path == "none" {
+			if g.Ended("t1"); len(f.changes)+len(f.ended) > 0 {
+				t.Errorf("%s: %+v", tt.input, f)
+			}
+			continue
+		}
+		if len(f.changes) != 1 || f.changes[0].Path != tt.path || f.changes[0].Call != "t1" {
+			t.Errorf("%s: %+v", tt.input, f.changes)
+		}
+		g.Ended("another")
+		if g.Ended("t1"); (len(f.ended) == 0) != tt.lingers {
+			t.Errorf("%s: ended %v at its result", tt.input, f.ended)
+		}
+		g.Ended("t1")
+		if g.Close(); len(f.ended) != 1 || f.ended[0] != "t1" {
+			t.Errorf("%s: ended %v", tt.input, f.ended)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type subject struct {
 	permission permission.Name
 	path       string
 	command    string
+	lingers    bool  // what the command starts may outlast the call
 	err        error // the call cannot be parsed
 }
 
@@ -55,9 +56,22 @@ func describe(call Call) subject {
 		return subject{permission: t.permission, err: fmt.Errorf("its input has no %s", t.argument)}
 	}
 	if t.permission == permission.BashExecute {
-		return subject{permission: t.permission, command: value}
+		background, _ := arguments["run_in_background"].(bool)
+		return subject{permission: t.permission, command: value, lingers: background || lingers(value)}
 	}
 	return subject{permission: t.permission, path: value}
+}
+
+// lingers reports whether a shell command may leave processes behind. A detached one of which it
+// gives no sign stays unnoticed.
+func lingers(command string) bool {
+	for _, word := range []string{"nohup", "setsid", "disown", "daemon", "systemd-run", "tmux", "screen", "at now", "batch"} {
+		if strings.Contains(command, word) {
+			return true
+		}
+	}
+	plain := strings.NewReplacer("&&", "", ">&", "", "<&", "", "&>", "").Replace(command)
+	return strings.Contains(plain, "&")
 }
 
 // named returns the likely subject of a call of an unknown tool. It is only displayed.

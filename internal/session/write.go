@@ -221,6 +221,17 @@ type Part struct {
 	Tool  string    `json:"tool,omitempty"`
 	Input any       `json:"input,omitempty"`
 	Error bool      `json:"error,omitempty"`
+
+	Snapshot *event.Snapshot `json:"snapshot,omitempty"` // before the tool call
+	File     *FileState      `json:"file,omitempty"`     // that the tool call names, in the snapshot
+}
+
+// FileState is a file as a snapshot has it.
+type FileState struct {
+	Path  string `json:"path"`           // relative to the worktree
+	State string `json:"state"`          // tracked, untracked, ignored (not in the snapshot), absent
+	Oid   string `json:"oid,omitempty"`  // of its blob in git
+	Mode  string `json:"mode,omitempty"` // 100644, 100755 or 120000
 }
 
 // Say appends a part of the conversation to messages.jsonl. The conversation

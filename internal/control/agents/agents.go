@@ -89,10 +89,6 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
 	tracker := &limitTracker{agents: c, account: kind.account}
-	keep, err := c.keeper(ctx, kind, emit)
-	if err != nil {
-		return agent.Report{}, err
-	}
 	room, err := c.Workspace.Room()
 	if err != nil {
 		return agent.Report{}, err
@@ -105,17 +101,23 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	if err != nil {
 		return agent.Report{}, err
 	}
+	gatekeeper := gate.New(root, held, recorded{c, run.Path}, emit)
+	defer gatekeeper.Close()
 	launch := agent.Job{
 		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Room: room, Network: network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
-		Gate: gate.New(root, held, c.Workspace, emit), Ungated: keep, Transcript: run.Transcript, Messages: messages, Emit: emit,
+		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say: func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
 		Forward: func(ctx context.Context, api string) (agent.Forwarder, error) {
 			return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
 		},
 		Limit: tracker.limited, SameCall: c.Limits.SameCall,
+	}
+	if !run.ReadOnly {
+		c.Workspace.AnyChange() // since the step before
+		launch.Save = c.saver(kind, emit)
 	}
 	report, err := c.start(ctx, launch)
 	report = c.hide(report)

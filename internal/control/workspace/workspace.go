@@ -49,6 +49,7 @@ type Workspace struct {
 	mu   sync.Mutex // landing and renewing the claim exclude each other
 	held worktree.Held
 
+	calls   calls
 	proxied proxied
 	warned  sync.Once // of what the sandbox refuses
 }
@@ -153,10 +154,17 @@ func (s *Workspace) PutTip(ctx context.Context, tip, note string) (string, error
 // Snapshot stores the worktree as it is.
 func (s *Workspace) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
 	snapshot, err := s.Worktree.Snapshot(ctx, s.Session.ID, note)
+	return saved(snapshot, note), err
+}
+
+// SnapshotIfChanged is Snapshot. isNew reports whether something has changed since the last one.
+func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (snapshot event.Snapshot, isNew bool, err error) {
+	last, err := s.Worktree.LastSnapshot(ctx, s.Session.ID)
 	if err != nil {
-		return event.Snapshot{}, err
+		return snapshot, false, err
 	}
-	return event.Snapshot{N: snapshot.N, Commit: snapshot.Commit, Tree: snapshot.Tree, Note: note}, nil
+	snapshot, err = s.Snapshot(ctx, note)
+	return snapshot, snapshot.N > last.N, err
 }
 
 // Changed returns the files that differ between two snapshots.

@@ -1,0 +1,49 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// The states of a file of W.
+const (
+	FileTracked   = "tracked"   // the task's branch has the path
+	FileUntracked = "untracked" // only snapshots have it
+	FileIgnored   = "ignored"   // neither has it
+	FileAbsent    = "absent"
+)
+
+// A FileState is a file as a snapshot has it.
+type FileState struct {
+	State string
+	Oid   string // of the blob, with unconverted bytes; empty: the snapshot does not have it
+	Mode  string // as in git's trees: 100644, 100755, 120000
+}
+
+// FileState returns the state of a file when a snapshot was taken. The path is relative to W.
+func (w *Worktree) FileState(ctx context.Context, snapshot, path string) (FileState, error) {
+	saved, err := w.repo.git().Entries(ctx, snapshot, path)
+	if err != nil {
+		return FileState{}, fmt.Errorf("look at %s in a snapshot: %w", path, err)
+	}
+	if len(saved) != 1 || saved[0].Path != path {
+		if isThere(filepath.Join(w.Path, path)) {
+			return FileState{State: FileIgnored}, nil
+		}
+		return FileState{State: FileAbsent}, nil
+	}
+	state := FileState{State: FileUntracked, Oid: saved[0].Oid, Mode: saved[0].Mode}
+	tip, err := w.tipIfAny(ctx)
+	if err != nil || tip == "" {
+		return state, err
+	}
+	onBranch, err := w.repo.git().Entries(ctx, tip, path)
+	if err != nil {
+		return state, fmt.Errorf("look at %s on the branch: %w", path, err)
+	}
+	if len(onBranch) > 0 {
+		state.State = FileTracked
+	}
+	return state, nil
+}
