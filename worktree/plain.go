@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -67,18 +69,167 @@ func (w *Worktree) look(ctx context.Context, option string) (tree string, paths 
 	return tree, l.entries, err == nil && l.clean() && w.here() == nil
 }
 
-// untouched returns the tree whose files W has, all of them and no others except ignored ones, if
-// one listing shows that, and if a snapshot of W is the same tree.
-func (w *Worktree) untouched(ctx context.Context) (tree string, ok bool) {
+// plainTree returns the tree that a snapshot of W has, if one listing shows what differs from the
+// index for commits, and if that is not much.
+func (w *Worktree) plainTree(ctx context.Context) (string, error) {
 	if !w.repo.unconverting(ctx) {
-		return "", false
+		return "", errLookAtAll
 	}
-	tree, paths, ok := w.look(ctx, withoutIgnored)
-	if !ok {
-		return "", false
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return "", err
 	}
-	converted, err := w.dirsHave(paths, ".gitattributes")
-	return tree, err == nil && !converted
+	defer ix.drop()
+	tree := ix.knownTree()
+	if tree == "" {
+		return "", errLookAtAll
+	}
+	if err := ix.refreshOnce(ctx, tree); err != nil {
+		return "", err
+	}
+	changed, err := w.changedFrom(ctx, ix, tree)
+	if err != nil || len(changed) == 0 {
+		return tree, errors.Join(err, w.here())
+	}
+	if !w.repo.git().WritesInProcess(ctx) {
+		return "", errLookAtAll
+	}
+	var edits []git.Entry
+	for _, p := range changed {
+		e, err := w.entryOf(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		edits = append(edits, e)
+	}
+	tree, err = w.repo.git().EditTree(ctx, tree, edits)
+	return tree, errors.Join(err, w.here())
+}
+
+// refreshOnce updates what an index that has this tree knows of the files. git has to read all
+// files that were written in the same second as their index, for each listing.
+func (ix *index) refreshOnce(ctx context.Context, tree string) error {
+	info, err := os.Stat(ix.git.Index)
+	if err != nil || time.Since(info.ModTime()) < 2*time.Second {
+		return err // it would not help yet
+	}
+	memo := &ix.w.repo.memo.refreshed
+	if last, known := memo.Load(ix.kept); known && last == info.ModTime() {
+		return nil
+	}
+	memo.Store(ix.kept, info.ModTime())
+	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
+		return err // 1: some files are changed
+	}
+	ix.setEqual(tree)
+	if info, err = os.Stat(ix.git.Index); err == nil {
+		memo.Store(ix.kept, info.ModTime())
+		err = ix.keep()
+	}
+	if err == nil {
+		err = os.Link(ix.kept, ix.git.Index)
+	}
+	return err
+}
+
+// changedFrom lists the files of W that may differ from an index, which has this tree.
+func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]string, error) {
+	shape, err := w.repo.shapeOf(ctx, tree)
+	if err != nil || shape.links {
+		return nil, errors.Join(err, errLookAtAll)
+	}
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-m", "-o", withoutIgnored)
+	if err != nil {
+		return nil, err
+	}
+	changed := make([]string, 0, len(fields))
+	for _, field := range fields {
+		_, name, _ := strings.Cut(field, " ")
+		if strings.HasSuffix(name, "/") { // a repository
+			return nil, errLookAtAll
+		}
+		changed = append(changed, name)
+	}
+	committed, err := w.committedSince(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	changed = append(changed, committed...)
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	converted, err := w.dirsHave(slices.Concat(shape.files, changed), ".gitattributes")
+	if err != nil || converted || !w.few(changed) {
+		return nil, errors.Join(err, errLookAtAll)
+	}
+	return changed, nil
+}
+
+// committedSince lists the files that the branch has but a tree has not: a snapshot has them even
+// if ignore rules match them.
+func (w *Worktree) committedSince(ctx context.Context, tree string) ([]string, error) {
+	tip, err := w.tipIfAny(ctx)
+	if err != nil || tip == "" {
+		return nil, err
+	}
+	changes, err := w.repo.git().Changes(ctx, tree, tip)
+	var added []string
+	for _, c := range changes {
+		if c.Status == 'A' && c.Mode != git.ModeSubmodule {
+			added = append(added, c.Path)
+		}
+	}
+	return added, err
+}
+
+// Limits of what is read again for each snapshot, until it is committed.
+const (
+	maxFew      = 500
+	maxFewBytes = 16 << 20
+)
+
+// few reports whether these files of W are few and small.
+func (w *Worktree) few(files []string) bool {
+	bytes := int64(0)
+	for _, name := range files {
+		if info, err := os.Lstat(filepath.Join(w.Path, name)); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return len(files) <= maxFew && bytes <= maxFewBytes
+}
+
+// treeShape is what matters of a tree to one who looks at its files.
+type treeShape struct {
+	tree  string
+	files []string // one of each directory
+	links bool     // it names commits of other repositories
+}
+
+// shapeOf returns the shape of a tree. That of the last one is remembered.
+func (r *Repo) shapeOf(ctx context.Context, tree string) (treeShape, error) {
+	r.memo.mu.Lock()
+	known := r.memo.shape
+	r.memo.mu.Unlock()
+	if known.tree == tree {
+		return known, nil
+	}
+	entries, err := r.git().Entries(ctx, tree)
+	if err != nil {
+		return treeShape{}, err
+	}
+	shape := treeShape{tree: tree}
+	seen := map[string]bool{}
+	for _, e := range entries {
+		if dir := path.Dir(e.Path); !seen[dir] {
+			seen[dir] = true
+			shape.files = append(shape.files, e.Path)
+		}
+		shape.links = shape.links || e.Mode == git.ModeSubmodule
+	}
+	r.memo.mu.Lock()
+	r.memo.shape = shape
+	r.memo.mu.Unlock()
+	return shape, nil
 }
 
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no

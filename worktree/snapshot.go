@@ -48,7 +48,7 @@ func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot
 
 func (w *Worktree) snapshot(ctx context.Context, session, note string, extra []string) (Snapshot, error) {
 	if len(extra) == 0 {
-		if tree, ok := w.untouched(ctx); ok {
+		if tree, err := w.plainTree(ctx); err == nil {
 			return w.saveTree(ctx, session, note, tree)
 		}
 	}

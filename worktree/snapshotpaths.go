@@ -62,6 +62,10 @@ func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]
 	var edits []git.Entry
 	var created []string
 	for _, p := range paths {
+		special := []string{".gitignore", ".gitattributes", ".gitmodules"} // they change what is saved of other files
+		if slices.Contains(special, path.Base(p)) {
+			return nil, errLookAtAll
+		}
 		now, err := w.entryOf(ctx, p)
 		if err != nil {
 			return nil, err
@@ -92,8 +96,7 @@ func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
 	for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		dirs = append(dirs, dir)
 	}
-	special := []string{".gitignore", ".gitattributes", ".gitmodules"} // they change what is saved of other files
-	if !filepath.IsLocal(p) || path.Clean(p) != p || slices.Contains(special, path.Base(p)) || beyondLink(w.Path, p) || w.converts(ctx, dirs) {
+	if !filepath.IsLocal(p) || path.Clean(p) != p || beyondLink(w.Path, p) || w.converts(ctx, dirs) {
 		return gone, errLookAtAll
 	}
 	for _, dir := range dirs {

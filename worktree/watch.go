@@ -317,13 +317,17 @@ func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
 }
 
 // memo is what a Repo remembers: the directories of hooks for a configuration of the
-// repository, the last state that it read, and the trees of kept indexes.
+// repository, the last state that it read, the shape of the last tree, and the trees of kept
+// indexes.
 type memo struct {
 	mu     sync.Mutex
 	config string
 	dirs   []string
 	state  tripwire.State
+	shape  treeShape
 	trees  sync.Map // of keptTree, by the path of a kept index
+
+	refreshed sync.Map // of time.Time, by the path of a kept index: see refreshOnce
 
 	tidying sync.WaitGroup // see tidyLater
 	tidy    sync.Mutex

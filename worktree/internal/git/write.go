@@ -158,14 +158,20 @@ func withoutCrud(text string) (string, error) {
 	return text, nil
 }
 
-// writeLoose writes an object, synced, unless the repository has it as a file of its own.
-func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
+// WritesInProcess reports whether objects are written in process: the repository has the common
+// format, and no setting whose meaning only git knows.
+func (r Repo) WritesInProcess(ctx context.Context) bool {
 	if !r.ReadInProcess() || r.ObjectDir != "" {
-		return "", errAsk // maybe it has no SHA-1 objects
+		return false
 	}
 	special, ok := r.withoutNeutral().known(ctx, `^core\.(sharedrepository|fsync.*)$`, false)
-	if !ok || len(special) > 0 {
-		return "", errAsk // git knows their meaning
+	return ok && len(special) == 0
+}
+
+// writeLoose writes an object to the disk unless the repository has it as a file of its own.
+func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
+	if !r.WritesInProcess(ctx) {
+		return "", errAsk
 	}
 	oid, header := objectID(kind, body)
 	dir := filepath.Join(r.Store.dir, "objects", oid[:2])
@@ -184,7 +190,7 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	}
 	packed, _ := zlib.NewWriterLevel(out, zlib.BestSpeed)
 	_, err = packed.Write(append(header, body...))
-	err = errors.Join(err, packed.Close(), out.Sync())
+	err = errors.Join(err, packed.Close(), writeOut(out))
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = os.Rename(temporary, file)
 	}
