@@ -62,7 +62,7 @@ stories: modules ## run what make test omits: the stories with the real CLIs, th
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
-	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/agent ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
+	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd)$$' ./worktree
 
 e2e-codex: ## run the stories of agents that do not pass the gate, with the real Codex CLI (400 MB from npm)

@@ -22,7 +22,7 @@ const module = "github.com/coven-run/coven/"
 var imports = map[string][]string{
 	"cmd/coven": {"internal/cli/root", "internal/process"},
 	"runner": {
-		"grimoires", "internal/agent", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
+		"grimoires", "internal/driver", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
 		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine", "internal/exit",
 	},
 	"runner/engine": {"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/reviewer"},
@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
+	"internal/driver":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget": {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
@@ -108,24 +108,24 @@ var imports = map[string][]string{
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
-		"grimoires", "internal/agent", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
+		"grimoires", "internal/driver", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/control/agents": {
 		"internal/forwarder",
-		"internal/limits", "internal/agent", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
+		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner",
 	},
-	"internal/control/commands": {"internal/agent", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
+	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {
 		"grimoires", "internal/control/workspace", "internal/regularfile", "plugins", "plugins/arbiter", "plugins/hostservice",
 		"plugins/pluginerr", "plugins/reviewer", "runner", "worktree",
 	},
 	"internal/control/workspace": {
-		"internal/agent", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
+		"internal/driver", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
 		"internal/regularfile", "internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/doctor": {
@@ -135,7 +135,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/provider"
@@ -188,12 +188,12 @@ func (t *agentUsage) add(amount budget.Amount) string {
 
 // ended records the usage in an agent's report. For a complete run, the cost is that
 // which the CLI reports.
-func (t *agentUsage) ended(r agent.Report) {
+func (t *agentUsage) ended(r driver.Report) {
 	if r.Used == (event.Usage{}) {
 		return // it never started
 	}
 	amount := t.executor.amount(r.Used)
-	if r.Kind == agent.None && r.Used.Cost > 0 {
+	if r.Kind == driver.None && r.Used.Cost > 0 {
 		amount.USD = r.Used.Cost
 	}
 	t.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/hostservice"
@@ -88,9 +88,9 @@ func TestUsageInResult(t *testing.T) {
 		t.Errorf("%+v, %v", r.Used, err)
 	}
 	w = newWorld()
-	w.agents.next = append(w.agents.next, func(run AgentRun) (agent.Report, error) {
+	w.agents.next = append(w.agents.next, func(run AgentRun) (driver.Report, error) {
 		used := event.Usage{Turns: 4}
-		return agent.Report{Text: "fine", Used: used, Result: provider.Result{Usage: provider.Usage{OutputTokens: 7}}}, run.Spend(used)
+		return driver.Report{Text: "fine", Used: used, Result: provider.Result{Usage: provider.Usage{OutputTokens: 7}}}, run.Spend(used)
 	})
 	w.reviewers.reviews["agent"], w.reviewers.asks = reviewer.Review{Verdict: reviewer.Pass}, &hostservice.Ask{Prompt: "look"}
 	r, err := w.executor().Do(t.Context(), reviewCall("agent"))

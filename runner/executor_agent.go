@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -90,9 +90,9 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event
 
 // report runs the agent until it has finished or failed. A timeout is a report. After
 // a rate limit the agent continues (agents.Await).
-func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
+func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	report, err := x.converse(ctx, c, b)
-	for err == nil && report.Kind == agent.Limit {
+	for err == nil && report.Kind == driver.Limit {
 		var now leafStart
 		if now, _, err = x.started(c.Path); err == nil {
 			b.cutOff, b.since = true, now.since
@@ -104,18 +104,18 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (agen
 		return report, err
 	}
 	if over := (*engine.OverTimeError)(nil); errors.As(err, &over) {
-		report, err = agent.Report{Kind: agent.Timeout, Error: over.Error()}, nil
+		report, err = driver.Report{Kind: driver.Timeout, Error: over.Error()}, nil
 	}
-	if wait := b.usage.exceeded(); wait != nil && (err != nil || report.Kind != agent.None) {
+	if wait := b.usage.exceeded(); wait != nil && (err != nil || report.Kind != driver.None) {
 		return report, wait // a complete run keeps its result; the next agent does not start
 	}
 	return report, err
 }
 
 // outcome returns the result of a report, before anything is committed.
-func (x *Executor) outcome(c engine.Call, report agent.Report) (event.Result, error) {
+func (x *Executor) outcome(c engine.Call, report driver.Report) (event.Result, error) {
 	result := event.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
-	if report.Kind != agent.None {
+	if report.Kind != driver.None {
 		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
 	}
@@ -125,7 +125,7 @@ func (x *Executor) outcome(c engine.Call, report agent.Report) (event.Result, er
 // finalMessage returns the agent's last message with a result block, so that later
 // answers to a person do not change the result. Without a result block it returns the
 // last message.
-func finalMessage(report agent.Report) string {
+func finalMessage(report driver.Report) string {
 	for _, said := range slices.Backward(report.Said) {
 		if _, found, err := ParseAgentResult(said); found || err != nil {
 			return said
@@ -190,7 +190,7 @@ func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, resul
 }
 
 // converse runs the agent once, in its interrupted conversation if there is one.
-func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
+func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
 		return x.firstRun(ctx, c, b)
@@ -198,14 +198,14 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (ag
 	last := starts[len(starts)-1]
 	report, complete, err := x.recall(ctx, c, last.Log)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	before, _, err := x.recall(ctx, c, starts[0].Log)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	said := x.undelivered(c.Path, b, before.Acknowledged)
-	if complete && report.Kind != agent.Limit && report.Kind != agent.Login && len(said) == 0 {
+	if complete && report.Kind != driver.Limit && report.Kind != driver.Login && len(said) == 0 {
 		return report, nil
 	}
 	if !before.Started {
@@ -229,7 +229,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (ag
 
 // conversation returns the id of the conversation to resume: that of the CLI if it is
 // a UUID, as coven's are; otherwise the id that coven chose.
-func conversation(before agent.Report, last event.AgentStart) string {
+func conversation(before driver.Report, last event.AgentStart) string {
 	if uuid.Validate(before.Conversation) != nil {
 		return last.Conversation
 	}
@@ -238,16 +238,16 @@ func conversation(before agent.Report, last event.AgentStart) string {
 
 // firstRun starts the agent of a leaf: in the conversation of an earlier leaf if it
 // continues one that the provider's CLI still knows.
-func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
+func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	earlier, err := x.conversationAt(ctx, c)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	if earlier == "" {
 		return x.startOver(ctx, c, b)
 	}
 	if err := x.restoreCutOff(ctx, b); err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	report, err := x.runPrompt(ctx, c, b, event.AgentStart{Conversation: earlier, Resumed: true, Prompt: c.Agent.Prompt})
 	if errors.Is(err, pluginerr.ErrUnsupported) || err == nil && !report.Started {
@@ -274,9 +274,9 @@ func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, e
 
 // startOver starts a new conversation, with the worktree restored to the start of the
 // step.
-func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (agent.Report, error) {
+func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	if err := x.restoreCutOff(ctx, b); err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
 }
@@ -290,7 +290,7 @@ func (x *Executor) restoreCutOff(ctx context.Context, b leafStart) error {
 }
 
 // runPrompt runs the agent of a leaf with a prompt.
-func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, start event.AgentStart) (agent.Report, error) {
+func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, start event.AgentStart) (driver.Report, error) {
 	return x.runAgent(ctx, b.usage, start, AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
 	})
@@ -298,23 +298,23 @@ func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, st
 
 // runAgent runs an agent once and charges its usage. It first waits out rate limits of
 // the account.
-func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (agent.Report, error) {
+func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (driver.Report, error) {
 	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	transcript, at, err := x.Journal.OpenLog(run.Path)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	start.Log = at
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if err := x.emit(event.AgentStarted, run.Path, start); err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	used := usage.agent()
 	run.Key, run.Conversation, run.Resume, run.Prompt = x.key(run.Path), start.Conversation, start.Resumed, start.Prompt
 	run.Transcript, run.Spend = transcript, used.charge
-	var report agent.Report
+	var report driver.Report
 	work := func() (err error) {
 		report, err = x.Agents.Run(ctx, run)
 		return err
@@ -349,13 +349,13 @@ func (x *Executor) starts(path string, b leafStart) []event.AgentStart {
 }
 
 // recall reads the report of an interrupted run from its transcript.
-func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (agent.Report, bool, error) {
+func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (driver.Report, bool, error) {
 	transcript, err := x.Journal.ReadLog(c.Path, from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return agent.Report{}, false, nil
+		return driver.Report{}, false, nil
 	}
 	if err != nil {
-		return agent.Report{}, false, fmt.Errorf("read the transcript of %s: %w", c.Path, err)
+		return driver.Report{}, false, fmt.Errorf("read the transcript of %s: %w", c.Path, err)
 	}
 	defer transcript.Close() //nolint:errcheck // read only
 	return x.Agents.Recall(ctx, c.Agent.Provider, transcript)

@@ -3,7 +3,7 @@ package runner
 import (
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 )
 
 // The last message with a result counts: an answer to a person after it does not replace
@@ -20,7 +20,7 @@ func TestFinalMessage(t *testing.T) {
 		{[]string{"one", result}, result},
 		{[]string{result, "more\n\n" + result, "you are welcome"}, "more\n\n" + result},
 	} {
-		if got := finalMessage(agent.Report{Text: "last", Said: tt.said}); got != tt.want {
+		if got := finalMessage(driver.Report{Text: "last", Said: tt.said}); got != tt.want {
 			t.Errorf("%q: %q", tt.said, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -16,14 +16,14 @@ import (
 )
 
 // uses returns an agent that reports these totals after its answers.
-func uses(answers ...event.Usage) func(AgentRun) (agent.Report, error) {
-	return func(run AgentRun) (agent.Report, error) {
+func uses(answers ...event.Usage) func(AgentRun) (driver.Report, error) {
+	return func(run AgentRun) (driver.Report, error) {
 		for _, u := range answers {
 			if err := run.Spend(u); err != nil {
-				return agent.Report{Kind: agent.Timeout, Used: u}, err
+				return driver.Report{Kind: driver.Timeout, Used: u}, err
 			}
 		}
-		return agent.Report{Text: "done", Used: answers[len(answers)-1]}, nil
+		return driver.Report{Text: "done", Used: answers[len(answers)-1]}, nil
 	}
 }
 
@@ -409,9 +409,9 @@ func TestUsageOfALeaf(t *testing.T) {
 		t.Errorf("3 and 4 turns are %d", got)
 	}
 	stopped, _ := w.leafUsage(agentCall("b#1"))
-	stopped.agent().ended(agent.Report{Kind: agent.Timeout, Used: dear})
+	stopped.agent().ended(driver.Report{Kind: driver.Timeout, Used: dear})
 	ended, _ := w.leafUsage(agentCall("c#1"))
-	ended.agent().ended(agent.Report{Kind: agent.None, Used: dear})
+	ended.agent().ended(driver.Report{Kind: driver.None, Used: dear})
 	if stopped.total().USD <= 1 || ended.total().USD != 0.5 {
 		t.Errorf("stopped: $%.2f, ended: $%.2f", stopped.total().USD, ended.total().USD)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/hostservice"
@@ -280,33 +280,33 @@ func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {
 
 // fakeAgents runs the functions in order.
 type fakeAgents struct {
-	next  []func(run AgentRun) (agent.Report, error)
+	next  []func(run AgentRun) (driver.Report, error)
 	err   error // when there is no function left
 	runs  []AgentRun
 	limit error // of Await
 
-	recalled agent.Report // of an interrupted run
-	complete bool         // it had given its result
+	recalled driver.Report // of an interrupted run
+	complete bool          // it had given its result
 
 	transcripts []string // read by Recall
 }
 
 func (f *fakeAgents) Await(context.Context, string, string) error { return f.limit }
 
-func (f *fakeAgents) Run(_ context.Context, run AgentRun) (agent.Report, error) {
+func (f *fakeAgents) Run(_ context.Context, run AgentRun) (driver.Report, error) {
 	f.runs = append(f.runs, run)
 	if len(f.next) == 0 {
-		return agent.Report{}, f.err
+		return driver.Report{}, f.err
 	}
 	next := f.next[0]
 	f.next = f.next[1:]
 	return next(run)
 }
 
-func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (agent.Report, bool, error) {
+func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (driver.Report, bool, error) {
 	text, err := io.ReadAll(transcript)
 	if err != nil {
-		return agent.Report{}, false, err
+		return driver.Report{}, false, err
 	}
 	f.transcripts = append(f.transcripts, string(text))
 	return f.recalled, f.complete, nil

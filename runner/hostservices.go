@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -124,15 +124,15 @@ func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostser
 		}
 		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
 		start.Conversation = conversation(report, start) // some CLIs choose their own id
-		if wait := d.usage.exceeded(); wait != nil && (err != nil || report.Kind != agent.None) {
+		if wait := d.usage.exceeded(); wait != nil && (err != nil || report.Kind != driver.None) {
 			return hostservice.Answer{}, wait
 		}
 		switch {
 		case err != nil:
 			return hostservice.Answer{}, err
-		case report.Kind == agent.Limit:
+		case report.Kind == driver.Limit:
 			start.Resumed = start.Resumed || report.Started
-		case report.Kind != agent.None:
+		case report.Kind != driver.None:
 			return hostservice.Answer{}, fmt.Errorf("the agent gave no answer (%s): %s", report.Kind, report.Error)
 		default:
 			d.conversations[start.Conversation] = true

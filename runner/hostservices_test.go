@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -15,11 +15,11 @@ import (
 )
 
 // reports returns agents that end with these reports.
-func reports(all []agent.Report) (next []func(AgentRun) (agent.Report, error)) {
+func reports(all []driver.Report) (next []func(AgentRun) (driver.Report, error)) {
 	for _, r := range all {
-		next = append(next, func(run AgentRun) (agent.Report, error) {
+		next = append(next, func(run AgentRun) (driver.Report, error) {
 			if r.Used != (event.Usage{}) {
-				if err := run.Spend(r.Used); err != nil && r.Kind != agent.None {
+				if err := run.Spend(r.Used); err != nil && r.Kind != driver.None {
 					return r, err
 				}
 			}
@@ -46,8 +46,8 @@ func (w *world) services(t *testing.T, budgets ...engine.StepBudget) *HostServic
 func TestHostServicesConversation(t *testing.T) {
 	const named = "0198c2a4-5b6c-7d8e-9f00-112233445566"
 	b := newWorld()
-	b.agents.next = reports([]agent.Report{
-		{Kind: agent.Limit, Started: true, Conversation: named}, {Text: "first", Conversation: named}, {Text: "second", Conversation: named},
+	b.agents.next = reports([]driver.Report{
+		{Kind: driver.Limit, Started: true, Conversation: named}, {Text: "first", Conversation: named}, {Text: "second", Conversation: named},
 	})
 	d := b.services(t)
 	first, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"})
@@ -77,7 +77,7 @@ func TestHostServicesConversation(t *testing.T) {
 // If a budget is spent, no agent starts and the run waits.
 func TestHostServicesBudget(t *testing.T) {
 	b := newWorld()
-	b.agents.next = reports([]agent.Report{{Text: "dear", Used: event.Usage{Turns: 2}}})
+	b.agents.next = reports([]driver.Report{{Text: "dear", Used: event.Usage{Turns: 2}}})
 	d := b.services(t, engine.StepBudget{Name: "q", Max: budget.Amount{Turns: 2}})
 	if answer, err := d.Ask(t.Context(), hostservice.Ask{Prompt: "look"}); err != nil || answer.Text != "dear" {
 		t.Errorf("what it just reaches is an answer: %+v, %v", answer, err)
@@ -101,7 +101,7 @@ func TestHostServicesBudget(t *testing.T) {
 // A failed agent is an error with the reason. The run does not wait.
 func TestHostServicesFailures(t *testing.T) {
 	b := newWorld()
-	b.agents.next, b.agents.err = reports([]agent.Report{{Kind: agent.Timeout, Error: "no output for 10m"}}), errors.New("no such program")
+	b.agents.next, b.agents.err = reports([]driver.Report{{Kind: driver.Timeout, Error: "no output for 10m"}}), errors.New("no such program")
 	d := b.services(t)
 	if _, err := d.Ask(t.Context(), hostservice.Ask{}); err == nil || err.Error() != "the agent gave no answer (timeout): no output for 10m" {
 		t.Errorf("%v", err)

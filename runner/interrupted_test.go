@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	ourclock "github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -97,8 +97,8 @@ func TestBudgetSpentInALeaf(t *testing.T) {
 		}
 	})
 	w := newWorld()
-	w.agents.next = append(w.agents.next, func(run AgentRun) (agent.Report, error) {
-		return agent.Report{Kind: event.ErrorTimeout}, run.Spend(event.Usage{Turns: 3})
+	w.agents.next = append(w.agents.next, func(run AgentRun) (driver.Report, error) {
+		return driver.Report{Kind: event.ErrorTimeout}, run.Spend(event.Usage{Turns: 3})
 	})
 	wait := (*Wait)(nil)
 	if _, err := w.executor().Do(t.Context(), agentCall("a#1", engine.StepBudget{Max: turns(2)})); !errors.As(err, &wait) || w.count(event.StepParked) != 0 ||
@@ -141,35 +141,35 @@ func interrupted() *world {
 // gets messages that did not reach it.
 func TestAgentContinues(t *testing.T) {
 	for name, tt := range map[string]struct {
-		recalled agent.Report
+		recalled driver.Report
 		complete bool
-		next     []func(AgentRun) (agent.Report, error)
+		next     []func(AgentRun) (driver.Report, error)
 		runs     int
 		resumed  bool
 		has, not string // in the last prompt
 		restored bool
 	}{
 		"in its conversation": {
-			recalled: agent.Report{Started: true}, runs: 1, resumed: true, has: "Read a.go\n\ndana says: use b", not: "of another",
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			recalled: driver.Report{Started: true}, runs: 1, resumed: true, has: "Read a.go\n\ndana says: use b", not: "of another",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)},
 		},
 		"with a message that it has": {
-			recalled: agent.Report{Started: true, Acknowledged: []string{"m1"}}, runs: 1, resumed: true, has: "Your last tool calls", not: "dana",
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			recalled: driver.Report{Started: true, Acknowledged: []string{"m1"}}, runs: 1, resumed: true, has: "Your last tool calls", not: "dana",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)},
 		},
-		"after its result": {recalled: agent.Report{Started: true, Text: "done", Acknowledged: []string{"m1"}}, complete: true},
+		"after its result": {recalled: driver.Report{Started: true, Text: "done", Acknowledged: []string{"m1"}}, complete: true},
 		"after its result, with a message": {
-			recalled: agent.Report{Started: true, Text: "done"}, complete: true, runs: 1, resumed: true, has: "dana says: use b",
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			recalled: driver.Report{Started: true, Text: "done"}, complete: true, runs: 1, resumed: true, has: "dana says: use b",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)},
 		},
-		"again, before it had started": {runs: 1, has: "work", not: "Read a.go", restored: true, next: []func(AgentRun) (agent.Report, error){says("done")}},
+		"again, before it had started": {runs: 1, has: "work", not: "Read a.go", restored: true, next: []func(AgentRun) (driver.Report, error){says("done")}},
 		"again, with a CLI that cannot resume": {
-			recalled: agent.Report{Started: true}, runs: 2, has: "work\n\n# What happened before", not: "Your last",
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, pluginerr.ErrUnsupported), says("done")},
+			recalled: driver.Report{Started: true}, runs: 2, has: "work\n\n# What happened before", not: "Your last",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, pluginerr.ErrUnsupported), says("done")},
 		},
 		"again, when the CLI does not know the conversation": {
-			recalled: agent.Report{Started: true}, runs: 2, has: "work", not: "What happened", restored: true,
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, nil), says("done")},
+			recalled: driver.Report{Started: true}, runs: 2, has: "work", not: "What happened", restored: true,
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, nil), says("done")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestAgentContinues(t *testing.T) {
 }
 
 // does is an agent that ends with a report and an error.
-func does(report agent.Report, err error) func(AgentRun) (agent.Report, error) {
-	return func(AgentRun) (agent.Report, error) { return report, err }
+func does(report driver.Report, err error) func(AgentRun) (driver.Report, error) {
+	return func(AgentRun) (driver.Report, error) { return report, err }
 }
 
 // Only the last calls before an interruption are in the reminder.
@@ -215,10 +215,10 @@ func TestReminderOfThisRun(t *testing.T) {
 	w := interrupted()
 	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{})
 	_ = w.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: "a#1"})
-	w.agents.recalled = agent.Report{Kind: agent.Limit, Started: true}
-	w.agents.next = append(w.agents.next, func(AgentRun) (agent.Report, error) {
-		return agent.Report{Kind: agent.Limit, Started: true}, w.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Edit b.go"})
-	}, does(agent.Report{Started: true, Text: "done"}, nil))
+	w.agents.recalled = driver.Report{Kind: driver.Limit, Started: true}
+	w.agents.next = append(w.agents.next, func(AgentRun) (driver.Report, error) {
+		return driver.Report{Kind: driver.Limit, Started: true}, w.Append(event.Event{Type: event.AgentTool, Path: "a#1"}, event.Tool{Summary: "Edit b.go"})
+	}, does(driver.Report{Started: true, Text: "done"}, nil))
 	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestRecallFromTheRun(t *testing.T) {
 		_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: run.text, Resumed: run.resumed, Log: at})
 		_, _ = log.Write([]byte(run.text))
 	}
-	w.agents.recalled, w.agents.next = agent.Report{Started: true}, append(w.agents.next, does(agent.Report{Started: true, Text: "done"}, nil))
+	w.agents.recalled, w.agents.next = driver.Report{Started: true}, append(w.agents.next, does(driver.Report{Started: true, Text: "done"}, nil))
 	if _, err := w.executor().Do(t.Context(), agentCall("a#1")); err != nil {
 		t.Fatal(err)
 	}
@@ -302,34 +302,34 @@ func TestAgentContinuesAnother(t *testing.T) {
 	for name, tt := range map[string]struct {
 		conversation string // of the transcript of the earlier leaf
 		cutOff       bool
-		next         []func(AgentRun) (agent.Report, error)
+		next         []func(AgentRun) (driver.Report, error)
 		want         []string // conversation of each run; empty: a new one
 		has          string   // in the last prompt
 	}{
 		"in its conversation": {
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)}, want: []string{"ours"}, has: "work",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)}, want: []string{"ours"}, has: "work",
 		},
 		"by the name that the CLI gave it": {
 			conversation: "5230dfd6-0228-4864-8664-34ae0f021321",
-			next:         []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			next:         []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)},
 			want:         []string{"5230dfd6-0228-4864-8664-34ae0f021321"}, has: "work",
 		},
 		"a new one, with a CLI that cannot resume": {
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, pluginerr.ErrUnsupported), says("done")}, want: []string{"ours", ""}, has: "work",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, pluginerr.ErrUnsupported), says("done")}, want: []string{"ours", ""}, has: "work",
 		},
 		"a new one, when the CLI does not know it": {
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{}, nil), says("done")}, want: []string{"ours", ""}, has: "work",
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, nil), says("done")}, want: []string{"ours", ""}, has: "work",
 		},
 		"after an interruption, with the request": {
 			cutOff: true, want: []string{"ours"}, has: "You were working on this request:\n\nwork",
-			next: []func(AgentRun) (agent.Report, error){does(agent.Report{Started: true, Text: "done"}, nil)},
+			next: []func(AgentRun) (driver.Report, error){does(driver.Report{Started: true, Text: "done"}, nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			_ = w.Append(event.Event{Type: event.AgentStarted, Path: "a#1"}, event.AgentStart{Conversation: "ours", Prompt: "do it"})
 			_, _, _ = w.OpenLog("a#1")
-			w.agents.recalled, w.agents.next = agent.Report{Started: true, Conversation: tt.conversation}, tt.next
+			w.agents.recalled, w.agents.next = driver.Report{Started: true, Conversation: tt.conversation}, tt.next
 			if tt.cutOff {
 				w.started("revise@1/revise#1", "t0")
 				_ = w.Append(event.Event{Type: event.AgentStarted, Path: "revise@1/revise#1"}, event.AgentStart{Conversation: "ours", Resumed: true, Prompt: "work"})

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -150,7 +150,7 @@ func resolveCall() engine.Call {
 // fails, the merge is undone.
 func TestResolve(t *testing.T) {
 	for name, tt := range map[string]struct {
-		report   agent.Report
+		report   driver.Report
 		touched  []string // by the agent, in the merge
 		differs  []string // in which the result differs from the task's branch
 		files    []string // in conflict
@@ -169,13 +169,13 @@ func TestResolve(t *testing.T) {
 			touched: []string{"a.go", "b.go", "c.go"}, differs: []string{"a.go"}, files: []string{"a.go"},
 			error: "the agent discarded changes of the target in b.go, c.go", kind: event.ErrorCommit, restored: true,
 		},
-		"failed": {report: agent.Report{Kind: event.ErrorProvider, Error: "no credit"}, files: []string{"a.go"}, error: "no credit", kind: event.ErrorProvider, restored: true},
+		"failed": {report: driver.Report{Kind: event.ErrorProvider, Error: "no credit"}, files: []string{"a.go"}, error: "no credit", kind: event.ErrorProvider, restored: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.landing.target, w.landing.files = "m1", tt.files
 			w.workspace.differ = map[string][]string{"conflicted resolved": tt.touched, "t1 resolved": tt.differs}
-			w.agents.next = append(w.agents.next, func(AgentRun) (agent.Report, error) {
+			w.agents.next = append(w.agents.next, func(AgentRun) (driver.Report, error) {
 				w.workspace.tree = "resolved"
 				return tt.report, nil
 			})

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/hostservice"
@@ -23,7 +23,7 @@ func turns(n int) budget.Amount { return budget.Amount{Turns: n} }
 func TestAgentResult(t *testing.T) {
 	block := func(text string) string { return "Done.\n\n```json\n" + text + "\n```" }
 	for name, tt := range map[string]struct {
-		report  agent.Report
+		report  driver.Report
 		refuses *RefusedError
 		expect  bool   // changes
 		origin  string // the tree of the first attempt; empty: this is the first
@@ -31,43 +31,43 @@ func TestAgentResult(t *testing.T) {
 		message string // of the commit
 	}{
 		"success": {
-			report:  agent.Report{Text: block(`{"success": true, "summary": "added it", "outputs": {"n": 1}}`)},
+			report:  driver.Report{Text: block(`{"success": true, "summary": "added it", "outputs": {"n": 1}}`)},
 			want:    event.Result{OK: true, Summary: "added it", Commit: "c", Tree: "t1"},
 			message: "A title\n\nadded it",
 		},
 		"failure": {
-			report:  agent.Report{Text: block(`{"success": false, "error": "too\n hard"}`)},
+			report:  driver.Report{Text: block(`{"success": false, "error": "too\n hard"}`)},
 			want:    event.Result{Error: "the agent reported failure: too hard", ErrorType: event.ErrorAgent, Commit: "c", Tree: "t1"},
 			message: "A title\n\nUnfinished: the agent reported failure: too hard",
 		},
 		"failure without a reason": {
-			report:  agent.Report{Text: block(`{"success": false}`)},
+			report:  driver.Report{Text: block(`{"success": false}`)},
 			want:    event.Result{Error: "the agent reported failure: no reason given", ErrorType: event.ErrorAgent, Commit: "c", Tree: "t1"},
 			message: "A title\n\nUnfinished: the agent reported failure: no reason given",
 		},
 		"a broken block": {
-			report: agent.Report{Text: block(`{"success": yes}`) + "\n"}, want: event.Result{OK: true, Summary: "Done.", Commit: "c", Tree: "t1"},
+			report: driver.Report{Text: block(`{"success": yes}`) + "\n"}, want: event.Result{OK: true, Summary: "Done.", Commit: "c", Tree: "t1"},
 			message: "A title\n\nDone.",
 		},
 		"an error of the CLI": {
-			report:  agent.Report{Kind: event.ErrorProvider, Error: "no credit", Text: block(`{"success": true}`)},
+			report:  driver.Report{Kind: event.ErrorProvider, Error: "no credit", Text: block(`{"success": true}`)},
 			want:    event.Result{Error: "no credit", ErrorType: event.ErrorProvider, Commit: "c", Tree: "t1"},
 			message: "A title\n\nUnfinished: no credit",
 		},
 		"a refused commit": {
-			report: agent.Report{Text: "Done."}, refuses: &RefusedError{Reason: "a hook failed", Output: "lint: x"},
+			report: driver.Report{Text: "Done."}, refuses: &RefusedError{Reason: "a hook failed", Output: "lint: x"},
 			want: event.Result{Error: "a hook failed", ErrorType: event.ErrorCommit, Output: "lint: x", Summary: "Done."},
 		},
 		"a refused commit of a failure": {
-			report: agent.Report{Kind: event.ErrorProvider, Error: "no credit"}, refuses: &RefusedError{Reason: "a hook failed"},
+			report: driver.Report{Kind: event.ErrorProvider, Error: "no credit"}, refuses: &RefusedError{Reason: "a hook failed"},
 			want: event.Result{Error: "no credit", ErrorType: event.ErrorProvider},
 		},
 		"no changes": {
-			report: agent.Report{Text: "Done."}, expect: true, message: "A title\n\nDone.",
+			report: driver.Report{Text: "Done."}, expect: true, message: "A title\n\nDone.",
 			want: event.Result{Error: "no_changes: the agent reported success but changed nothing", ErrorType: event.ErrorNoChanges, Summary: "Done.", Commit: "c", Tree: "t1"},
 		},
 		"changes of an earlier attempt": {
-			report: agent.Report{Text: "Done."}, expect: true, origin: "t0", message: "A title\n\nDone.",
+			report: driver.Report{Text: "Done."}, expect: true, origin: "t0", message: "A title\n\nDone.",
 			want: event.Result{OK: true, Summary: "Done.", Commit: "c", Tree: "t1"},
 		},
 	} {
@@ -100,8 +100,8 @@ func TestAgentResult(t *testing.T) {
 // An agent that met a rate limit continues; the limit is not its result.
 func TestAgentContinuesAfterLimit(t *testing.T) {
 	w := newWorld()
-	w.agents.recalled = agent.Report{Kind: agent.Limit, Started: true}
-	w.agents.next = append(w.agents.next, does(agent.Report{Kind: agent.Limit, Started: true}, nil), does(agent.Report{Started: true, Text: "done"}, nil))
+	w.agents.recalled = driver.Report{Kind: driver.Limit, Started: true}
+	w.agents.next = append(w.agents.next, does(driver.Report{Kind: driver.Limit, Started: true}, nil), does(driver.Report{Started: true, Text: "done"}, nil))
 	r, err := w.executor().Do(t.Context(), agentCall("a#1"))
 	if err != nil || !r.OK || len(w.agents.runs) != 2 || !w.agents.runs[1].Resume || w.count(event.StepStarted) != 1 {
 		t.Errorf("%+v, %v, runs %+v", r, err, w.agents.runs)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 )
 
@@ -37,8 +37,8 @@ func (w *world) runner(t *testing.T, yaml string) *Runner {
 }
 
 // says returns an agent that ends with a message.
-func says(text string) func(AgentRun) (agent.Report, error) {
-	return func(AgentRun) (agent.Report, error) { return agent.Report{Text: text}, nil }
+func says(text string) func(AgentRun) (driver.Report, error) {
+	return func(AgentRun) (driver.Report, error) { return driver.Report{Text: text}, nil }
 }
 
 func TestRunCompleted(t *testing.T) {
@@ -147,9 +147,9 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 	} {
 		w := newWorld()
 		ctx, stop := context.WithCancelCause(t.Context())
-		w.agents.next = append(w.agents.next, says("Made it."), func(AgentRun) (agent.Report, error) {
+		w.agents.next = append(w.agents.next, says("Made it."), func(AgentRun) (driver.Report, error) {
 			stop(cause)
-			return agent.Report{}, ctx.Err()
+			return driver.Report{}, ctx.Err()
 		})
 		more := "- {name: more, type: agent, prompt: \"Do\\nmore.\"}\n"
 		got, err := w.runner(t, work+more+land).Run(ctx)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -137,10 +137,10 @@ type agents interface {
 	// Await waits until the provider's account has no known rate limit. The clocks of
 	// the step are paused meanwhile. The error is a *Wait if that would take too long.
 	Await(ctx context.Context, path, provider string) error
-	Run(ctx context.Context, run AgentRun) (agent.Report, error)
+	Run(ctx context.Context, run AgentRun) (driver.Report, error)
 	// Recall reads the report of an interrupted run from its transcript. complete
 	// reports whether the agent had given its result.
-	Recall(ctx context.Context, provider string, transcript io.Reader) (report agent.Report, complete bool, err error)
+	Recall(ctx context.Context, provider string, transcript io.Reader) (report driver.Report, complete bool, err error)
 }
 
 // AgentRun is one run of an agent for a step.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"
@@ -98,7 +98,7 @@ func TestStopEndsTheRun(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %d runs", name, got, err, len(w.agents.runs))
 		}
 		_ = w.Append(event.Event{Type: event.SessionResumed}, event.Resumed{Retry: got.Step})
-		w.agents.recalled, w.agents.complete = agent.Report{Started: true, Text: "Made it."}, true
+		w.agents.recalled, w.agents.complete = driver.Report{Started: true, Text: "Made it."}, true
 		r = w.runner(t, plan+land)
 		r.Executor.Approve = "--auto-approve"
 		got, err = r.Run(t.Context())

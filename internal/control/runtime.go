@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/sandbox"
@@ -25,7 +25,7 @@ type Runtime struct {
 	scratch   scratch
 	launcher  *process.Launcher
 	host      *plugins.Host
-	agents    *agent.Runner
+	agents    *driver.Runner
 	providers *agents.Providers
 	logins    *agents.Logins
 	secrets   *secret.Store
@@ -108,7 +108,7 @@ func start(p *project.Project) (*Runtime, error) {
 		Start: func(argv ...string) (*exec.Cmd, func(), error) { return launcher.CommandWithin(boundary, argv...) },
 		Dir:   dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
 		Env: func() []string {
-			user := agent.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
+			user := driver.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
 			return sandbox.Merge(user, room.Env(user))
 		},
 	})
@@ -116,7 +116,7 @@ func start(p *project.Project) (*Runtime, error) {
 		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
 		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
 		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
-		agents: &agent.Runner{
+		agents: &driver.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: dirs.sockets.Path(),
 		},
 	}, nil

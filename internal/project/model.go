@@ -9,7 +9,7 @@ import (
 )
 
 // BuiltinProviders returns the names of the built-in providers.
-func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Drivers())) }
+func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Providers())) }
 
 // ModelOf returns the default model of a provider's agents. coven's own default is a model
 // of claude; other CLIs have defaults of their own.

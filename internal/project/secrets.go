@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/worktree"
@@ -41,7 +41,7 @@ func credentials() []string {
 // HideVariables hides the values of the variables that processes get. It returns a
 // warning about values that cannot be hidden, or "".
 func (p *Project) HideVariables(store *secret.Store) string {
-	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return agent.Names(p.passedNames(), name) })
+	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return driver.Names(p.passedNames(), name) })
 	short = slices.DeleteFunc(short, func(name string) bool { return !slices.Contains(p.Config.Env.Pass, name) })
 	if len(short) == 0 {
 		return ""

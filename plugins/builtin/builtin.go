@@ -19,8 +19,8 @@ import (
 // Builtins returns the built-in plugins.
 func Builtins() map[plugins.Kind]map[string]plugins.Served {
 	providers := map[string]plugins.Served{}
-	for name, driver := range Drivers() {
-		providers[name] = plugins.Provider(driver)
+	for name, p := range Providers() {
+		providers[name] = plugins.Provider(p)
 	}
 	return map[plugins.Kind]map[string]plugins.Served{
 		plugins.KindProvider: providers,
@@ -35,8 +35,8 @@ func Shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
 	return served, ok
 }
 
-// Drivers returns the built-in providers.
-func Drivers() map[string]provider.Provider {
+// Providers returns the built-in providers.
+func Providers() map[string]provider.Provider {
 	return map[string]provider.Provider{
 		"claude": claude.Provider{Getenv: os.Getenv},
 		"codex":  codex.Provider{Getenv: os.Getenv},

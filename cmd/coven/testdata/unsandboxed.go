@@ -6,7 +6,7 @@ package workspace
 import (
 	"context"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 )
@@ -19,6 +19,6 @@ func (s *Workspace) Isolated(_ context.Context, work func() error) error { retur
 
 // Run runs a program of the task and returns its output.
 func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, []byte, error) {
-	spec.Env = append(agent.Environment(s.Environ(), s.Pass), spec.Env...)
+	spec.Env = append(driver.Environment(s.Environ(), s.Pass), spec.Env...)
 	return s.Launcher.Run(ctx, spec)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/limits"
@@ -49,13 +49,13 @@ type Providers struct {
 	Environ  func() []string
 }
 
-// driver returns a provider.
-func (p *Providers) driver(ctx context.Context, name string) (provider.Provider, error) {
-	driver, err := p.Host.Provider(ctx, name)
+// plugin returns a provider.
+func (p *Providers) plugin(ctx context.Context, name string) (provider.Provider, error) {
+	plugin, err := p.Host.Provider(ctx, name)
 	if errors.Is(err, plugins.ErrUnknown) {
 		return nil, exit.Usagef("coven run --provider claude", "%w", err)
 	}
-	return driver, err
+	return plugin, err
 }
 
 // NewAccounts returns the accounts of a repository.
@@ -65,7 +65,7 @@ func NewAccounts(root string) *Accounts {
 
 // of returns the traits of a provider's agents. It asks the provider what it would start.
 // Callers do not wait for the answers of other providers.
-func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider) (Traits, error) {
+func (a *Accounts) of(ctx context.Context, name string, plugin provider.Provider) (Traits, error) {
 	a.mu.Lock()
 	known, ok := a.known[name]
 	a.mu.Unlock()
@@ -76,14 +76,14 @@ func (a *Accounts) of(ctx context.Context, name string, driver provider.Provider
 		Conversation: uuid.NewString(), Prompt: "nothing", Tools: granted(), FilesDir: "/nowhere",
 		Gate: provider.Server{Name: mcp.Name, Argv: []string{"coven", "gate"}}, GateTool: mcp.ApproveTool,
 	}
-	command, err := driver.Command(ctx, request)
+	command, err := plugin.Command(ctx, request)
 	if err != nil {
 		return Traits{}, err
 	}
 	known = Traits{account: command.Account, Gated: command.Gated, Harmless: command.Gated, pass: command.Pass, env: command.Env}
 	if !command.Gated {
 		request.Tools = []string{provider.ToolRead}
-		reading, err := driver.Command(ctx, request)
+		reading, err := plugin.Command(ctx, request)
 		known.Harmless = err == nil && reading.ReadOnly
 	}
 	a.mu.Lock()
@@ -207,16 +207,16 @@ func (c *Agents) account(ctx context.Context, provider string) (string, error) {
 // Traits returns the traits of a provider's agents. It starts no plugin for a built-in
 // provider.
 func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
-	driver, ok := builtin.Drivers()[name]
+	plugin, ok := builtin.Providers()[name]
 	if !ok {
 		var err error
-		if driver, err = p.driver(ctx, name); err != nil {
+		if plugin, err = p.plugin(ctx, name); err != nil {
 			return Traits{}, err
 		}
 	}
-	known, err := p.Accounts.of(ctx, name, driver)
+	known, err := p.Accounts.of(ctx, name, plugin)
 	if err == nil {
-		p.Secrets.HideEnv(p.Environ(), func(name string) bool { return agent.Names(known.pass, name) })
+		p.Secrets.HideEnv(p.Environ(), func(name string) bool { return driver.Names(known.pass, name) })
 		p.Secrets.HideEnv(known.env, secret.IsCredentialName)
 	}
 	return known, err

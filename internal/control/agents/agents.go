@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
@@ -36,7 +36,7 @@ func granted() []string {
 // Agents runs agents in a workspace. It implements the agents of package runner.
 type Agents struct {
 	Providers *Providers
-	Runner    *agent.Runner
+	Runner    *driver.Runner
 	Workspace *workspace.Workspace
 	Session   *session.Session
 	Provider  string // of the plan
@@ -50,33 +50,33 @@ type Agents struct {
 }
 
 // Run implements the agents of package runner.
-func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, error) {
-	driver, err := c.driver(ctx, run.Provider)
+func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, error) {
+	plugin, err := c.plugin(ctx, run.Provider)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	kind, err := c.Providers.Traits(ctx, cmp.Or(run.Provider, c.Provider))
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	if run.ReadOnly && !kind.Harmless {
-		return agent.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Provider))
+		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Provider))
 	}
 	root, err := filepath.EvalSymlinks(c.Workspace.Worktree.Path)
 	if err != nil {
-		return agent.Report{}, fmt.Errorf("find the worktree: %w", err)
+		return driver.Report{}, fmt.Errorf("find the worktree: %w", err)
 	}
 	system, err := c.systemText(ctx, root, run.ReadOnly)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	dir, err := c.Workspace.Dir(run.Workdir)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	env, err := c.Workspace.Environment(run.Env, nil)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	tools, held, messages := granted(), permission.OfBuild(), c.Inbox.messages
 	if run.ReadOnly {
@@ -91,26 +91,26 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	tracker := &limitTracker{agents: c, account: kind.account}
 	room, err := c.Workspace.Room()
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	network, err := c.Workspace.NetworkEnv(ctx)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	state, err := c.stateDir(cmp.Or(run.Provider, c.Provider), run)
 	if err != nil {
-		return agent.Report{}, err
+		return driver.Report{}, err
 	}
 	gatekeeper := gate.New(root, held, recorded{c, run.Path}, emit)
 	defer gatekeeper.Close()
-	launch := agent.Job{
-		Provider: driver, Conversation: run.Conversation, Resume: run.Resume,
+	launch := driver.Job{
+		Provider: plugin, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: system, Model: run.Model, Tools: tools,
 		Room: room, Network: network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say: func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
-		Forward: func(ctx context.Context, api string) (agent.Forwarder, error) {
+		Forward: func(ctx context.Context, api string) (driver.Forwarder, error) {
 			return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
 		},
 		Limit: tracker.limited, SameCall: c.Limits.SameCall,
@@ -121,7 +121,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 	}
 	report, err := c.start(ctx, launch)
 	report = c.hide(report)
-	if err == nil && report.Kind == agent.Login {
+	if err == nil && report.Kind == driver.Login {
 		err = c.loginError(cmp.Or(run.Provider, c.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
@@ -129,7 +129,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (agent.Report, er
 
 // start runs an agent. What one that may change the worktree commits there is taken into the
 // repository.
-func (c *Agents) start(ctx context.Context, launch agent.Job) (report agent.Report, err error) {
+func (c *Agents) start(ctx context.Context, launch driver.Job) (report driver.Report, err error) {
 	if launch.ReadOnly {
 		return c.Runner.Run(ctx, launch)
 	}
@@ -160,17 +160,17 @@ func (c *Agents) loginError(provider, reason string) error {
 }
 
 // Recall implements the agents of package runner.
-func (c *Agents) Recall(ctx context.Context, provider string, transcript io.Reader) (agent.Report, bool, error) {
-	driver, err := c.driver(ctx, provider)
+func (c *Agents) Recall(ctx context.Context, provider string, transcript io.Reader) (driver.Report, bool, error) {
+	plugin, err := c.plugin(ctx, provider)
 	if err != nil {
-		return agent.Report{}, false, err
+		return driver.Report{}, false, err
 	}
-	report, complete, err := agent.Recall(ctx, driver, transcript)
+	report, complete, err := driver.Recall(ctx, plugin, transcript)
 	return c.hide(report), complete, err
 }
 
-func (c *Agents) driver(ctx context.Context, name string) (provider.Provider, error) {
-	return c.Providers.driver(ctx, cmp.Or(name, c.Provider))
+func (c *Agents) plugin(ctx context.Context, name string) (provider.Provider, error) {
+	return c.Providers.plugin(ctx, cmp.Or(name, c.Provider))
 }
 
 // say adds a part to the session's conversation.
@@ -239,7 +239,7 @@ func (c *Agents) systemText(ctx context.Context, root string, readOnly bool) (st
 }
 
 // hide removes secrets from the final message of an agent.
-func (c *Agents) hide(r agent.Report) agent.Report {
+func (c *Agents) hide(r driver.Report) driver.Report {
 	r.Text, r.Error = c.Workspace.Secrets.Text(r.Text), c.Workspace.Secrets.Text(r.Error)
 	for i := range r.Said {
 		r.Said[i] = c.Workspace.Secrets.Text(r.Said[i])

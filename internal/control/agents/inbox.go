@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
@@ -17,7 +17,7 @@ import (
 type Inbox struct {
 	session  *session.Session
 	since    time.Time
-	messages chan agent.Message // to the running agent
+	messages chan driver.Message // to the running agent
 
 	mu      sync.Mutex
 	offered map[string]bool // messages that the running agent was sent
@@ -26,7 +26,7 @@ type Inbox struct {
 
 // NewInbox returns the inbox of a session.
 func NewInbox(s *session.Session) *Inbox {
-	m := &Inbox{session: s, since: s.Now(), messages: make(chan agent.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+	m := &Inbox{session: s, since: s.Now(), messages: make(chan driver.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
@@ -74,7 +74,7 @@ func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		next, agents := m.look(cancel), m.messages
 		if next == nil {
-			next, agents = &agent.Message{}, nil
+			next, agents = &driver.Message{}, nil
 		}
 		select {
 		case <-done:
@@ -90,7 +90,7 @@ func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 
 // look carries out requests, and returns a message that the running agent has not been
 // sent yet.
-func (m *Inbox) look(cancel context.CancelCauseFunc) *agent.Message {
+func (m *Inbox) look(cancel context.CancelCauseFunc) *driver.Message {
 	requests, err := m.session.Requests()
 	if err != nil {
 		return nil // the next look may succeed
@@ -107,7 +107,7 @@ func (m *Inbox) look(cancel context.CancelCauseFunc) *agent.Message {
 		case m.taken[r.ID]:
 			m.session.Take(r)
 		case !m.offered[r.ID]:
-			return &agent.Message{ID: r.ID, Text: r.Text, By: r.By}
+			return &driver.Message{ID: r.ID, Text: r.Text, By: r.By}
 		}
 	}
 	return nil

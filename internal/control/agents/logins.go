@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/forwarder"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/provider"
@@ -60,7 +60,7 @@ func (l *Logins) Check(name string) error {
 
 // forward starts the forwarder of an API for an agent. It is nil if the agent must get the
 // user's credential.
-func (l *Logins) forward(ctx context.Context, api string, report func(error)) (agent.Forwarder, error) {
+func (l *Logins) forward(ctx context.Context, api string, report func(error)) (driver.Forwarder, error) {
 	if api != provider.ForwardAnthropic {
 		return nil, fmt.Errorf("the provider plugin wants coven to forward %q, which coven does not know", api)
 	}
@@ -81,5 +81,5 @@ type forwarded struct {
 	login *forwarder.Login
 }
 
-// Withholds implements agent.Forwarder.
+// Withholds implements driver.Forwarder.
 func (f forwarded) Withholds(name string) bool { return f.login.Withholds(name) }

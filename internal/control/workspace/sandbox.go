@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
@@ -40,7 +40,7 @@ func (s *Workspace) Run(ctx context.Context, spec process.Spec) (exit process.Ex
 	if err != nil {
 		return exit, nil, err
 	}
-	user := agent.Environment(s.Environ(), s.Pass)
+	user := driver.Environment(s.Environ(), s.Pass)
 	network, err := s.NetworkEnv(ctx)
 	if err != nil {
 		return exit, nil, err

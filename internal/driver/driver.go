@@ -1,4 +1,4 @@
-// Package agent runs one agent: a process of an agent CLI under a pty, driven by a
+// Package driver runs one agent: a process of an agent CLI under a pty, driven by a
 // provider plugin. Every tool call of the agent passes the gate. An agent whose calls
 // cannot pass the gate runs only if Job.Ungated is set. While a call that may change files runs,
 // and all the time if the gate does not see the calls, the worktree is saved on a timer.
@@ -10,7 +10,7 @@
 // A person can send messages to a running agent. A message is on disk before it is
 // sent. The agent's input stays open until a result follows the acknowledgement of
 // every message; an agent that returns no result is stopped by its idle limit.
-package agent
+package driver
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package agent_test
+package driver_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/plugins/provider"
@@ -56,7 +56,7 @@ conversations:
 		if strings.Contains(record.String(), "stream_event") || !strings.Contains(record.String(), `"type":"result"`) {
 			t.Errorf("the record:\n%s", record.String())
 		}
-		report, complete, err := agent.Recall(t.Context(), w.job.Provider, &record)
+		report, complete, err := driver.Recall(t.Context(), w.job.Provider, &record)
 		if err != nil || !complete || report.Text != "second" {
 			t.Errorf("recalled %+v, %v, %v", report, complete, err)
 		}
@@ -84,7 +84,7 @@ func TestBudget(t *testing.T) {
 		}
 		w.start()
 		report := w.end()
-		if report.Kind != agent.Budget || report.Error != "200 tokens are spent" || w.asked() != 2 {
+		if report.Kind != driver.Budget || report.Error != "200 tokens are spent" || w.asked() != 2 {
 			t.Errorf("%s: %s, after %d turns", report.Kind, report.Error, w.asked())
 		}
 		if used := report.Used; used.Input != 300 || used.Output != 15 || used.Turns != 2 {
@@ -113,7 +113,7 @@ conversations:
 		w.say("", "and then?")
 		w.reached(2)
 		w.api.Release("model")
-		if report := w.end(); report.Kind != agent.Budget || w.asked() > 2 {
+		if report := w.end(); report.Kind != driver.Budget || w.asked() > 2 {
 			t.Errorf("%s: %s, after %d turns", report.Kind, report.Error, w.asked())
 		}
 	})
@@ -140,7 +140,7 @@ conversations:
 		limits := told(w, true)
 		w.start()
 		report := w.end()
-		if report.Kind != agent.Limit || !limitedOnce(*limits, 10*time.Minute) || report.Limit != (*limits)[0] || w.asked() != 2 {
+		if report.Kind != driver.Limit || !limitedOnce(*limits, 10*time.Minute) || report.Limit != (*limits)[0] || w.asked() != 2 {
 			t.Errorf("%s: %s, limits %+v, after %d turns", report.Kind, report.Error, *limits, w.asked())
 		}
 		if report.Used.Turns != 1 || report.Used.Output != 5 {

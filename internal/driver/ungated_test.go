@@ -1,4 +1,4 @@
-package agent_test
+package driver_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
@@ -102,7 +102,7 @@ func TestUngated(t *testing.T) {
 	w.eventually(func() bool { return len(emitted[event.Text](w, event.Warning)) > 0 })
 	check(t, os.WriteFile(w.dir+"/go", nil, 0o600))
 	report := w.end()
-	if report.Kind != agent.None || report.Text != "I did the task" || len(report.Said) != 1 || report.Said[0] != "I did the task" || report.Conversation != "one" {
+	if report.Kind != driver.None || report.Text != "I did the task" || len(report.Said) != 1 || report.Said[0] != "I did the task" || report.Conversation != "one" {
 		t.Errorf("%+v", report)
 	}
 	if len(w.over) != 1 || w.over[0] != "c1" {
@@ -136,7 +136,7 @@ func TestGateBypassed(t *testing.T) {
 			w.job.Provider = loose{script: "cat >/dev/null; echo started one; " + c.script, gated: true}
 			w.decided[c.decided], w.refused = c.decided != "", c.refused
 			w.start()
-			if report := w.end(); report.Kind != agent.Ungated || !strings.HasPrefix(report.Error, c.want) {
+			if report := w.end(); report.Kind != driver.Ungated || !strings.HasPrefix(report.Error, c.want) {
 				t.Errorf("%+v", report)
 			}
 		})
@@ -158,7 +158,7 @@ func TestUngatedIsSaved(t *testing.T) {
 		return nil
 	}
 	w.start()
-	if report := w.end(); report.Kind != agent.Internal || report.Error != "save the worktree: the disk is full" || tries != 7 {
+	if report := w.end(); report.Kind != driver.Internal || report.Error != "save the worktree: the disk is full" || tries != 7 {
 		t.Errorf("saved %d times: %+v", tries, report)
 	}
 }
@@ -178,7 +178,7 @@ func TestGatedIsSaved(t *testing.T) {
 		return errors.New("the disk is full")
 	}
 	w.start()
-	if report := w.end(); report.Kind != agent.Ungated || tries < 5 { // it never asked the gate
+	if report := w.end(); report.Kind != driver.Ungated || tries < 5 { // it never asked the gate
 		t.Errorf("saved %d times: %+v", tries, report)
 	}
 	said := emitted[event.Text](w, event.Warning)

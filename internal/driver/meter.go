@@ -1,4 +1,4 @@
-package agent
+package driver
 
 import (
 	"github.com/coven-run/coven/internal/event"

@@ -1,4 +1,4 @@
-package agent_test
+package driver_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
@@ -20,7 +20,7 @@ func TestEnvironment(t *testing.T) {
 		"PATH=/bin", "HOME=/home/me", "LC_ALL=C", "ANTHROPIC_API_KEY=k", "CLAUDE_CODE_X=1",
 		"SSH_AUTH_SOCK=/s", "AWS_SECRET_ACCESS_KEY=s", "GITHUB_TOKEN=t", "LD_PRELOAD=x", "COVEN_GATE_TOKEN=t", "MY_VAR=1", "PATHS=no",
 	}
-	got := agent.Environment(user, []string{"ANTHROPIC_*", "MY_VAR"})
+	got := driver.Environment(user, []string{"ANTHROPIC_*", "MY_VAR"})
 	want := []string{"GIT_TERMINAL_PROMPT=0", "PATH=/bin", "HOME=/home/me", "LC_ALL=C", "ANTHROPIC_API_KEY=k", "MY_VAR=1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -43,22 +43,22 @@ func TestRecall(t *testing.T) {
 		kind              event.ErrorType
 		text              string
 	}{
-		{"nothing", "", false, false, agent.None, ""},
-		{"started", started, true, false, agent.None, ""},
-		{"at work", started + said, true, false, agent.None, "hello"},
-		{"torn result", started + said + done[:20], true, false, agent.None, "hello"},
-		{"result without its newline", started + strings.TrimSuffix(done, "\n"), true, false, agent.None, ""},
-		{"done", started + said + done, true, true, agent.None, "all done"},
-		{"done, then the terminal's reset", started + done + "\x1b[?1006l", true, true, agent.None, "all done"},
-		{"failed", started + failed, true, true, agent.Failed, "broken"},
-		{"limit", started + limited, true, true, agent.Limit, "overloaded"},
-		{"done, then at work again", started + done + started + said, true, false, agent.None, "hello"},
-		{"done, then a message was acknowledged", started + done + acked, true, false, agent.None, "all done"},
-		{"a message, then done", started + acked + done, true, true, agent.None, "all done"},
-		{"limit, then done", started + limited + started + done, true, true, agent.None, "all done"},
+		{"nothing", "", false, false, driver.None, ""},
+		{"started", started, true, false, driver.None, ""},
+		{"at work", started + said, true, false, driver.None, "hello"},
+		{"torn result", started + said + done[:20], true, false, driver.None, "hello"},
+		{"result without its newline", started + strings.TrimSuffix(done, "\n"), true, false, driver.None, ""},
+		{"done", started + said + done, true, true, driver.None, "all done"},
+		{"done, then the terminal's reset", started + done + "\x1b[?1006l", true, true, driver.None, "all done"},
+		{"failed", started + failed, true, true, driver.Failed, "broken"},
+		{"limit", started + limited, true, true, driver.Limit, "overloaded"},
+		{"done, then at work again", started + done + started + said, true, false, driver.None, "hello"},
+		{"done, then a message was acknowledged", started + done + acked, true, false, driver.None, "all done"},
+		{"a message, then done", started + acked + done, true, true, driver.None, "all done"},
+		{"limit, then done", started + limited + started + done, true, true, driver.None, "all done"},
 	}
 	for _, tt := range tests {
-		report, complete, err := agent.Recall(t.Context(), claude.Provider{}, strings.NewReader(tt.transcript))
+		report, complete, err := driver.Recall(t.Context(), claude.Provider{}, strings.NewReader(tt.transcript))
 		if err != nil || report.Started != tt.started || complete != tt.complete || report.Kind != tt.kind || report.Text != tt.text {
 			t.Errorf("%s: %+v, %v, %v", tt.name, report, complete, err)
 		}
@@ -72,9 +72,9 @@ func TestRecallUsage(t *testing.T) {
 {"type":"user","isReplay":true,"uuid":"m2","message":{"content":[]}}
 {"type":"result","is_error":false,"result":"yes","num_turns":2,"total_cost_usd":0.75,"usage":{"input_tokens":20,"output_tokens":2}}
 `
-	report, complete, err := agent.Recall(t.Context(), claude.Provider{}, strings.NewReader(transcript))
+	report, complete, err := driver.Recall(t.Context(), claude.Provider{}, strings.NewReader(transcript))
 	want := provider.Result{OK: true, Text: "yes", Turns: 3, Usage: provider.Usage{InputTokens: 30, OutputTokens: 3, CostUSD: 0.75}}
-	if err != nil || !complete || report.Result != want || report.Kind != agent.None || !slices.Equal(report.Acknowledged, []string{"m1", "m2"}) {
+	if err != nil || !complete || report.Result != want || report.Kind != driver.None || !slices.Equal(report.Acknowledged, []string{"m1", "m2"}) {
 		t.Errorf("%+v, %v, %v", report, complete, err)
 	}
 }
@@ -83,11 +83,11 @@ func TestRecallUsage(t *testing.T) {
 func TestRecallReckons(t *testing.T) {
 	const answer = `{"type":"assistant","message":{"id":"%s","content":[],"usage":{"input_tokens":10,"output_tokens":5}}}` + "\n"
 	transcript := fmt.Sprintf(answer+answer, "a", "b")
-	report, complete, err := agent.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript))
+	report, complete, err := driver.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript))
 	if err != nil || complete || report.Result != (provider.Result{}) {
 		t.Errorf("without a result: %v, %v, %+v", err, complete, report)
 	}
-	report, complete, err = agent.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript+`{"type":"result","result":"ok","usage":{"input_tokens":99}}`+"\n"))
+	report, complete, err = driver.Recall(t.Context(), qwen.Provider{}, strings.NewReader(transcript+`{"type":"result","result":"ok","usage":{"input_tokens":99}}`+"\n"))
 	if want := (provider.Usage{InputTokens: 20, OutputTokens: 10}); err != nil || !complete || report.Result.Usage != want {
 		t.Errorf("%v, %v, %+v", err, complete, report)
 	}

@@ -1,4 +1,4 @@
-package agent_test
+package driver_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -188,7 +188,7 @@ conversations:
 		check(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
 		report := w.end()
 		taken := emitted[event.Message](w, event.AgentMessage)
-		if report.Kind != agent.ProcessExit || len(taken) != 1 || slices.Contains(report.Acknowledged, taken[0].ID) {
+		if report.Kind != driver.ProcessExit || len(taken) != 1 || slices.Contains(report.Acknowledged, taken[0].ID) {
 			t.Errorf("report %+v, taken %+v", report, taken)
 		}
 		if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, "did not read 1 message") {
@@ -238,7 +238,7 @@ func TestMessageNeverHeard(t *testing.T) {
 	}
 	w.start()
 	report := w.end()
-	if report.Kind != agent.Timeout || report.Text != "done" || len(report.Acknowledged) != 0 {
+	if report.Kind != driver.Timeout || report.Text != "done" || len(report.Acknowledged) != 0 {
 		t.Errorf("report %+v", report)
 	}
 }

@@ -1,4 +1,4 @@
-package agent_test
+package driver_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/fakeclaude"
@@ -52,10 +52,10 @@ type recorded struct {
 type world struct {
 	t         *testing.T
 	api       *fakeapi.Server
-	runner    *agent.Runner
-	job       agent.Job
+	runner    *driver.Runner
+	job       driver.Job
 	home, dir string
-	messages  chan agent.Message
+	messages  chan driver.Message
 
 	mu      sync.Mutex
 	events  []recorded
@@ -65,7 +65,7 @@ type world struct {
 	hold    chan struct{} // not nil: the gate waits for it to close
 
 	ended  chan struct{}
-	report agent.Report
+	report driver.Report
 	err    error
 }
 
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	t.Cleanup(func() { check(t, os.RemoveAll(sockets)) })
 	w := &world{
 		t: t, api: api, home: filepath.Join(root, "home"), dir: filepath.Join(root, "work"),
-		messages: make(chan agent.Message), decided: map[string]bool{}, ended: make(chan struct{}),
+		messages: make(chan driver.Message), decided: map[string]bool{}, ended: make(chan struct{}),
 	}
 	bin := filepath.Join(root, "bin")
 	for _, dir := range []string{w.home, w.dir, bin} {
@@ -120,7 +120,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	check(t, err)
 	launcher, err := process.NewLauncher(self, "exec")
 	check(t, err)
-	w.runner = &agent.Runner{
+	w.runner = &driver.Runner{
 		Launcher: launcher, Self: []string{self}, Version: "test", Sockets: sockets,
 		Environ: func() []string {
 			return []string{
@@ -129,7 +129,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 			}
 		},
 	}
-	w.job = agent.Job{
+	w.job = driver.Job{
 		Provider: claude.Provider{}, Conversation: "11111111-1111-4111-8111-111111111111", Prompt: "the task", Model: "sonnet",
 		Tools: []string{provider.ToolBash, provider.ToolWrite}, Dir: w.dir, StateDir: filepath.Join(w.home, ".claude"), Idle: patience, Gate: w, Messages: w.messages,
 		Emit: w.emit, Say: func(provider.Event) error { return nil },
@@ -194,7 +194,7 @@ func (w *world) start() {
 	w.t.Cleanup(func() { <-w.ended })
 }
 
-func (w *world) end() agent.Report {
+func (w *world) end() driver.Report {
 	w.t.Helper()
 	<-w.ended
 	check(w.t, w.err)
@@ -204,7 +204,7 @@ func (w *world) end() agent.Report {
 // say hands over a message, and reports whether the run read it.
 func (w *world) say(id, text string) bool {
 	select {
-	case w.messages <- agent.Message{ID: id, Text: text, By: "Ada"}:
+	case w.messages <- driver.Message{ID: id, Text: text, By: "Ada"}:
 		return true
 	case <-w.ended:
 		return false
@@ -267,7 +267,7 @@ func (w *world) told() string {
 func (w *world) succeeded(text string, messages ...string) {
 	w.t.Helper()
 	report := w.end()
-	if report.Kind != agent.None || report.Text != text {
+	if report.Kind != driver.None || report.Text != text {
 		w.t.Errorf("%q (%s: %s), want %q", report.Text, report.Kind, report.Error, text)
 	}
 	taken := emitted[event.Message](w, event.AgentMessage)
