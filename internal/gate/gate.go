@@ -46,8 +46,7 @@ type workspace interface {
 
 // Gate decides about the calls of one agent in one worktree.
 type Gate struct {
-	root      string
-	held      []permission.Name
+	policy    *permission.Policy
 	workspace workspace
 	emit      func(t event.Type, data any) error
 
@@ -56,10 +55,9 @@ type Gate struct {
 	running map[string]bool // by id: whether the call outlasts its result
 }
 
-// New returns the gate of an agent with the permissions held in the worktree root, an
-// absolute path with links resolved. emit makes an event durable.
-func New(root string, held []permission.Name, w workspace, emit func(event.Type, any) error) *Gate {
-	return &Gate{root: root, held: held, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
+// New returns the gate of an agent. emit makes an event durable.
+func New(policy *permission.Policy, w workspace, emit func(event.Type, any) error) *Gate {
+	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
 }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
@@ -71,8 +69,8 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	if err := g.emit(event.GateDecided, record); err != nil {
 		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
 	}
-	g.decided[call.ID] = d.Allow
-	if !d.Allow {
+	g.decided[call.ID] = d.Allowed()
+	if !d.Allowed() {
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
 	}
 	return Verdict{Allow: true}
@@ -118,19 +116,19 @@ func (g *Gate) Close() {
 func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
 	record := event.Decision{ID: call.ID, Tool: call.Tool, Permission: string(s.permission), Subject: s.text()}
 	place, d := g.permit(s)
-	if d.Allow && s.changes() {
-		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.root)})
+	if d.Allowed() && s.changes() {
+		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.policy.Root)})
 		switch {
 		case err == nil:
 			g.running[call.ID] = s.lingers
 		case err != nil && ctx.Err() != nil:
-			d = permission.Decision{Reason: "the agent was stopped"}
+			d = refused("the agent was stopped")
 		case err != nil:
-			d = permission.Decision{Reason: fmt.Sprintf("the worktree could not be saved first: %v", err)}
+			d = refused(fmt.Sprintf("the worktree could not be saved first: %v", err))
 		}
 		record.Snapshot = snapshot.N
 	}
-	record.Allowed, record.Reason = d.Allow, d.Reason
+	record.Allowed, record.Reason = d.Allowed(), d.Reason
 	return d, record
 }
 
@@ -138,15 +136,23 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 // links resolved.
 func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
-		return "", permission.Decision{Reason: s.err.Error()}
+		return "", refused(s.err.Error())
 	}
 	req := permission.Request{Permission: s.permission, Command: s.command}
 	if s.command == "" && s.permission != permission.Unknown {
-		place, err := permission.Resolve(g.root, s.path)
+		place, err := permission.Resolve(g.policy.Root, s.path)
 		if err != nil {
-			return "", permission.Decision{Reason: err.Error()}
+			return "", refused(err.Error())
 		}
 		req.Path = place
 	}
-	return req.Path, permission.Decide(g.root, g.held, req)
+	d = g.policy.Decide(req)
+	if d.Action == permission.Ask { // nobody can be asked yet
+		d.Reason += ": a person would have to approve it"
+	}
+	return req.Path, d
+}
+
+func refused(why string) permission.Decision {
+	return permission.Decision{Action: permission.Deny, Reason: why}
 }

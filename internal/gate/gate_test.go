@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := &fake{}
-		g := gate.New(root, permission.OfBuild(), f, f.emit)
+		g := gate.New(permission.OfBuild(root), f, f.emit)
 		call := gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}
 		v := g.Decide(t.Context(), call)
 		if v.Allow != tt.allow || f.snapshots != tt.snapshots || !strings.Contains(v.Message, tt.reason) {
@@ -98,11 +98,11 @@ func TestDecide(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	write := gate.Call{ID: "t1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}
 	f := &fake{broken: errors.New("disk full")}
-	if v := gate.New(t.TempDir(), permission.OfBuild(), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
+	if v := gate.New(permission.OfBuild(t.TempDir()), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
 		t.Errorf("without a snapshot: %+v", v)
 	}
 	f = &fake{full: errors.New("no space")}
-	g := gate.New(t.TempDir(), permission.OfBuild(), f, f.emit)
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
 	if v := g.Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "no space") {
 		t.Errorf("without a record: %+v", v)
 	}
@@ -131,7 +131,7 @@ func TestChanges(t *testing.T) {
 		{"Bash", `{"command":"nohup make"}`, "", true},
 	} {
 		f := &fake{}
-		g := gate.New(root, permission.OfBuild(), f, f.emit)
+		g := gate.New(permission.OfBuild(root), f, f.emit)
 		if v := g.Decide(t.Context(), gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}); !v.Allow {
 			t.Fatalf("%s: %+v", tt.input, v)
 		}

@@ -78,10 +78,10 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	tools, held, messages := granted(), permission.OfBuild(), c.Inbox.messages
+	tools, policy, messages := granted(), permission.OfBuild(root), c.Inbox.messages
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
-		tools, held, messages = []string{provider.ToolRead}, permission.OfReader(), nil
+		tools, policy, messages = []string{provider.ToolRead}, permission.OfReader(root), nil
 	} else {
 		c.Inbox.restart()
 	}
@@ -101,7 +101,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	gatekeeper := gate.New(root, held, recorded{c, run.Path}, emit)
+	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
 	defer gatekeeper.Close()
 	launch := driver.Job{
 		Provider: plugin, Conversation: run.Conversation, Resume: run.Resume,

@@ -59,21 +59,21 @@ func TestDecidePath(t *testing.T) {
 	}
 	for _, name := range []permission.Name{permission.FileRead, permission.FileWrite} {
 		for _, tt := range tests {
-			if got := decide(root, name, tt.path); got.Allow != tt.allow || got.Reason == "" {
-				t.Errorf("%s %q = %v (%s), want %v", name, tt.path, got.Allow, got.Reason, tt.allow)
+			if got := decide(root, name, tt.path); got.Allowed() != tt.allow || got.Reason == "" {
+				t.Errorf("%s %q = %v (%s), want %v", name, tt.path, got.Allowed(), got.Reason, tt.allow)
 			}
 		}
 	}
 }
 
 func TestDecideOther(t *testing.T) {
-	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.BashExecute, Command: "ls"}); !d.Allow {
+	if d := permission.OfBuild("/w").Decide(permission.Request{Permission: permission.BashExecute, Command: "ls"}); !d.Allowed() {
 		t.Errorf("bash.execute: %s", d.Reason)
 	}
-	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.Unknown}); d.Allow {
+	if d := permission.OfBuild("/w").Decide(permission.Request{Permission: permission.Unknown}); d.Allowed() {
 		t.Error("an unknown tool is allowed")
 	}
-	if d := permission.Decide("/w", permission.OfBuild(), permission.Request{Permission: permission.FileRead, Path: "relative"}); d.Allow {
+	if d := permission.OfBuild("/w").Decide(permission.Request{Permission: permission.FileRead, Path: "relative"}); d.Allowed() {
 		t.Error("an unresolved path is allowed")
 	}
 }
@@ -119,7 +119,7 @@ func decide(root string, name permission.Name, path string) permission.Decision 
 	if err != nil {
 		return permission.Decision{Reason: err.Error()}
 	}
-	return permission.Decide(root, permission.OfBuild(), permission.Request{Permission: name, Path: place})
+	return permission.OfBuild(root).Decide(permission.Request{Permission: name, Path: place})
 }
 
 func must(t testing.TB, err error) {
@@ -134,11 +134,11 @@ func TestOfReader(t *testing.T) {
 	for _, req := range []permission.Request{
 		{Permission: permission.FileWrite, Path: "/w/a"}, {Permission: permission.BashExecute, Command: "ls"}, {Permission: permission.Unknown},
 	} {
-		if d := permission.Decide("/w", permission.OfReader(), req); d.Allow {
+		if d := permission.OfReader("/w").Decide(req); d.Allowed() {
 			t.Errorf("%+v: %+v", req, d)
 		}
 	}
-	if d := permission.Decide("/w", permission.OfReader(), permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allow {
+	if d := permission.OfReader("/w").Decide(permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allowed() {
 		t.Errorf("%+v", d)
 	}
 }

@@ -1,0 +1,259 @@
+package permission
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A statement is one simple command of a shell command.
+type statement struct {
+	text   string   // its words, separated by spaces; unknown parts are holes
+	opaque string   // why it may run other commands than its text says; empty: it does not
+	writes []string // files that it redirects output to; unknown parts are holes
+}
+
+// split returns the simple commands of a shell command, wherever they are: in lists, pipes,
+// functions, substitutions, here-documents.
+func split(command string) ([]statement, error) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
+	if err != nil {
+		return nil, fmt.Errorf("the shell command cannot be read: %w", err)
+	}
+	var all []statement
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			if s, ok := ofStmt(n); ok {
+				all = append(all, s)
+			}
+		case *syntax.ParamExp, *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause, *syntax.DeclClause, *syntax.CoprocClause, *syntax.Assign:
+			if why := evaluates(n); why != "" {
+				all = append(all, statement{text: string(hole), opaque: why})
+			}
+		}
+		return true
+	})
+	return all, nil
+}
+
+// ofStmt returns the simple command of a node, or only its redirections.
+func ofStmt(n *syntax.Stmt) (statement, bool) {
+	var s statement
+	for _, r := range n.Redirs {
+		if target, writes := written(r); writes {
+			s.writes = append(s.writes, target)
+		}
+	}
+	call, isCall := n.Cmd.(*syntax.CallExpr)
+	if !isCall || len(call.Args) == 0 {
+		return s, len(s.writes) > 0
+	}
+	var words []string
+	for _, w := range call.Args {
+		words = append(words, literal(w))
+	}
+	s.text = strings.Join(words, " ")
+	s.opaque = opaque(words)
+	return s, true
+}
+
+// written returns the file that a redirection writes to.
+func written(r *syntax.Redirect) (target string, writes bool) {
+	switch r.Op {
+	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+		return "", false
+	case syntax.DplOut:
+		if target = literal(r.Word); target != "" && strings.Trim(target, "0123456789-") == "" {
+			return "", false
+		}
+	}
+	target = literal(r.Word)
+	return target, target != "/dev/null"
+}
+
+// literal returns the text of a word, with holes for what only the shell knows.
+func literal(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(unquoted(p.Value))
+		case *syntax.SglQuoted:
+			if p.Dollar && strings.Contains(p.Value, `\`) {
+				b.WriteRune(hole)
+			} else {
+				b.WriteString(p.Value)
+			}
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				if l, ok := inner.(*syntax.Lit); ok && !strings.Contains(l.Value, `\`) {
+					b.WriteString(l.Value)
+				} else {
+					b.WriteRune(hole)
+				}
+			}
+		default:
+			b.WriteRune(hole)
+		}
+	}
+	return b.String()
+}
+
+// unquoted returns the text of a part of a word that is not in quotes.
+func unquoted(raw string) string {
+	if strings.ContainsAny(raw, "*?[{~") || strings.HasPrefix(raw, "=") { // it may become other words; = does in zsh
+		return string(hole)
+	}
+	var b strings.Builder
+	escaped := false
+	for _, c := range raw {
+		switch {
+		case escaped:
+			if escaped = false; c != '\n' {
+				b.WriteRune(c)
+			}
+		case c == '\\':
+			escaped = true
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// runners are programs and builtins that run the commands, scripts or programs that they are
+// given.
+func runners() []string {
+	return strings.Fields(`
+		. alias bind builtin chroot command compgen complete coproc doas enable env eval exec fc flock
+		getopts hash history ionice jobs let mapfile nice nohup nsenter parallel readarray runuser script
+		setpriv setsid source ssh start-stop-daemon stdbuf strace su sudo systemd-run taskset tclsh time timeout trap
+		unbuffer unshare wait watch xargs
+		ash awk bash busybox csh dash ed emacs ex expect fish gawk gdb ksh lua m4 mawk mksh nawk node perl php
+		pwsh python python2 python3 rbash ruby rvim sed sh tcsh vi vim yash zsh`)
+}
+
+// runs returns, for programs that run other commands only if they are told to, how the words begin
+// that tell them.
+func runs() map[string][]string {
+	return map[string][]string{
+		"find": {"-exec", "-ok"},
+		"git":  {"-c", "--config", "--exec", "-x", "run", "foreach", "filter-branch", "config", "difftool", "mergetool", "--upload-pack", "--receive-pack"},
+		"tar":  {"--to-command", "--checkpoint", "-I", "--use-compress", "--rsh", "-F", "--info-script", "--new-volume"},
+		"sort": {"--compress-program"},
+		"man":  {"-P", "--pager"}, "less": {"+", "-"}, "rsync": {"-e", "--rsh"}, "zip": {"-T", "-TT", "--unzip"},
+		"go": {"run", "generate", "-exec", "-toolexec", "tool"}, "npm": {"exec", "x"}, "npx": {""}, "cargo": {"run"},
+	}
+}
+
+// opaque returns why a simple command with these words may run other commands.
+func opaque(words []string) string {
+	name := words[0]
+	switch {
+	case strings.ContainsRune(name, hole) || name == "":
+		return "its command is not known before it runs"
+	case strings.Contains(name, "/") && !strings.HasPrefix(name, "/"):
+		return name + " is a program of the worktree"
+	case slices.Contains(runners(), strings.TrimRight(path.Base(name), "0123456789.-")), slices.Contains(runners(), path.Base(name)):
+		return path.Base(name) + " runs other commands"
+	}
+	if flags, ok := runs()[path.Base(name)]; ok && slices.ContainsFunc(words[1:], func(w string) bool {
+		return strings.ContainsRune(w, hole) || slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(w, f) })
+	}) {
+		return path.Base(name) + " may run other commands"
+	}
+	if subscripted := []string{"printf", "read", "test", "[", "unset"}; slices.Contains(subscripted, name) {
+		for _, w := range words[1:] { // the shell computes the subscript of a name
+			if strings.ContainsRune(w, hole) || strings.Contains(w, "[") && w != "[" {
+				return name + " may compute something"
+			}
+		}
+	}
+	return ""
+}
+
+const computes = "it computes with values, which may be commands"
+
+// evaluates returns why a part of a command may run a command that is a value, not text.
+func evaluates(n syntax.Node) string {
+	found := false
+	switch n := n.(type) {
+	case *syntax.ParamExp:
+		found = n.Excl || n.Index != nil || n.Slice != nil || n.Exp != nil && n.Exp.Op == syntax.OtherParamOps
+	case *syntax.ArithmExp:
+		found = !constant(n.X)
+	case *syntax.ArithmCmd:
+		found = !constant(n.X)
+	case *syntax.LetClause, *syntax.CoprocClause:
+		found = true
+	case *syntax.DeclClause: // -i and -n change what a value means
+		found = slices.ContainsFunc(n.Args, func(a *syntax.Assign) bool {
+			return a.Naked && a.Value != nil && strings.HasPrefix(literal(a.Value), "-")
+		})
+	case *syntax.TestClause:
+		return testEvaluates(n)
+	case *syntax.Assign:
+		return assignEvaluates(n)
+	}
+	if found {
+		return computes
+	}
+	return ""
+}
+
+func assignEvaluates(n *syntax.Assign) string {
+	if n.Name != nil && changesCommands(n.Name.Value) {
+		return "it sets " + n.Name.Value
+	}
+	indexed := n.Array != nil && slices.ContainsFunc(n.Array.Elems, func(e *syntax.ArrayElem) bool { return e.Index != nil })
+	if n.Index != nil || indexed || n.Naked && n.Name == nil && strings.ContainsAny(literal(n.Value), "[\x00") {
+		return computes
+	}
+	return ""
+}
+
+// changesCommands reports whether a variable determines which programs commands are.
+func changesCommands(name string) bool {
+	special := []string{"PATH", "ENV", "IFS", "SHELLOPTS", "PS4", "PROMPT_COMMAND"}
+	prefixes := []string{"LD_", "DYLD_", "BASH", "GIT_"}
+	return slices.Contains(special, name) || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// constant reports whether an arithmetic expression has only numbers.
+func constant(x syntax.ArithmExpr) bool {
+	switch x := x.(type) {
+	case *syntax.Word:
+		text := literal(x)
+		return text != "" && strings.Trim(text, "0123456789") == ""
+	case *syntax.BinaryArithm:
+		return constant(x.X) && constant(x.Y)
+	case *syntax.ParenArithm:
+		return constant(x.X)
+	}
+	return false
+}
+
+func testEvaluates(n *syntax.TestClause) string {
+	why := ""
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.BinaryTest:
+			if slices.Contains([]syntax.BinTestOperator{syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr}, n.Op) {
+				why = "it compares values as numbers, which may be commands"
+			}
+		case *syntax.UnaryTest:
+			if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+				why = "it looks at a variable whose name may be a command"
+			}
+		}
+		return true
+	})
+	return why
+}
