@@ -25,7 +25,7 @@ var oldNames = map[string][]string{
 	"internal/event":     {"review"},
 	"internal/usage":     {"ledger", "book", "spending", "tally"},
 	"internal/budget":    {"purse", "ledger", "book", "spending", "tally"},
-	"internal/driver":     {"heard", "unheard", "begun", "hangUp", "frugal"},
+	"internal/driver":    {"heard", "unheard", "begun", "hangUp", "frugal"},
 	"internal/secret":    {"handed", "isTelling"},
 	"internal/cli":       appNames,
 	"internal/control":   appNames,

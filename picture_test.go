@@ -41,6 +41,7 @@ var boxes = []box{
 	{"terminal", []string{"internal/terminal"}},
 	{"runner", []string{"runner"}},
 	{"engine", []string{"runner/engine"}},
+	{"agent", []string{"internal/agent"}},
 	{"driver", []string{"internal/driver"}},
 	{"gate", []string{"internal/mcp", "internal/gate", "internal/permission"}},
 	{"sandbox", []string{"internal/sandbox"}},

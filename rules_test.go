@@ -63,12 +63,17 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/driver":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
+	"internal/agent":  {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc"},
+	"internal/driver": {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget": {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
 		"internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
+	},
+	"internal/cli/agents": {
+		"internal/agent", "internal/cli", "internal/exit", "internal/oneline", "internal/permission", "internal/project", "internal/regularfile",
+		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
 	"internal/cli/doctor": {"internal/cli", "internal/doctor", "internal/exit", "internal/oneline", "internal/terminal"},
@@ -92,7 +97,7 @@ var imports = map[string][]string{
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
-		"internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
+		"internal/cli/agents", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
 		"plugins/builtin",
 	},
@@ -135,7 +140,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+)
+
+// Agent files of Claude Code in several shapes.
+func TestParseClaude(t *testing.T) {
+	for content, want := range map[string]string{
+		"---\nname: a\ndescription: x\ntools: Read, Write, Bash\n---\nx":                                           "a|x||read write bash|allow file.read /**; allow file.write /**; allow bash.execute /**|",
+		"---\nname: a\ndescription: Use it: when, \"so\"\ntools:\n  - Read\n  - Glob\nmodel: opus\n---\nx":         "a|Use it: when, \"so\"|opus|read glob|allow file.read /**; allow code.search /**|",
+		"---\nname: My Agent\ndescription: >\n  long\n  text\n---\nx":                                              "my-agent|long text||||",
+		"---\ndescription: x\ntools: [Read, mcp__gh__search, mcp__db]\n---\nx":                                     "file|x||read|allow file.read /**; allow mcp.call gh/search; allow mcp.call db/*|gh db",
+		"---\nname: a\ndescription: |\n  Examples: a\n  <example>user: \"b: c\"</example>\nmodel: inherit\n---\nx": "a|Examples: a <example>user: \"b: c\"</example>||||",
+		"---\nname: a\ndescription: b: c\n  and: d\n# a comment\ncolor: red\ntools: ''\n---\nx":                    "a|b: c and: d||||",
+		"just text":                        "file|file||||",
+		"---\nname: a\n---\nx":             "a|a||||",
+		"\ufeff---\r\nname: a\r\n---\r\nx": "a|a||||",
+		"---\nname: a\ntools: Bash(git add:*), Bash(npm run test)\n---\nx": "a|a||bash|allow bash.execute git add *; allow bash.execute npm run test|",
+		"---\nname: a\ntools: WebFetch, Task, Unknown\n---\nx":             "a|a||fetch|allow net.fetch /**; allow agent.spawn /**|",
+	} {
+		d, problems := ParseClaude(".claude/agents/file.md", []byte(content))
+		var rules []string
+		for _, r := range d.Permissions {
+			rules = append(rules, r.String())
+		}
+		got := strings.Join([]string{d.Name, d.Description, d.Model, strings.Join(d.Tools, " "), strings.Join(rules, "; "), strings.Join(d.MCP, " ")}, "|")
+		if got != want || len(problems) > 0 {
+			t.Errorf("%q:\n got %s %v\nwant %s", content, got, problems, want)
+		}
+	}
+	for content, want := range map[string]string{"---\nname: ???\n---\nx": "", "---\nname: a\n---\n": "has no prompt"} {
+		if d, problems := ParseClaude("file.md", []byte(content)); want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, want)) {
+			t.Errorf("%q: %+v %v", content, d, problems)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+//go:embed builtin/*.md
+var shipped embed.FS
+
+// ShippedPath begins the paths of the definitions in the binary.
+const ShippedPath = "coven:"
+
+// Place is a directory with definitions.
+type Place struct {
+	Dir    string
+	Show   string // what the paths of its files begin with, for people
+	Source string
+}
+
+// Registry has the definitions of all places.
+type Registry struct {
+	found    []Found // in the order of the places
+	problems []Problem
+}
+
+// Found is a file with a definition, which may not be usable.
+type Found struct {
+	Definition
+	Problems []Problem
+}
+
+// Usable reports whether agents can be started from the definition.
+func (f Found) Usable() bool { return usable(f.Problems) && f.Enabled }
+
+// Load reads the definitions of all places, the first of which has the lowest precedence. The
+// shipped ones come after those of Claude Code and before all others. A missing directory is
+// empty. What cannot be read is a problem, not an error.
+func Load(places ...Place) *Registry {
+	r := &Registry{}
+	isClaude := func(p Place) bool { return p.Source == SourceClaude }
+	for _, p := range places {
+		if isClaude(p) {
+			r.addDir(p)
+		}
+	}
+	r.addShipped()
+	for _, p := range places {
+		if !isClaude(p) {
+			r.addDir(p)
+		}
+	}
+	r.noteReplaced()
+	return r
+}
+
+func (r *Registry) addShipped() {
+	files, _ := fs.Glob(shipped, "builtin/*.md") // the pattern is valid
+	for _, file := range files {
+		content, _ := shipped.ReadFile(file) // it is there
+		r.add(ShippedPath+path.Base(file), SourceSystem, content)
+	}
+}
+
+func (r *Registry) add(show, source string, content []byte) {
+	parse := Parse
+	if source == SourceClaude {
+		parse = ParseClaude
+	}
+	d, problems := parse(show, content)
+	d.Source = source
+	for _, other := range r.found {
+		if other.Source == source && other.Name == d.Name && path.Dir(other.Path) == path.Dir(show) && d.Name != "" {
+			problems = append(problems, Problem{
+				Path: show, Line: 1, Agent: d.Name, Field: "name",
+				Message: fmt.Sprintf("duplicate agent '%s' in %s and %s", d.Name, path.Base(other.Path), path.Base(show)),
+			})
+		}
+	}
+	r.found = append(r.found, Found{d, problems})
+	r.problems = append(r.problems, problems...)
+}
+
+// addDir adds the files of a directory. Others than .md, .yaml and .yml are not definitions, and
+// subdirectories are not read.
+func (r *Registry) addDir(p Place) {
+	entries, err := os.ReadDir(p.Dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.problems = append(r.problems, Problem{Path: p.Show, Message: fmt.Sprintf("cannot read %s: %v", p.Show, errors.Unwrap(err))})
+		}
+		return
+	}
+	kinds := []string{".md", ".yaml", ".yml"}
+	if p.Source == SourceClaude {
+		kinds = kinds[:1]
+	}
+	for _, e := range entries {
+		if e.IsDir() || !slices.Contains(kinds, filepath.Ext(e.Name())) {
+			continue
+		}
+		show := path.Join(p.Show, e.Name())
+		content, err := regularfile.ReadIn(p.Dir, e.Name(), maxFile)
+		if err != nil {
+			name := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
+			problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}
+			r.found = append(r.found, Found{Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, []Problem{problem}})
+			r.problems = append(r.problems, problem)
+			continue
+		}
+		r.add(show, p.Source, content)
+	}
+}
+
+// noteReplaced warns where the agent of an earlier place is used because a later definition is
+// not valid.
+func (r *Registry) noteReplaced() {
+	for i, f := range r.found {
+		if usable(f.Problems) {
+			continue
+		}
+		if instead, ok := r.byName(f.Name); ok {
+			r.found[i].Problems[0].Message += fmt.Sprintf("; the %s agent '%s' is used instead", instead.Source, f.Name)
+			for j, p := range r.problems {
+				if p.Path == f.Path && p.Line == f.Problems[0].Line && p.Field == f.Problems[0].Field {
+					r.problems[j].Message = r.found[i].Problems[0].Message
+					break
+				}
+			}
+		}
+	}
+}
+
+// byName returns the definition that counts for a name, also a disabled one.
+func (r *Registry) byName(name string) (Found, bool) {
+	for _, f := range slices.Backward(r.found) {
+		if f.Name == name && usable(f.Problems) {
+			return f, true
+		}
+	}
+	return Found{}, false
+}
+
+// Agents returns the definitions that can be used, sorted by name.
+func (r *Registry) Agents() []Definition {
+	var all []Definition
+	for _, f := range r.found {
+		if last, ok := r.byName(f.Name); ok && last.Path == f.Path && f.Usable() {
+			all = append(all, f.Definition)
+		}
+	}
+	slices.SortFunc(all, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ByDomain returns the agents of a domain, sorted by name.
+func (r *Registry) ByDomain(domain string) []Definition {
+	return slices.DeleteFunc(r.Agents(), func(d Definition) bool { return d.Domain != domain })
+}
+
+// Names returns the names of the agents that can be used.
+func (r *Registry) Names() []string {
+	var names []string
+	for _, d := range r.Agents() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// NotFoundError means that there is no agent with a name that can be used.
+type NotFoundError struct {
+	Name   string
+	Near   string // a similar name; empty: none
+	Reason string // why its definition cannot be used; empty: there is none
+}
+
+func (e *NotFoundError) Error() string {
+	text := fmt.Sprintf("agent not found: '%s'", e.Name)
+	switch {
+	case e.Reason != "":
+		text += ": " + e.Reason
+	case e.Near != "":
+		text += fmt.Sprintf(" (did you mean '%s'?)", e.Near)
+	}
+	return text
+}
+
+// Get returns the agent with exactly this name. The error is a *NotFoundError.
+func (r *Registry) Get(name string) (Definition, error) {
+	if f, ok := r.byName(name); ok && f.Enabled {
+		return f.Definition, nil
+	}
+	missing := &NotFoundError{Name: name}
+	missing.Near, _ = didyoumean.Nearest(name, r.Names())
+	if _, disabled := r.byName(name); !disabled {
+		for _, f := range slices.Backward(r.found) {
+			if f.Name == name {
+				missing.Reason = firstReason(f.Problems)
+				break
+			}
+		}
+	}
+	return Definition{}, missing
+}
+
+// Find returns the definition of a name for one who wants to see it: also a disabled one, and one
+// that is not valid.
+func (r *Registry) Find(name string) (Found, error) {
+	if f, ok := r.byName(name); ok {
+		return f, nil
+	}
+	for _, f := range slices.Backward(r.found) {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	_, err := r.Get(name)
+	return Found{}, err
+}
+
+// All returns every file, in the order of the places.
+func (r *Registry) All() []Found { return r.found }
+
+// Problems returns what is wrong with the files, in the order of the places.
+func (r *Registry) Problems() []Problem { return r.problems }
