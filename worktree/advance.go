@@ -91,7 +91,8 @@ func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
 }
 
 // carry moves the files of W from the staged tree to the tree of a commit. Modified
-// reserved files do not change; ignored files in the way are rescued.
+// reserved files do not change; ignored files in the way are rescued; submodules stay
+// where they are.
 func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) error {
 	goal, err := w.sparing(ctx, ix, staged, to)
 	if err != nil {
@@ -107,6 +108,9 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 		}
 	}
 	if err := ix.switchTo(ctx, staged, goal); err != nil {
+		return err
+	}
+	if err := w.leave(ctx, staged, goal); err != nil {
 		return err
 	}
 	return ix.reserveAny(ctx, to)

@@ -267,12 +267,12 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
 }
 
-// fill writes the files. It discards the kept indexes, which describe the deleted
-// files.
+// fill writes the files. It discards the kept indexes and the records of submodules, which
+// describe the deleted files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
-	for _, kept := range []string{commitIndex, snapshotIndex, "include.json"} {
-		if err := os.Remove(w.ours(kept)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, kept := range []string{w.ours(commitIndex), w.ours(snapshotIndex), w.ours("include.json"), w.leftPath()} {
+		if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Revert restores W to a snapshot of the session: changed, deleted and later created
-// files, modes, links. Files that were ignored at that time stay. Before that, Revert
+// files, modes, links. Files that were ignored at that time stay; a submodule gets its
+// files back and counts as the commit that it had, its HEAD stays. Before that, Revert
 // saves W as a snapshot of the same session and returns it, so that the revert can be
 // undone.
 //
@@ -83,6 +84,9 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 	}
 	failpoint.Point("restore.switched")
 	if err := w.giveBackIgnored(ctx, ix, now, goal); err != nil {
+		return before, err
+	}
+	if err := w.leaveAsIn(ctx, commit, paths); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
@@ -211,6 +215,9 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 		return before, err
 	}
 	if err := ix.switchTo(ctx, staged, commit.Tree); err != nil {
+		return before, err
+	}
+	if err := w.leave(ctx, staged, commit.Tree); err != nil {
 		return before, err
 	}
 	return before, ix.keep()
