@@ -75,7 +75,7 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
 	}
 	failpoint.Point("add.filled")
-	if err := w.include(ctx); err != nil {
+	if err := w.supply(ctx, start.Oid); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
 	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Settings: settings, Ready: true}

@@ -84,7 +84,7 @@ func (w *Worktree) untouched(ctx context.Context) (tree string, ok bool) {
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
 func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
-	if isThere(filepath.Join(w.admin, "modules")) {
+	if isThere(filepath.Join(w.admin, modulesDir)) {
 		return false
 	}
 	found, paths, ok := w.look(ctx, withIgnored)

@@ -126,7 +126,7 @@ func (re *recreation) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.filled")
-	if err := re.w.include(ctx); err != nil {
+	if err := re.w.supply(ctx, re.start); err != nil {
 		return err
 	}
 	re.rec.Ready, re.rec.Again = true, false

@@ -76,6 +76,8 @@ type Repo struct {
 
 	// Pool limits what is kept of landed worktrees for later ones.
 	Pool Pool
+	// Submodules means that new worktrees have the files of submodules: see populate.
+	Submodules bool
 
 	checkoutDir string        // the git directory of Checkout
 	bare        bool          // all checkouts are linked ones

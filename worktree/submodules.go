@@ -168,6 +168,12 @@ func (w *Worktree) leftBehind(left leftLinks, repositories []string) []string {
 
 // submodules lists the paths of the submodules that .gitmodules names in W.
 func (w *Worktree) submodules(ctx context.Context) ([]string, error) {
+	names, err := w.submoduleNames(ctx)
+	return slices.Sorted(maps.Keys(names)), err
+}
+
+// submoduleNames returns the names of the submodules in .gitmodules by their paths.
+func (w *Worktree) submoduleNames(ctx context.Context) (map[string]string, error) {
 	modules := filepath.Join(w.Path, ".gitmodules")
 	if info, err := os.Lstat(modules); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilerr // git does not read it either
@@ -176,13 +182,14 @@ func (w *Worktree) submodules(ctx context.Context) ([]string, error) {
 	if err != nil && git.ExitCode(err) != 1 {
 		return nil, fmt.Errorf("read .gitmodules: %w", err)
 	}
-	var paths []string
+	names := map[string]string{}
 	for _, field := range fields {
-		if _, name, _ := strings.Cut(field, "\n"); filepath.IsLocal(name) {
-			paths = append(paths, path.Clean(name))
+		key, at, _ := strings.Cut(field, "\n")
+		if filepath.IsLocal(at) {
+			names[path.Clean(at)] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
 		}
 	}
-	return paths, nil
+	return names, nil
 }
 
 // snapshotLink begins a line of a snapshot's message.

@@ -22,6 +22,7 @@ func superproject(t testing.TB) (r *Repo, upstream string) {
 	upstream = value[string](t)(filepath.EvalSymlinks(t.TempDir()))
 	gitIn(t, upstream, "init", "-q", "-b", "main")
 	write(t, filepath.Join(upstream, "lib.c"), "1\n")
+	write(t, filepath.Join(upstream, "other.c"), "other\n")
 	gitIn(t, upstream, "add", "-A")
 	gitIn(t, upstream, "commit", "-qm", "lib")
 	r = sample(t)

@@ -17,6 +17,7 @@ type Worktree struct {
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
 	Teardown        []string      `yaml:"teardown" about:"shell commands that run in a worktree before coven removes it, in order"`
 	TeardownTimeout time.Duration `yaml:"teardown_timeout" about:"time for all commands of teardown together"`
+	Submodules      bool          `yaml:"submodules" about:"fill the submodules of a new worktree from those of the main checkout"`
 	PoolGB          int           `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
 	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
 }
