@@ -77,8 +77,18 @@ func (w *Worktree) untouched(ctx context.Context) (tree string, ok bool) {
 	if !ok {
 		return "", false
 	}
+	if w.cone != nil { // a snapshot has the branch's entries for what is not there
+		if tip, err := w.Tip(ctx); err != nil || !w.isTreeOf(ctx, tree, tip) {
+			return "", false
+		}
+	}
 	converted, err := w.dirsHave(paths, ".gitattributes")
 	return tree, err == nil && !converted
+}
+
+func (w *Worktree) isTreeOf(ctx context.Context, tree, commit string) bool {
+	of, err := w.repo.git().Tree(ctx, commit)
+	return err == nil && of == tree
 }
 
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no

@@ -79,14 +79,18 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 		return before, err
 	}
 	failpoint.Point("restore.stored")
-	if err := ix.switchTo(ctx, now, goal); err != nil {
+	show, err := w.unlikeBranch(ctx)
+	if err != nil {
+		return before, err
+	}
+	if err := ix.switchTo(ctx, now, goal, show); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.switched")
 	if err := w.giveBackIgnored(ctx, ix, now, goal); err != nil {
 		return before, err
 	}
-	if err := w.leaveAsIn(ctx, commit, paths); err != nil {
+	if err := errors.Join(w.leaveAsIn(ctx, commit, paths), w.noteGoneAsIn(ctx, goal)); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
@@ -214,10 +218,10 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 	if staged, err = ix.tree(ctx); err != nil {
 		return before, err
 	}
-	if err := ix.switchTo(ctx, staged, commit.Tree); err != nil {
+	if err := ix.switchTo(ctx, staged, commit.Tree, noneShown); err != nil {
 		return before, err
 	}
-	if err := w.leave(ctx, staged, commit.Tree); err != nil {
+	if err := errors.Join(w.leave(ctx, staged, commit.Tree), w.putOutside(outsideRecord{})); err != nil {
 		return before, err
 	}
 	return before, ix.keep()

@@ -27,11 +27,13 @@ func isReserved(p string) bool {
 
 // listing is git's comparison of W with an index.
 type listing struct {
-	stale     []string // entries that differ from their file, or have none
-	untracked []string // files without an entry that are not ignored
-	nested    []string // repositories without an entry, no slash at the end
-	entries   []string // paths of all entries
-	links     []string // entries that name a commit of another repository
+	stale     []string    // entries that differ from their file, or have none
+	untracked []string    // files without an entry that are not ignored
+	nested    []string    // repositories without an entry, no slash at the end
+	entries   []string    // paths of all entries
+	links     []string    // entries that name a commit of another repository
+	skipped   []git.Entry // entries that are not in a sparse W
+	vivid     []string    // those that are there now; they are stale, too
 }
 
 // clean reports whether W has what the index has, as far as the listing shows it: links would need
@@ -57,6 +59,8 @@ func (ix *index) list(ctx context.Context, option string) (listing, error) {
 			return l, err
 		}
 	}
+	l.vivid = ix.w.present(l.skipped)
+	l.stale = append(l.stale, l.vivid...)
 	return l, nil
 }
 
@@ -74,6 +78,11 @@ func (l *listing) add(field string) error {
 	words := strings.Fields(meta)
 	if !found || len(words) != 4 {
 		return fmt.Errorf("git printed an unknown entry %q", field)
+	}
+	if words[0] == "S" {
+		l.skipped = append(l.skipped, git.Entry{Mode: words[1], Oid: words[2], Path: name})
+		l.entries = append(l.entries, name)
+		return nil
 	}
 	if words[0] != "H" {
 		l.stale = append(l.stale, name) // maybe twice: modified and deleted
@@ -105,6 +114,9 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	}
 	left, err := ix.leftLinks()
 	if err != nil {
+		return l, err
+	}
+	if err := ix.mark(ctx, unskipOption, l.vivid); err != nil {
 		return l, err
 	}
 	paths := append(l.stale, l.untracked...)
