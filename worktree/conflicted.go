@@ -103,7 +103,7 @@ func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m
 	if err := writeJSON(w.conflictedPath(), c); err != nil {
 		return err
 	}
-	if err := w.putOutside(outsideRecord{Tip: c.BranchTip, Tree: tree}); err != nil {
+	if err := w.keepOutside(ctx, c, tree); err != nil {
 		return err
 	}
 	failpoint.Point("conflicted.recorded")

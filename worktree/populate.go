@@ -36,7 +36,7 @@ func (w *Worktree) populate(ctx context.Context, start string) (warnings []strin
 	}
 	for _, e := range entries {
 		name, known := names[e.Path]
-		if e.Mode != git.ModeSubmodule || !known {
+		if e.Mode != git.ModeSubmodule || !known || w.cone.skips(e.Path) {
 			continue
 		}
 		if err := w.populateOne(ctx, name, e); err != nil {

@@ -386,7 +386,7 @@ func (ix *index) read(ctx context.Context, tip string) error {
 // outsideRecord is outside.json: as what files outside of the cone count that are not in W.
 type outsideRecord struct {
 	Tip  string   `json:"tip,omitempty"`  // of the branch
-	Tree string   `json:"tree,omitempty"` // that has these files while the branch is at Tip: a merge that is not committed
+	Tree string   `json:"tree,omitempty"` // a commit that has these files while the branch is at Tip: a merge in W
 	Gone []string `json:"gone,omitempty"` // they count as deleted: W had them
 }
 
@@ -431,6 +431,21 @@ func (w *Worktree) putOutside(rec outsideRecord) error {
 		return err
 	}
 	return writeJSON(w.outsidePath(), rec)
+}
+
+// keepOutside records that files outside of the cone count as merged, though W does not have them.
+func (w *Worktree) keepOutside(ctx context.Context, c Conflicted, tree string) error {
+	if w.cone == nil {
+		return nil
+	}
+	commit, err := w.repo.makeCommit(ctx, tree, "coven: conflicted merge\n", nil, c.TargetTip)
+	if err != nil {
+		return err
+	}
+	if err := w.keep(ctx, keepMerged, commit); err != nil {
+		return err
+	}
+	return w.putOutside(outsideRecord{Tip: c.BranchTip, Tree: commit})
 }
 
 // noteGone records the files outside of the cone that W had, and has no more. W was staged with

@@ -121,6 +121,8 @@ func TestSparseConflict(t *testing.T) {
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
+	gitIn(t, r.Root, "gc", "-q", "--prune=now")
+	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(w.Tree(ctx))+":out/b"), "theirs")
 	value[Snapshot](t)(w.Revert(ctx, "s", before.N))
 	equal(t, "taken back", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	c = value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), c.Session))
@@ -514,4 +516,39 @@ func TestSparseSurvivesKill(t *testing.T) {
 			clean(t, w)
 		})
 	}
+}
+
+// A submodule outside of the cone is not filled, and still in the landed tree.
+func TestSparseSubmodule(t *testing.T) {
+	r, upstream := superproject(t)
+	gitIn(t, r.Root, allowed("submodule", "--quiet", "add", upstream, "out/lib")...)
+	write(t, filepath.Join(r.Root, "in/a"), "a\n")
+	gitIn(t, r.Root, "add", "in")
+	gitIn(t, r.Root, "commit", "-qm", "another")
+	r.Submodules, r.Sparse = true, Sparse{Dirs: []string{"in", "lib"}}
+	w := add(t, r, "T")
+	equal(t, "warnings", len(value[Included](t)(w.Included()).Warnings), 0)
+	equal(t, "files", names(t, w), "in/a lib/.git lib/lib.c lib/other.c")
+	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
+	value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	equal(t, "landed", landAll(t, w), "in/a")
+	equal(t, "submodule", gitIn(t, r.Root, "rev-parse", "main:out/lib"), linkAt(t, r, "main"))
+}
+
+// A revert gives back the deletion of a file outside of the cone, and the file.
+func TestSparseRevertDeletion(t *testing.T) {
+	_, w := sparse(t)
+	ctx := t.Context()
+	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
+	commitAll(t, w, "mine")
+	there := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
+	gone := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	tree := value[string](t)(w.Tree(ctx))
+	value[Snapshot](t)(w.Revert(ctx, "s", there.N))
+	equal(t, "file", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
+	clean(t, w)
+	value[Snapshot](t)(w.Revert(ctx, "s", gone.N))
+	equal(t, "deleted", value[string](t)(w.Tree(ctx)), tree)
+	equal(t, "committed", strings.Join(commitAll(t, w, "deleted").Files, " "), "out/a")
 }
