@@ -67,7 +67,10 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, err
 	}
 	failpoint.Point("add.registered")
-	settings, err := r.poolSettings(ctx)
+	settings, err := w.poolSettings(ctx)
+	if err == nil {
+		err = w.putCone(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
@@ -75,10 +78,10 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
 	}
 	failpoint.Point("add.filled")
-	if err := w.include(ctx); err != nil {
+	if err := w.supply(ctx, start.Oid); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
-	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Settings: settings, Ready: true}
+	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Settings: settings, Sparse: w.cone, Ready: true}
 	if err := r.writeRecord(w.name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
@@ -103,6 +106,9 @@ func (r *Repo) begin(ctx context.Context, taskID, start string) (w *Worktree, fr
 		return nil, parked{}, err
 	}
 	rec := record{Task: taskID, Base: start}
+	if rec.Sparse, err = r.newCone(ctx); err != nil {
+		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
 	w = r.worktree(taskID, rec)
 	if err := r.writeRecord(w.name, rec); err != nil {
 		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
@@ -150,21 +156,6 @@ func (r *Repo) adminPath(admin string) string {
 	return filepath.Dir(link)
 }
 
-// unsparse removes settings that git copied from a sparse main checkout: the worktree
-// contains all files.
-func (r *Repo) unsparse(ctx context.Context, admin string) error {
-	dir := filepath.Join(r.GitDir, "worktrees", admin)
-	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	config := filepath.Join(dir, "config.worktree")
-	if !isThere(config) {
-		return nil
-	}
-	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
-}
-
 // fill checks out the files and writes a matching index for W's git. from is the entry of the
 // pool that W's files were; zero: there are no files.
 func (w *Worktree) fill(ctx context.Context, from parked, start string) error {
@@ -177,7 +168,7 @@ func (w *Worktree) fill(ctx context.Context, from parked, start string) error {
 		}
 		failpoint.Point("add.emptied")
 	}
-	return w.fillBy(ctx, start, func(ix *index) error { return ix.git.Run(ctx, "read-tree", "--reset", "-u", start) })
+	return w.fillBy(ctx, start, func(ix *index) error { return ix.checkOut(ctx, start, noneShown) })
 }
 
 func (w *Worktree) fillBy(ctx context.Context, start string, write func(*index) error) error {

@@ -77,7 +77,7 @@ func (w *Worktree) adminWork(ctx context.Context, tree string) (gitWork, error) 
 	for i, e := range own.staged {
 		own.staged[i].Path = strings.TrimPrefix(e.Path, stagedDir+"/0/")
 	}
-	return own, (&hiddenFiles{renamed: own.files}).addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules")
+	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.admin, modulesDir), rescuedGitDir+"/modules")
 }
 
 // reachable reports whether refs reach all of these commits.

@@ -33,7 +33,7 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 		return err
 	}
 	failpoint.Point("integrate.journal")
-	if err := w.carry(ctx, ix, staged, m.New); err != nil {
+	if err := w.carry(ctx, ix, staged, m.New, noneShown); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.worktree")
@@ -91,8 +91,9 @@ func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
 }
 
 // carry moves the files of W from the staged tree to the tree of a commit. Modified
-// reserved files do not change; ignored files in the way are rescued.
-func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) error {
+// reserved files do not change; ignored files in the way are rescued; submodules stay
+// where they are.
+func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string, show shown) error {
 	goal, err := w.sparing(ctx, ix, staged, to)
 	if err != nil {
 		return err
@@ -106,7 +107,10 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string) erro
 			return err
 		}
 	}
-	if err := ix.switchTo(ctx, staged, goal); err != nil {
+	if err := ix.switchTo(ctx, staged, goal, show); err != nil {
+		return err
+	}
+	if err := w.leave(ctx, staged, goal); err != nil {
 		return err
 	}
 	return ix.reserveAny(ctx, to)

@@ -146,7 +146,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	if err := errors.Join(c.ix.publish(), c.w.resolved()); err != nil {
+	if err := errors.Join(c.ix.publish(), c.w.resolved(), c.w.leaveAs(nil)); err != nil {
 		return done, err
 	}
 	failpoint.Point("commit.published")

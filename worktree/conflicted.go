@@ -103,8 +103,12 @@ func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m
 	if err := writeJSON(w.conflictedPath(), c); err != nil {
 		return err
 	}
+	if err := w.keepOutside(ctx, c, tree); err != nil {
+		return err
+	}
 	failpoint.Point("conflicted.recorded")
-	if err := w.carry(ctx, ix, from, tree); err != nil {
+	inConflict := func(e git.Entry) bool { return slices.Contains(c.Files, e.Path) || c.Beside[e.Path] != "" }
+	if err := w.carry(ctx, ix, from, tree, inConflict); err != nil {
 		return err
 	}
 	failpoint.Point("conflicted.worktree")

@@ -48,11 +48,11 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 			return found, err
 		}
 	}
-	if err := found.addGitDirs(w.Path); err != nil {
+	if err := found.addGitDirs(w); err != nil {
 		return found, err
 	}
-	if w.admin != "" { // git directories of W's submodules
-		if err := found.addBelow(filepath.Join(w.admin, "modules"), rescuedGitDir+"/modules"); err != nil {
+	if w.admin != "" {
+		if err := found.addModules(w, filepath.Join(w.admin, modulesDir), rescuedGitDir+"/modules"); err != nil {
 			return found, err
 		}
 	}
@@ -96,8 +96,10 @@ func isReadError(err error) bool {
 	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// addGitDirs adds everything named .git in W, except the link at its top.
-func (h *hiddenFiles) addGitDirs(top string) error {
+// addGitDirs adds everything named .git in W, except the link at its top, and those of submodules
+// that borrow all that they have.
+func (h *hiddenFiles) addGitDirs(w *Worktree) error {
+	top := w.Path
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !isGitDir(entry.Name()) {
 			return err
@@ -112,7 +114,7 @@ func (h *hiddenFiles) addGitDirs(top string) error {
 			}
 			return fs.SkipDir
 		}
-		if entry.Type().IsRegular() && relative != ".git" {
+		if entry.Type().IsRegular() && relative != ".git" && !w.linksBorrower(name) {
 			h.renamed[storable(filepath.ToSlash(relative))] = name
 		}
 		return nil

@@ -49,27 +49,41 @@ func (w *Worktree) Announced(done Included) error {
 	return writeJSON(w.includedPath(), done)
 }
 
-// include copies the files that includeFile selects into a W that is not ready yet. A file is left
-// out, and named in a warning, if it cannot be copied: that is no reason not to start the task.
-func (w *Worktree) include(ctx context.Context) error {
+// supply gives a W that is not ready yet what it needs besides the files of a commit: submodules
+// and copies of ignored files. What cannot be had is named in a warning: that is no reason not to
+// start the task.
+func (w *Worktree) supply(ctx context.Context, start string) error {
+	done := Included{Files: []string{}}
+	var err error
+	if done.Warnings, err = w.populate(ctx, start); err != nil {
+		return fmt.Errorf("fill the submodules: %w", err)
+	}
+	named, err := w.include(ctx, &done)
+	if err != nil || !named && len(done.Warnings) == 0 {
+		return err
+	}
+	return writeJSON(w.includedPath(), done)
+}
+
+// include copies the files that includeFile selects, if there is one.
+func (w *Worktree) include(ctx context.Context, done *Included) (named bool, err error) {
 	rules, err := regularfile.ReadIn(w.repo.Root, includeFile, maxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
-	done := Included{Files: []string{}}
 	if err != nil {
-		done.Warnings = []string{fmt.Sprintf("%s was not read: %v", includeFile, err)}
-		return writeJSON(w.includedPath(), done)
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s was not read: %v", includeFile, err))
+		return true, nil
 	}
 	names, err := w.includable(ctx, rules)
 	if err == nil {
-		err = w.copyIncluded(names, &done)
+		err = w.copyIncluded(names, done)
 	}
 	if err != nil {
-		return fmt.Errorf("copy what %s names: %w", includeFile, err)
+		return true, fmt.Errorf("copy what %s names: %w", includeFile, err)
 	}
 	failpoint.Point("include.copied")
-	return writeJSON(w.includedPath(), done)
+	return true, nil
 }
 
 // includable lists the files of the main checkout that match rules, and that git ignores both

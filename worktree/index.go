@@ -138,11 +138,11 @@ func (ix *index) copyTo(name string) error {
 // switchTo moves the files from one tree, which is in the index, to another. git
 // refuses to overwrite a file with an unknown time stamp, so the index is refreshed
 // first: a file that was only touched has not changed.
-func (ix *index) switchTo(ctx context.Context, from, to string) error {
+func (ix *index) switchTo(ctx context.Context, from, to string, show shown) error {
 	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
 		return err // 1: some files are changed
 	}
-	return ix.git.Run(ctx, "read-tree", "-m", "-u", from, to)
+	return ix.move(ctx, from, to, show)
 }
 
 // tree stores the index as a tree.

@@ -222,6 +222,11 @@ func (w *Worktree) settleConfig(ctx context.Context, file string) error {
 			return err
 		}
 	}
+	if w.cone != nil && !w.repo.bare {
+		if err := g.Run(ctx, "config", "--file", file, "extensions.worktreeConfig", "true"); err != nil {
+			return err
+		}
+	}
 	if !strings.Contains(text, "include") {
 		return nil
 	}

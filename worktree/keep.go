@@ -17,6 +17,7 @@ const (
 	keepLanding = "landing"    // the commit that a recorded intent is about to land
 	keepMove    = "integrate"  // the merge that integrate.json moves W to
 	keepTarget  = "conflicted" // the target's commit that conflicted.json names
+	keepMerged  = "merged"     // what outside.json names
 	keepWatched = "watched"    // a tree of the trees that watch.json names
 )
 
@@ -34,7 +35,7 @@ func (r *Repo) keep(ctx context.Context, taskID, purpose, oid string) error {
 // unkeep returns the edits that remove all such refs of a task.
 func (w *Worktree) unkeep() []git.Edit {
 	var edits []git.Edit
-	for _, purpose := range []string{keepLanding, keepMove, keepTarget, keepWatched} {
+	for _, purpose := range []string{keepLanding, keepMove, keepTarget, keepMerged, keepWatched} {
 		edits = append(edits, git.Drop(keepRef(w.TaskID, purpose)))
 	}
 	return edits

@@ -242,6 +242,7 @@ func actor(args []string) int {
 			return err
 		}
 		if point := request.Intent; strings.HasPrefix(point, "add.") || strings.HasPrefix(point, "remove.") {
+			r.Submodules = point == "add.populated"
 			return addAndRemove(ctx, r, request.Task)
 		}
 		if strings.HasPrefix(request.Intent, "pool.") {

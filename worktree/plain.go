@@ -81,7 +81,7 @@ func (w *Worktree) plainTree(ctx context.Context) (string, error) {
 	}
 	defer ix.drop()
 	tree := ix.knownTree()
-	if tree == "" {
+	if tree == "" || w.cone != nil && !w.isTipTree(ctx, tree) { // a snapshot has the branch's entries for what is not there
 		return "", errLookAtAll
 	}
 	if err := ix.refreshOnce(ctx, tree); err != nil {
@@ -91,7 +91,7 @@ func (w *Worktree) plainTree(ctx context.Context) (string, error) {
 	if err != nil || len(changed) == 0 {
 		return tree, errors.Join(err, w.here())
 	}
-	if !w.repo.git().WritesInProcess(ctx) {
+	if w.cone != nil || !w.repo.git().WritesInProcess(ctx) {
 		return "", errLookAtAll
 	}
 	var edits []git.Entry
@@ -232,10 +232,20 @@ func (r *Repo) shapeOf(ctx context.Context, tree string) (treeShape, error) {
 	return shape, nil
 }
 
+// isTipTree reports whether the branch's tip has a tree.
+func (w *Worktree) isTipTree(ctx context.Context, tree string) bool {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return false
+	}
+	of, err := w.repo.git().Tree(ctx, tip)
+	return err == nil && of == tree
+}
+
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
 func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
-	if isThere(filepath.Join(w.admin, "modules")) {
+	if isThere(filepath.Join(w.admin, modulesDir)) {
 		return false
 	}
 	found, paths, ok := w.look(ctx, withIgnored)

@@ -77,7 +77,7 @@ func (m *removal) park(ctx context.Context) error {
 			return err
 		}
 		for _, change := range changes {
-			if change.Status != 'D' {
+			if change.Status != 'D' && !w.cone.skips(change.Path) {
 				p.Rewrite = append(p.Rewrite, change.Path)
 			}
 		}
@@ -126,7 +126,7 @@ func (r *Repo) pool() []parked {
 // ready.
 func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 	r := w.repo
-	settings, err := r.poolSettings(ctx)
+	settings, err := w.poolSettings(ctx)
 	if err != nil || r.Pool.Bytes == 0 || !r.git().ReadInProcess() { // git worktree add wants no W
 		return parked{}
 	}
@@ -180,7 +180,14 @@ func (r *Repo) sameAttributes(ctx context.Context, one, two string) bool {
 	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// poolSettings returns a hash of what else determines the bytes and modes of files.
+// poolSettings returns a hash of what else determines which files W has, and their bytes and
+// modes.
+func (w *Worktree) poolSettings(ctx context.Context) (string, error) {
+	settings, err := w.repo.poolSettings(ctx)
+	return settings + w.cone.key(), err
+}
+
+// poolSettings returns a hash of what determines the bytes and modes of all files.
 func (r *Repo) poolSettings(ctx context.Context) (string, error) {
 	settings, err := r.git().Configured(ctx, `^(core|filter|lfs)\.`, false)
 	if err != nil {
@@ -212,10 +219,15 @@ func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start stri
 	if files.moved > 0 {
 		defer w.repo.tidyLater()
 	}
+	if w.cone != nil {
+		if _, visible, err := ix.outside(ctx); err != nil || len(visible) > 0 {
+			return errors.Join(err, errOdd) // a new worktree does not have these files
+		}
+	}
 	if err := w.rewrite(ctx, ix, from.Rewrite); err != nil {
 		return err
 	}
-	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", from.Tree, start); err != nil {
+	if err := ix.move(ctx, from.Tree, start, noneShown); err != nil {
 		return err
 	}
 	// Every file and every entry is as in start.

@@ -110,7 +110,11 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 	if err := ix.take(ctx, append(tracked, extra...)); err != nil {
 		return "", fmt.Errorf("stage the files of %s: %w", w.Path, err)
 	}
-	if tree := ix.knownTree(); tree != "" && l.clean() && len(tracked)+len(extra) == 0 {
+	skipped, err := ix.skipAsIn(ctx, tip, l)
+	if err != nil {
+		return "", fmt.Errorf("stage the files of %s: %w", w.Path, err)
+	}
+	if tree := ix.knownTree(); tree != "" && !skipped && l.clean() && len(tracked)+len(extra) == 0 {
 		ix.setEqual(tree)
 		return tree, w.here()
 	}

@@ -122,11 +122,14 @@ func (re *recreation) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.registered")
+	if err := re.w.putCone(ctx); err != nil {
+		return err
+	}
 	if err := re.fill(ctx); err != nil {
 		return err
 	}
 	failpoint.Point("recreate.filled")
-	if err := re.w.include(ctx); err != nil {
+	if err := re.w.supply(ctx, re.start); err != nil {
 		return err
 	}
 	re.rec.Ready, re.rec.Again = true, false
@@ -267,12 +270,12 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
 }
 
-// fill writes the files. It discards the kept indexes, which describe the deleted
-// files.
+// fill writes the files. It discards the kept indexes and the records of submodules, which
+// describe the deleted files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
-	for _, kept := range []string{commitIndex, snapshotIndex, "include.json"} {
-		if err := os.Remove(w.ours(kept)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, kept := range []string{w.ours(commitIndex), w.ours(snapshotIndex), w.ours("include.json"), w.leftPath(), w.outsidePath()} {
+		if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -283,20 +286,28 @@ func (re *recreation) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.load(ctx, g, snapshotIndex, (*index).keep, "-u", re.from.Tree); err != nil {
+	show, err := w.unlikeBranch(ctx)
+	if err != nil {
 		return err
 	}
-	return w.load(ctx, w.git(), commitIndex, (*index).publish, re.start)
+	if err := w.noteGoneAsIn(ctx, re.from.Tree); err != nil {
+		return err
+	}
+	err = w.load(g, snapshotIndex, (*index).keep, func(ix *index) error { return ix.checkOut(ctx, re.from.Tree, show) })
+	if err != nil {
+		return err
+	}
+	return w.load(w.git(), commitIndex, (*index).publish, func(ix *index) error { return ix.read(ctx, re.start) })
 }
 
 // load reads a tree into a new kept index.
-func (w *Worktree) load(ctx context.Context, g git.Repo, name string, end func(*index) error, args ...string) error {
+func (w *Worktree) load(g git.Repo, name string, end, read func(*index) error) error {
 	ix, err := w.openIndex(g, name)
 	if err != nil {
 		return err
 	}
 	defer ix.drop()
-	if err := ix.git.Run(ctx, append([]string{"read-tree", "--reset"}, args...)...); err != nil {
+	if err := read(ix); err != nil {
 		return err
 	}
 	return end(ix)

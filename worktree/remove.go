@@ -191,7 +191,8 @@ func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
 }
 
 // hides reports whether W, whose files are those of a tree, has anything else to store: ignored
-// files, git directories, reserved files that differ, work in its own git directory.
+// files, git directories, reserved files that differ, edits in submodules, work in its own git
+// directory.
 func (w *Worktree) hides(ctx context.Context, tree string, p policy) (bool, error) {
 	ix, raw, err := w.stagedRaw(ctx, nil)
 	if err != nil {
@@ -204,6 +205,10 @@ func (w *Worktree) hides(ctx context.Context, tree string, p policy) (bool, erro
 	}
 	differ, err := w.reservedDiffer(ctx, tree, raw)
 	if err != nil || differ {
+		return true, err
+	}
+	edited, err := w.submodulesEdited(ctx, tree, raw)
+	if err != nil || edited {
 		return true, err
 	}
 	own, err := w.gitWork(ctx, tree)
@@ -219,7 +224,15 @@ func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 	}
 	defer ix.drop()
 	differ, err := m.w.reservedDiffer(ctx, m.tree, raw)
-	if err != nil || differ || isThere(filepath.Join(m.w.admin, "modules")) {
+	if err != nil || differ {
+		return false, err
+	}
+	modules := hiddenFiles{renamed: map[string]string{}}
+	if err := modules.addModules(m.w, filepath.Join(m.w.admin, modulesDir), ""); err != nil || len(modules.renamed) > 0 {
+		return false, err
+	}
+	edited, err := m.w.submodulesEdited(ctx, m.tree, raw)
+	if err != nil || edited {
 		return false, err
 	}
 	own, err := m.w.gitWork(ctx, m.tree)

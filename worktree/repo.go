@@ -31,7 +31,7 @@
 // On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
 // indexes, op-* with the index of each running operation, integrate.json while an
 // integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
-// step is watched),
+// step is watched, submodules.json: see leftLinks, outside.json: see outsideRecord),
 // coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots), coven/moves
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
@@ -76,6 +76,10 @@ type Repo struct {
 
 	// Pool limits what is kept of landed worktrees for later ones.
 	Pool Pool
+	// Sparse selects the files of new worktrees.
+	Sparse Sparse
+	// Submodules means that new worktrees have the files of submodules: see populate.
+	Submodules bool
 
 	checkoutDir string        // the git directory of Checkout
 	bare        bool          // all checkouts are linked ones

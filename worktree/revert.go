@@ -12,7 +12,8 @@ import (
 )
 
 // Revert restores W to a snapshot of the session: changed, deleted and later created
-// files, modes, links. Files that were ignored at that time stay. Before that, Revert
+// files, modes, links. Files that were ignored at that time stay; a submodule gets its
+// files back and counts as the commit that it had, its HEAD stays. Before that, Revert
 // saves W as a snapshot of the same session and returns it, so that the revert can be
 // undone.
 //
@@ -78,11 +79,18 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 		return before, err
 	}
 	failpoint.Point("restore.stored")
-	if err := ix.switchTo(ctx, now, goal); err != nil {
+	show, err := w.unlikeBranch(ctx)
+	if err != nil {
+		return before, err
+	}
+	if err := ix.switchTo(ctx, now, goal, show); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.switched")
 	if err := w.giveBackIgnored(ctx, ix, now, goal); err != nil {
+		return before, err
+	}
+	if err := errors.Join(w.leaveAsIn(ctx, commit, paths), w.noteGoneAsIn(ctx, goal)); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
@@ -210,7 +218,10 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 	if staged, err = ix.tree(ctx); err != nil {
 		return before, err
 	}
-	if err := ix.switchTo(ctx, staged, commit.Tree); err != nil {
+	if err := ix.switchTo(ctx, staged, commit.Tree, noneShown); err != nil {
+		return before, err
+	}
+	if err := errors.Join(w.leave(ctx, staged, commit.Tree), w.putOutside(outsideRecord{})); err != nil {
 		return before, err
 	}
 	return before, ix.keep()

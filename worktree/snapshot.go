@@ -32,6 +32,7 @@ type Snapshot struct {
 	Tip    string // the branch's tip at that time; empty: unknown
 	Note   string
 	Time   time.Time
+	links  string // see ownLinks
 }
 
 // Snapshot saves W: tracked files and untracked ones that are not ignored, also those
@@ -85,16 +86,20 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 	if err != nil {
 		return Snapshot{}, err
 	}
+	links, err := w.ownLinks(ctx, tip)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	var refused error
 	for range snapshotTries {
 		last, err := w.repo.lastSnapshot(ctx, session)
 		if err != nil {
 			return last, err
 		}
-		if last.N > 0 && last.Tree == tree && (last.Tip == tip || last.Tip == "") {
+		if last.N > 0 && last.Tree == tree && last.links == links && (last.Tip == tip || last.Tip == "") {
 			return last, nil
 		}
-		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now()}
+		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
 		next, refused = w.repo.append(ctx, session, next, last)
 		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
 			return next, refused
@@ -108,7 +113,7 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 	if last.N > 0 {
 		parents = []string{last.Commit}
 	}
-	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + snapshotTip + next.Tip
+	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + next.links + snapshotTip + next.Tip
 	var err error
 	if next.Commit, err = r.makeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
@@ -202,6 +207,7 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 	note = strings.Trim(note, "\n")
 	if at := strings.LastIndex(note, "\n") + 1; strings.HasPrefix(note[at:], snapshotTip) {
 		note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
+		note, s.links = cutLinks(note)
 	}
 	s.Note = strings.Trim(note, "\n")
 	return s, nil

@@ -20,7 +20,7 @@ import (
 // make a difference: then it is Snapshot. Paths are relative to W, with slashes.
 func (w *Worktree) SnapshotPaths(ctx context.Context, session, note string, paths []string) (Snapshot, error) {
 	last, err := w.repo.lastSnapshot(ctx, session)
-	if err == nil && last.N > 0 && w.here() == nil {
+	if err == nil && last.N > 0 && w.cone == nil && w.here() == nil {
 		if s, err := w.snapshotPaths(ctx, session, note, last, paths); err == nil {
 			return s, nil
 		}
@@ -40,10 +40,14 @@ func (w *Worktree) snapshotPaths(ctx context.Context, session, note string, last
 		}
 	}
 	tip, err := w.tipIfAny(ctx)
-	if err != nil || last.Tree == tree && (last.Tip == tip || last.Tip == "") {
+	if err != nil {
 		return last, err
 	}
-	next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now()}
+	links, err := w.ownLinks(ctx, tip)
+	if err != nil || last.Tree == tree && last.links == links && (last.Tip == tip || last.Tip == "") {
+		return last, err
+	}
+	next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
 	return w.repo.append(ctx, session, next, last) // refused if there is another one meanwhile
 }
 

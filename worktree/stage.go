@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -26,11 +27,13 @@ func isReserved(p string) bool {
 
 // listing is git's comparison of W with an index.
 type listing struct {
-	stale     []string // entries that differ from their file, or have none
-	untracked []string // files without an entry that are not ignored
-	nested    []string // repositories without an entry, no slash at the end
-	entries   []string // paths of all entries
-	links     []string // entries that name a commit of another repository
+	stale     []string    // entries that differ from their file, or have none
+	untracked []string    // files without an entry that are not ignored
+	nested    []string    // repositories without an entry, no slash at the end
+	entries   []string    // paths of all entries
+	links     []string    // entries that name a commit of another repository
+	skipped   []git.Entry // entries that are not in a sparse W
+	vivid     []string    // those that are there now; they are stale, too
 }
 
 // clean reports whether W has what the index has, as far as the listing shows it: links would need
@@ -56,6 +59,8 @@ func (ix *index) list(ctx context.Context, option string) (listing, error) {
 			return l, err
 		}
 	}
+	l.vivid = ix.w.present(l.skipped)
+	l.stale = append(l.stale, l.vivid...)
 	return l, nil
 }
 
@@ -74,6 +79,11 @@ func (l *listing) add(field string) error {
 	if !found || len(words) != 4 {
 		return fmt.Errorf("git printed an unknown entry %q", field)
 	}
+	if words[0] == "S" {
+		l.skipped = append(l.skipped, git.Entry{Mode: words[1], Oid: words[2], Path: name})
+		l.entries = append(l.entries, name)
+		return nil
+	}
 	if words[0] != "H" {
 		l.stale = append(l.stale, name) // maybe twice: modified and deleted
 		return nil
@@ -87,8 +97,8 @@ func (l *listing) add(field string) error {
 
 // stage updates the index to the content of W: tracked files and untracked ones that
 // are not ignored. Repositories inside W are added as plain files, except submodules
-// in .gitmodules, of which the index has the commit. If W does not exist before or
-// after, the error is ErrNoWorktree.
+// in .gitmodules, of which the index has the commit: see leftLinks. If W does not exist
+// before or after, the error is ErrNoWorktree.
 func (ix *index) stage(ctx context.Context) (listing, error) {
 	if err := ix.w.here(); err != nil {
 		return listing{}, err
@@ -102,14 +112,22 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	if err != nil {
 		return l, fmt.Errorf("list the files of %s: %w", ix.w.Path, err)
 	}
+	left, err := ix.leftLinks()
+	if err != nil {
+		return l, err
+	}
+	if err := ix.mark(ctx, unskipOption, l.vivid); err != nil {
+		return l, err
+	}
 	paths := append(l.stale, l.untracked...)
-	repositories := l.nested
-	if len(l.links) > 0 {
-		unknown, err := ix.unknownLinks(ctx, l.links)
+	links := l.links
+	repositories := without(l.nested, ix.w.leftBehind(left, l.nested))
+	if len(links) > 0 {
+		unknown, err := ix.unknownLinks(ctx, links)
 		if err != nil {
 			return l, err
 		}
-		paths = without(paths, unknown)
+		paths, links = without(paths, unknown), without(links, unknown)
 		repositories = append(repositories, unknown...)
 	}
 	inside, err := ix.filesInside(ctx, repositories)
@@ -119,28 +137,20 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	if err := ix.take(ctx, append(paths, inside...)); err != nil {
 		return l, fmt.Errorf("stage the files of %s: %w", ix.w.Path, err)
 	}
-	return l, nil
+	return l, ix.countLeft(ctx, left, links)
 }
 
 // unknownLinks returns the links that are not submodules and whose directory has
 // files. `git add` of a repository inside W creates such links.
 func (ix *index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
-	known := map[string]bool{}
-	modules := filepath.Join(ix.w.Path, ".gitmodules")
-	if info, err := os.Lstat(modules); err == nil && info.Mode().IsRegular() {
-		fields, err := ix.git.Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
-		if err != nil && git.ExitCode(err) != 1 {
-			return nil, fmt.Errorf("read .gitmodules: %w", err)
-		}
-		for _, field := range fields {
-			_, name, _ := strings.Cut(field, "\n")
-			known[path.Clean(name)] = true
-		}
+	known, err := ix.w.submodules(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var unknown []string
 	for _, link := range links {
 		entries, err := os.ReadDir(filepath.Join(ix.w.Path, link))
-		if err == nil && len(entries) > 0 && !known[link] {
+		if err == nil && len(entries) > 0 && !slices.Contains(known, link) {
 			unknown = append(unknown, link)
 		}
 	}

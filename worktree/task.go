@@ -28,6 +28,7 @@ type Worktree struct {
 	admin string // the worktree's own git directory, which the agent can write
 	// partial permits access to the remains of a killed Recreate.
 	partial bool
+	cone    *cone // nil: W has all files of its branch
 }
 
 // record is task.json: coven's data about a worktree, stored where the agent cannot
@@ -39,6 +40,7 @@ type record struct {
 	Ready bool   `json:"ready"` // the checkout is complete
 	// Settings of git when the files were written: see poolSettings. Empty: not for the pool.
 	Settings string `json:"settings,omitempty"`
+	Sparse   *cone  `json:"sparse,omitempty"` // the files that W has; nil: all
 	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
 	Made  int  `json:"made,omitempty"` // how often Recreate made it again
@@ -64,7 +66,7 @@ func (r *Repo) worktree(taskID string, rec record) *Worktree {
 	name := SafeName(taskID)
 	w := &Worktree{
 		TaskID: taskID, Branch: branchPrefix + name, Path: r.worktreePath(name),
-		Number: rec.Made + 1, repo: r, name: name,
+		Number: rec.Made + 1, repo: r, name: name, cone: rec.Sparse,
 	}
 	if rec.Admin != "" {
 		w.admin = filepath.Join(r.GitDir, "worktrees", rec.Admin)

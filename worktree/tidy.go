@@ -12,8 +12,6 @@ import (
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // errOdd means that a parked file differs from what git writes in a way that git does not check.
@@ -39,9 +37,6 @@ func (w *Worktree) tidied(ctx context.Context, tree, dir string, aside func(stri
 	}
 	files := &tidiedFiles{top: dir, keep: w.repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
 	for _, e := range entries {
-		if e.Mode == git.ModeSubmodule {
-			return nil, errOdd
-		}
 		for name := e.Path; !files.tracked[name]; name = path.Dir(name) {
 			files.tracked[name] = true
 		}

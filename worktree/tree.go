@@ -43,12 +43,15 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 	}
 	// The index must contain tip's files first, because a tracked file may be ignored.
 	if ix.knownTree() != tree {
-		if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
+		if err := ix.read(ctx, tip); err != nil {
 			return "", err
 		}
 	}
 	l, err := ix.stage(ctx)
 	if err != nil {
+		return "", err
+	}
+	if err := ix.w.noteGone(tip, l); err != nil {
 		return "", err
 	}
 	changed, err := ix.reserve(ctx, tree, reservedFrom, l)
@@ -67,6 +70,7 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 type keptTree struct {
 	content [sha256.Size]byte
 	tree    string
+	outside string // see outsideText
 }
 
 // setEqual notes that the index has exactly the entries of a tree now. If it is not changed any
@@ -74,7 +78,7 @@ type keptTree struct {
 func (ix *index) setEqual(tree string) {
 	ix.equals = keptTree{}
 	if content, err := sum(ix.git.Index); err == nil {
-		ix.equals = keptTree{content, tree}
+		ix.equals = keptTree{content, tree, ix.w.outsideText()}
 	}
 }
 
@@ -85,7 +89,7 @@ func (ix *index) knownTree() string {
 	if !noted {
 		return ""
 	}
-	if content, err := sum(ix.git.Index); err != nil || content != known.(keptTree).content {
+	if content, err := sum(ix.git.Index); err != nil || content != known.(keptTree).content || ix.w.outsideText() != known.(keptTree).outside {
 		return ""
 	}
 	return known.(keptTree).tree

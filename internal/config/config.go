@@ -103,7 +103,7 @@ func Default() Config {
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
-		Worktree: Worktree{PoolGB: 10, Base: "target", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
+		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
 }
 

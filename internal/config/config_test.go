@@ -54,7 +54,7 @@ func TestLoadDefaults(t *testing.T) {
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
-			Worktree: Worktree{PoolGB: 10, Base: "target", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
+			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, %v", c, err)
@@ -89,7 +89,7 @@ func TestLoadPrecedence(t *testing.T) {
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
-		Worktree: Worktree{PoolGB: 10, Base: "remote", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
+		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
 		Tracker:  "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,

@@ -17,6 +17,9 @@ type Worktree struct {
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
 	Teardown        []string      `yaml:"teardown" about:"shell commands that run in a worktree before coven removes it, in order"`
 	TeardownTimeout time.Duration `yaml:"teardown_timeout" about:"time for all commands of teardown together"`
+	Submodules      bool          `yaml:"submodules" about:"fill the submodules of a new worktree from those of the main checkout"`
+	Sparse          string        `yaml:"sparse" oneof:"all|main|dirs" about:"which files a new worktree has: all, those of the main checkout, or those of sparse_dirs"`
+	SparseDirs      []string      `yaml:"sparse_dirs" about:"directories that a sparse worktree has, with the files directly in the directories above"`
 	PoolGB          int           `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
 	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
 }
@@ -30,9 +33,15 @@ func (r reader) worktree(w Worktree) {
 		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
 	}
 	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree", isGlobInside)
+	r.each("worktree.sparse_dirs", w.SparseDirs, "a directory in the worktree", isDirInside)
 	if at := r.at("worktree.pool_gb"); at.Set() && (w.PoolGB < 0 || w.PoolGB > maxPoolGB) {
 		r.doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", w.PoolGB, maxPoolGB), "")
 	}
+}
+
+// isDirInside reports whether a text is a directory of a repository, without a slash at the end.
+func isDirInside(s string) bool {
+	return s != "." && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && !strings.ContainsAny(s, "\x00\n")
 }
 
 // isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.

@@ -89,8 +89,20 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
 	p := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.Keep}
+	repo.Submodules, repo.Sparse = cfg.Worktree.Submodules, sparse(cfg.Worktree)
 	p.findTracker(dir)
 	return p
+}
+
+// sparse returns which files new worktrees have.
+func sparse(cfg config.Worktree) worktree.Sparse {
+	switch cfg.Sparse {
+	case "main":
+		return worktree.Sparse{Main: true}
+	case "dirs":
+		return worktree.Sparse{Dirs: append([]string{}, cfg.SparseDirs...)}
+	}
+	return worktree.Sparse{}
 }
 
 // Hidden returns a text without the secrets that processes were given.

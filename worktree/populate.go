@@ -1,0 +1,311 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// The submodules of W have git directories of their own, in W's git directory, where git looks for
+// them. Those that populate makes have no objects: they borrow those of the main checkout's
+// submodules, to which nothing of the task is written.
+
+// populate fills the directories of W's submodules with what a commit of W names, as far as the
+// main checkout has it: nothing is fetched. It returns warnings about the others, which stay empty.
+// If a directory has files already, they stay.
+func (w *Worktree) populate(ctx context.Context, start string) (warnings []string, err error) {
+	if !w.repo.Submodules {
+		return nil, nil
+	}
+	names, err := w.submoduleNames(ctx)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	entries, err := w.repo.git().Entries(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name, known := names[e.Path]
+		if e.Mode != git.ModeSubmodule || !known || w.cone.skips(e.Path) {
+			continue
+		}
+		if err := w.populateOne(ctx, name, e); err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			warnings = append(warnings, fmt.Sprintf("submodule %s stays empty: %v", e.Path, err))
+		}
+		failpoint.Point("add.populated")
+	}
+	return warnings, nil
+}
+
+// populateOne fills the directory of one submodule, or leaves it as it was.
+func (w *Worktree) populateOne(ctx context.Context, name string, link git.Entry) error {
+	top := filepath.Join(w.Path, filepath.FromSlash(link.Path))
+	files, err := os.ReadDir(top)
+	if info, statErr := os.Lstat(top); statErr != nil || !info.IsDir() || beyondLink(w.Path, link.Path) {
+		return errors.New("it is not a directory")
+	}
+	if err != nil {
+		return err
+	}
+	from, err := w.repo.moduleDir(ctx, name, link.Oid)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(w.admin, modulesDir, filepath.FromSlash(name))
+	args := []string{"read-tree", "--reset", "-u", link.Oid}
+	if len(files) > 0 {
+		args = []string{"read-tree", "--reset", link.Oid}
+	}
+	err = makeModule(ctx, dir, from, top, link.Oid)
+	if err == nil {
+		g := w.git()
+		g.Dir, g.WorkTree, g.Store = dir, top, nil
+		g.Env = append(g.Env, noLazyFetch)
+		err = g.Run(ctx, args...)
+	}
+	if err == nil {
+		return nil
+	}
+	undone := []error{removeAll(dir), os.RemoveAll(filepath.Join(top, ".git"))}
+	if len(files) == 0 {
+		undone = append(undone, removeAll(top), os.Mkdir(top, 0o755))
+	}
+	return errors.Join(append([]error{err}, undone...)...)
+}
+
+// modulesDir is where a git directory has those of submodules.
+const modulesDir = "modules"
+
+// noLazyFetch keeps git from fetching objects that a partial clone lacks.
+const noLazyFetch = "GIT_NO_LAZY_FETCH=1"
+
+// modules returns where the git directories of the main checkout's submodules are.
+func (r *Repo) modules() string { return filepath.Join(r.rootGit().Dir, modulesDir) }
+
+// moduleDir returns the git directory of a submodule of the main checkout that has a commit.
+func (r *Repo) moduleDir(ctx context.Context, name, oid string) (string, error) {
+	notThere := errors.New("the main checkout does not have it")
+	if !filepath.IsLocal(name) {
+		return "", notThere
+	}
+	top, err := filepath.EvalSymlinks(r.modules())
+	if err != nil {
+		return "", notThere
+	}
+	dir := filepath.Join(r.modules(), filepath.FromSlash(name))
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != filepath.Join(top, filepath.FromSlash(name)) {
+		return "", notThere
+	}
+	g := git.Repo{Dir: dir, Env: []string{noLazyFetch}}
+	if has, err := g.Has(ctx, oid, "commit"); err != nil || !has {
+		return "", errors.Join(fmt.Errorf("the main checkout does not have its commit %.12s: fetch it there", oid), err)
+	}
+	return dir, nil
+}
+
+// makeModule makes the git directory of a submodule that borrows the objects of another one, and
+// links its checkout, at top, to it.
+func makeModule(ctx context.Context, dir, from, top, head string) error {
+	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	g := git.Repo{Dir: from, Env: []string{noLazyFetch}}
+	config, err := moduleConfig(ctx, g, top)
+	if err != nil {
+		return err
+	}
+	refs, err := g.Refs(ctx, "refs/remotes/", "refs/tags/")
+	if err != nil {
+		return err
+	}
+	var packed strings.Builder
+	for _, ref := range refs {
+		if path.Base(ref.Name) != "HEAD" { // it would not follow its branch
+			packed.WriteString(ref.Oid + " " + ref.Name + "\n")
+		}
+	}
+	for name, text := range map[string]string{
+		"HEAD": head + "\n", "config": config, "packed-refs": packed.String(),
+		"objects/info/alternates": filepath.Join(from, "objects") + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		copyFile(filepath.Join(from, "shallow"), filepath.Join(dir, "shallow")),
+		os.WriteFile(filepath.Join(top, ".git"), []byte("gitdir: "+dir+"\n"), 0o644))
+}
+
+// moduleKeys are the settings that the git directory of a submodule takes over: its remotes, the
+// format of its objects and what git has found out about the file system.
+const moduleKeys = `^(remote\..*\.(url|pushurl|fetch)|core\.(repositoryformatversion|filemode|ignorecase|symlinks|precomposeunicode)|extensions\.objectformat)$`
+
+// moduleConfig returns the configuration of a submodule with its checkout at top.
+func moduleConfig(ctx context.Context, from git.Repo, top string) (string, error) {
+	fields, err := from.Fields(ctx, "config", "-z", "--file", filepath.Join(from.Dir, "config"), "--get-regexp", moduleKeys)
+	if err != nil && git.ExitCode(err) != 1 {
+		return "", err
+	}
+	var text strings.Builder
+	for _, field := range append(fields, "core.worktree\n"+top) {
+		key, value, _ := strings.Cut(field, "\n")
+		section, name, _ := strings.Cut(key, ".")
+		if at := strings.LastIndexByte(name, '.'); at >= 0 {
+			section, name = section+" "+quoted(name[:at]), name[at+1:]
+		}
+		text.WriteString("[" + section + "]\n\t" + name + " = " + quoted(value) + "\n")
+	}
+	return text.String(), nil
+}
+
+// quoted returns a value for a file of git's configuration.
+func quoted(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
+}
+
+// borrows reports whether a git directory of a submodule in W has nothing that would be lost with
+// it: it is as populate makes it, and has no objects of its own. The main checkout has those.
+func (w *Worktree) borrows(dir string) bool {
+	from, ok := w.lender(dir)
+	entries, err := os.ReadDir(dir)
+	if !ok || err != nil || !isThere(from) {
+		return false
+	}
+	made := []string{"config", "objects", "packed-refs", "shallow"}
+	for _, entry := range entries {
+		if !ordinary(entry.Name()) && !slices.Contains(made, entry.Name()) {
+			return false
+		}
+	}
+	objects := filepath.Join(dir, "objects")
+	own := errors.New("there is an object")
+	return filepath.WalkDir(objects, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == filepath.Join(objects, "info") && entry.IsDir():
+			return fs.SkipDir
+		case !entry.IsDir():
+			return own
+		}
+		return nil
+	}) == nil
+}
+
+// lender returns the git directory from which another one borrows its objects: of a submodule of
+// the main checkout.
+func (w *Worktree) lender(dir string) (string, bool) {
+	raw, err := readPlain(filepath.Join(dir, "objects", "info", "alternates"), maxGitFile)
+	from, ok := strings.CutSuffix(string(raw), "/objects\n")
+	if err != nil || !ok || strings.Contains(from, "\n") || filepath.Clean(from) != from {
+		return "", false
+	}
+	return from, strings.HasPrefix(from, w.repo.modules()+"/")
+}
+
+// addModules adds the git directories of submodules in a directory, except those that borrow all
+// that they have.
+func (h *hiddenFiles) addModules(w *Worktree, dir, as string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
+		return nil //nolint:nilerr // a link or a file: nothing of W's
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name, inside := filepath.Join(dir, entry.Name()), path.Join(as, entry.Name())
+		isGit := isThere(filepath.Join(name, "HEAD"))
+		switch {
+		case !entry.IsDir():
+			h.renamed[storable(inside)] = name
+		case isGit && w.borrows(name):
+			err = h.addModules(w, filepath.Join(name, modulesDir), path.Join(inside, modulesDir))
+		case isGit:
+			err = h.addBelow(name, inside)
+		default: // the name of a submodule can have slashes
+			err = h.addModules(w, name, inside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linksBorrower reports whether a file named .git links a submodule of W to a git directory that
+// borrows all that it has.
+func (w *Worktree) linksBorrower(name string) bool {
+	dir, ok := submoduleDir(filepath.Dir(name))
+	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.admin, modulesDir)+"/") && w.borrows(dir)
+}
+
+// submodulesEdited reports whether W's submodules have files that their commits do not have. raw
+// is the tree of a snapshot of W.
+func (w *Worktree) submodulesEdited(ctx context.Context, tree, raw string) (bool, error) {
+	links, err := w.repo.git().Entries(ctx, tree)
+	if err != nil {
+		return false, err
+	}
+	for _, link := range links {
+		if link.Mode != git.ModeSubmodule {
+			continue
+		}
+		files, err := w.repo.git().Entries(ctx, raw, link.Path)
+		if err != nil {
+			return false, err
+		}
+		if edited, err := w.submoduleEdited(ctx, link.Path, files); err != nil || edited {
+			return edited, err
+		}
+	}
+	return false, nil
+}
+
+func (w *Worktree) submoduleEdited(ctx context.Context, at string, files []git.Entry) (bool, error) {
+	if len(files) == 0 {
+		return false, nil
+	}
+	head := w.headOfSubmodule(at)
+	dir, ok := submoduleDir(filepath.Join(w.Path, at))
+	if head == "" || !ok {
+		return true, nil
+	}
+	from, ok := w.lender(dir)
+	if !ok {
+		return true, nil
+	}
+	g := git.Repo{Dir: from, Env: []string{noLazyFetch}}
+	if has, err := g.Has(ctx, head, "commit"); err != nil || !has {
+		return true, err
+	}
+	entries, err := g.Entries(ctx, head)
+	if err != nil {
+		return true, err
+	}
+	has := map[git.Entry]bool{}
+	for _, e := range entries {
+		e.Path = path.Join(at, e.Path)
+		has[e] = true
+	}
+	return slices.ContainsFunc(files, func(e git.Entry) bool { return !has[e] }), nil
+}

@@ -1,0 +1,580 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A sparse W has the files of a cone only. The indexes of coven have all entries of the branch,
+// as W's own index has: those of files that are not in W have git's skip-worktree bit and count as
+// unchanged. git never decides which these are, with core.sparseCheckout it would remove files
+// outside of the cone that the task has made. Instead, coven takes such entries out of an index
+// before git moves W, and puts those of the new tree back.
+
+// Sparse selects the files that new worktrees have. The zero value selects all.
+type Sparse struct {
+	Main bool     // as the main checkout; all if that is not sparse
+	Dirs []string // these directories, with slashes, and the files directly in those above; nil: all
+}
+
+// A cone selects files as a sparse checkout in git's cone mode does: those in some directories,
+// and those that are directly in the directories above.
+type cone struct {
+	Dirs []string `json:"dirs"`
+}
+
+// alwaysThere are directories that every worktree has: coven and the tracker use them.
+func alwaysThere() []string { return []string{".beads", ".coven"} }
+
+// skips reports whether a path is outside of the cone. Nothing is outside of no cone.
+func (c *cone) skips(name string) bool {
+	if c == nil {
+		return false
+	}
+	dir := path.Dir(name)
+	within := func(d string) bool { return dir == d || strings.HasPrefix(d, dir+"/") || strings.HasPrefix(dir, d+"/") }
+	return dir != "." && !slices.ContainsFunc(c.Dirs, within) && !slices.ContainsFunc(alwaysThere(), within)
+}
+
+// key distinguishes cones.
+func (c *cone) key() string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q", c.Dirs)
+}
+
+// patterns returns the cone as git's file of patterns.
+func (c *cone) patterns() string {
+	dirs := slices.Concat(c.Dirs, alwaysThere())
+	above := map[string]bool{}
+	for _, dir := range dirs {
+		for up := path.Dir(dir); up != "."; up = path.Dir(up) {
+			above[up] = true
+		}
+	}
+	all := dirs
+	for dir := range above {
+		all = append(all, dir)
+	}
+	slices.Sort(all)
+	text := "/*\n!/*/\n"
+	for _, dir := range slices.Compact(all) {
+		text += "/" + coneEscape.Replace(dir) + "/\n"
+		if above[dir] && !slices.Contains(dirs, dir) {
+			text += "!/" + coneEscape.Replace(dir) + "/*/\n"
+		}
+	}
+	return text
+}
+
+var coneEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// parseCone reads git's file of patterns.
+func parseCone(text string) (*cone, error) {
+	c := &cone{}
+	var above []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		name, negated := strings.CutPrefix(line, "!")
+		name, isDir := strings.CutSuffix(name, "/")
+		name = strings.TrimPrefix(name, "/")
+		switch {
+		case line == "/*" || line == "!/*/" || line == "":
+		case isDir && negated && strings.HasSuffix(name, "/*"):
+			above = append(above, unescaped(strings.TrimSuffix(name, "/*")))
+		case isDir && !negated:
+			c.Dirs = append(c.Dirs, unescaped(name))
+		default:
+			return nil, fmt.Errorf("%q is not a pattern of git's cone mode", line)
+		}
+	}
+	c.Dirs = without(c.Dirs, above)
+	return c, nil
+}
+
+// unescaped removes the escapes of coneEscape.
+func unescaped(text string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		out.WriteByte(text[i])
+	}
+	return out.String()
+}
+
+// newCone returns the cone of a new worktree; nil: it has all files.
+func (r *Repo) newCone(ctx context.Context) (*cone, error) {
+	if r.Sparse.Dirs != nil {
+		return &cone{Dirs: r.Sparse.Dirs}, nil
+	}
+	if !r.Sparse.Main {
+		return nil, nil
+	}
+	main := r.rootGit()
+	settings, err := main.Configured(ctx, `^core\.sparsecheckout(cone)?$`, false)
+	if err != nil {
+		return nil, err
+	}
+	on := map[string]bool{}
+	for _, s := range settings {
+		on[strings.ToLower(s.Key)] = strings.EqualFold(s.Value, "true")
+	}
+	if !on["core.sparsecheckout"] {
+		return nil, nil
+	}
+	if !on["core.sparsecheckoutcone"] {
+		return nil, errors.New("the main checkout is sparse, but not in git's cone mode: set worktree.sparse")
+	}
+	text, err := readIfThere(filepath.Join(main.Dir, "info", "sparse-checkout"))
+	if err != nil {
+		return nil, err
+	}
+	return parseCone(text)
+}
+
+// putCone lets W's own git know the cone, if the configuration of the repository allows worktrees
+// their own; see settleConfig for that of an isolated W. Otherwise it knows the entries of W's
+// index, as far as it does not write new ones.
+func (w *Worktree) putCone(ctx context.Context) error {
+	if w.cone == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(w.admin, "info"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(w.admin, "info", "sparse-checkout"), []byte(w.cone.patterns()), 0o644); err != nil {
+		return err
+	}
+	for _, key := range []string{"core.sparseCheckout", "core.sparseCheckoutCone"} {
+		if err := w.repo.git().Run(ctx, "config", "--file", filepath.Join(w.admin, "config.worktree"), key, "true"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// presence looks for files in W, with one look for all in a directory that does not exist.
+type presence struct {
+	top  string
+	dirs map[string]bool
+}
+
+func (w *Worktree) presence() presence {
+	return presence{top: w.Path, dirs: map[string]bool{".": true}}
+}
+
+// has reports whether anything is at a path. What is behind a symbolic link is not.
+func (p presence) has(name string) bool {
+	return p.hasDir(path.Dir(name)) && isThere(filepath.Join(p.top, name))
+}
+
+func (p presence) hasDir(dir string) bool {
+	there, known := p.dirs[dir]
+	if known {
+		return there
+	}
+	if p.hasDir(path.Dir(dir)) {
+		info, err := os.Lstat(filepath.Join(p.top, dir))
+		there = err == nil && info.IsDir()
+	}
+	p.dirs[dir] = there
+	return there
+}
+
+// present returns the paths of the entries that are in W.
+func (w *Worktree) present(entries []git.Entry) []string {
+	var paths []string
+	there := w.presence()
+	for _, e := range entries {
+		if there.has(e.Path) {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths
+}
+
+// outside returns the entries of an index outside of the cone: those that are skipped, and the
+// paths of those that W has, or had.
+func (ix *index) outside(ctx context.Context) (skipped []git.Entry, visible map[string]bool, err error) {
+	visible = map[string]bool{}
+	if !isThere(ix.git.Index) {
+		return nil, visible, nil
+	}
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c")
+	if err != nil {
+		return nil, nil, err
+	}
+	var l listing
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return nil, nil, err
+		}
+	}
+	skips := map[string]bool{}
+	for _, e := range l.skipped {
+		skips[e.Path] = true
+	}
+	for _, p := range l.entries {
+		if !skips[p] && ix.w.cone.skips(p) {
+			visible[p] = true
+		}
+	}
+	return l.skipped, visible, nil
+}
+
+// mark sets or removes the bits of entries.
+func (ix *index) mark(ctx context.Context, option string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := ix.git.Feed(ctx, git.Join(paths), "update-index", "-z", option, "--stdin")
+	return err
+}
+
+const (
+	skipOption   = "--skip-worktree"
+	unskipOption = "--no-skip-worktree"
+)
+
+// skip adds entries that W does not have.
+func (ix *index) skip(ctx context.Context, entries []git.Entry) error {
+	if err := ix.put(ctx, entries); err != nil {
+		return err
+	}
+	return ix.mark(ctx, skipOption, paths(entries))
+}
+
+// without removes entries from the index, and returns the tree of the others.
+func (ix *index) without(ctx context.Context, entries []git.Entry) (tree string, err error) {
+	if err := ix.put(ctx, deleting(entries)); err != nil {
+		return "", err
+	}
+	return ix.tree(ctx)
+}
+
+// deleting returns edits that remove entries.
+func deleting(entries []git.Entry) []git.Entry {
+	var edits []git.Entry
+	for _, e := range entries {
+		edits = append(edits, git.Entry{Mode: "0", Path: e.Path})
+	}
+	return edits
+}
+
+func paths(entries []git.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Path)
+	}
+	return names
+}
+
+// A shown reports whether W gets a file although it is outside of the cone.
+type shown func(git.Entry) bool
+
+func noneShown(git.Entry) bool { return false }
+
+// unlikeBranch shows what differs from the branch, and what W has or had.
+func (w *Worktree) unlikeBranch(ctx context.Context) (shown, error) {
+	if w.cone == nil {
+		return noneShown, nil
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := w.knownOutside(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	has, err := w.entriesByPath(ctx, tip)
+	return func(e git.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
+}
+
+// skippedOf returns the entries of a tree that W does not have after it moved there: those outside
+// of the cone, unless the index has them visible, W has something there, or they are shown.
+func (w *Worktree) skippedOf(ctx context.Context, tree string, visible map[string]bool, show shown) ([]git.Entry, error) {
+	entries, err := w.repo.git().Entries(ctx, tree)
+	there := w.presence()
+	return slices.DeleteFunc(entries, func(e git.Entry) bool {
+		return !w.cone.skips(e.Path) || visible[e.Path] || there.has(e.Path) || show(e)
+	}), err
+}
+
+// treeWithout returns a tree without some of its entries.
+func (w *Worktree) treeWithout(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	ix, err := w.openIndex(w.git(), "none")
+	if err != nil {
+		return "", err
+	}
+	defer ix.drop()
+	if err := ix.git.Run(ctx, "read-tree", tree); err != nil {
+		return "", err
+	}
+	return ix.without(ctx, entries)
+}
+
+// checkOut reads a tree into the index and writes its files.
+func (ix *index) checkOut(ctx context.Context, tree string, show shown) error {
+	if ix.w.cone == nil {
+		return ix.git.Run(ctx, "read-tree", "--reset", "-u", tree)
+	}
+	skipped, err := ix.w.skippedOf(ctx, tree, nil, show)
+	if err != nil {
+		return err
+	}
+	visible, err := ix.w.treeWithout(ctx, tree, skipped)
+	if err != nil {
+		return err
+	}
+	if err := ix.git.Run(ctx, "read-tree", "--reset", "-u", visible); err != nil {
+		return err
+	}
+	return ix.skip(ctx, skipped)
+}
+
+// read reads the branch into the index for commits, without the files. What is not in W outside of
+// the cone counts as the record says.
+func (ix *index) read(ctx context.Context, tip string) error {
+	if ix.w.cone == nil {
+		return ix.git.Run(ctx, "read-tree", "--reset", tip)
+	}
+	counts, err := ix.w.outsideRecord(tip)
+	if err != nil {
+		return err
+	}
+	_, visible, err := ix.outside(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range counts.Gone {
+		visible[p] = true
+	}
+	if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
+		return err
+	}
+	has, err := ix.w.skippedOf(ctx, tip, visible, noneShown)
+	if err != nil {
+		return err
+	}
+	wants, err := ix.w.skippedOf(ctx, counts.Tree, visible, noneShown)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(ix.put(ctx, replacing(has, wants)), ix.mark(ctx, skipOption, paths(wants))); err != nil || len(counts.Gone) == 0 {
+		return err
+	}
+	gone, err := ix.w.repo.git().Entries(ctx, tip, counts.Gone...)
+	if err != nil {
+		return err
+	}
+	return ix.mark(ctx, unskipOption, paths(gone)) // git keeps the bits of entries that stay
+}
+
+// outsideRecord is outside.json: as what files outside of the cone count that are not in W.
+type outsideRecord struct {
+	Tip  string   `json:"tip,omitempty"`  // of the branch
+	Tree string   `json:"tree,omitempty"` // a commit that has these files while the branch is at Tip: a merge in W
+	Gone []string `json:"gone,omitempty"` // they count as deleted: W had them
+}
+
+func (w *Worktree) outsidePath() string { return w.ours("outside.json") }
+
+// outsideRecord reads the record for a tip of the branch. Tree is that of the tip if no merge is in
+// progress.
+func (w *Worktree) outsideRecord(tip string) (outsideRecord, error) {
+	var rec outsideRecord
+	err := readJSON(w.outsidePath(), &rec)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return rec, err
+	}
+	if rec.Tip != tip || rec.Tree == "" {
+		rec.Tip, rec.Tree = tip, tip
+	}
+	return rec, nil
+}
+
+// outsideText returns the record as it is in its file.
+func (w *Worktree) outsideText() string {
+	if w.cone == nil {
+		return ""
+	}
+	raw, _ := os.ReadFile(w.outsidePath()) // without the file, it is empty
+	return string(raw)
+}
+
+// putOutside writes the record of a sparse W.
+func (w *Worktree) putOutside(rec outsideRecord) error {
+	if w.cone == nil {
+		return nil
+	}
+	if rec.Tree == rec.Tip {
+		rec.Tip, rec.Tree = "", ""
+	}
+	if rec.Tree == "" && len(rec.Gone) == 0 {
+		err := os.Remove(w.outsidePath())
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return writeJSON(w.outsidePath(), rec)
+}
+
+// keepOutside records that files outside of the cone count as merged, though W does not have them.
+func (w *Worktree) keepOutside(ctx context.Context, c Conflicted, tree string) error {
+	if w.cone == nil {
+		return nil
+	}
+	commit, err := w.repo.makeCommit(ctx, tree, "coven: conflicted merge\n", nil, c.TargetTip)
+	if err != nil {
+		return err
+	}
+	if err := w.keep(ctx, keepMerged, commit); err != nil {
+		return err
+	}
+	return w.putOutside(outsideRecord{Tip: c.BranchTip, Tree: commit})
+}
+
+// noteGone records the files outside of the cone that W had, and has no more. W was staged with
+// this listing.
+func (w *Worktree) noteGone(tip string, l listing) error {
+	if w.cone == nil {
+		return nil
+	}
+	rec, err := w.outsideRecord(tip)
+	if err != nil {
+		return err
+	}
+	there := w.presence()
+	gone := slices.DeleteFunc(slices.Clone(l.stale), func(p string) bool { return !w.cone.skips(p) || there.has(p) })
+	slices.Sort(gone)
+	if gone = slices.Compact(gone); slices.Equal(gone, rec.Gone) {
+		return nil
+	}
+	rec.Gone = gone
+	return w.putOutside(rec)
+}
+
+// noteGoneAsIn records the files outside of the cone that the branch has and a snapshot has not, to
+// which W was moved.
+func (w *Worktree) noteGoneAsIn(ctx context.Context, tree string) error {
+	if w.cone == nil {
+		return nil
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	has, err := w.entriesByPath(ctx, tree)
+	if err != nil {
+		return err
+	}
+	var rec outsideRecord
+	entries, err := w.repo.git().Entries(ctx, tip)
+	for _, e := range entries {
+		if w.cone.skips(e.Path) && has[e.Path].Path == "" && e.Mode != git.ModeSubmodule {
+			rec.Gone = append(rec.Gone, e.Path)
+		}
+	}
+	return errors.Join(err, w.putOutside(rec))
+}
+
+// move is git's two-way merge of W from one tree, which is in the index, to another.
+func (ix *index) move(ctx context.Context, from, to string, show shown) error {
+	if ix.w.cone == nil {
+		return ix.git.Run(ctx, "read-tree", "-m", "-u", from, to)
+	}
+	before, visible, err := ix.outside(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := ix.w.skippedOf(ctx, to, visible, show)
+	if err != nil {
+		return err
+	}
+	if from, err = ix.without(ctx, before); err != nil {
+		return err
+	}
+	if to, err = ix.w.treeWithout(ctx, to, after); err != nil {
+		return err
+	}
+	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
+		return err
+	}
+	return ix.skip(ctx, after)
+}
+
+// knownOutside returns the paths outside of the cone that W has or had, as far as coven knows.
+func (w *Worktree) knownOutside(ctx context.Context, tip string) (map[string]bool, error) {
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return nil, err
+	}
+	defer ix.drop()
+	_, known, err := ix.outside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := w.outsideRecord(tip)
+	for _, p := range rec.Gone {
+		known[p] = true
+	}
+	return known, err
+}
+
+// skipAsIn gives an index of snapshots entries for what W does not have outside of the cone, and
+// reports whether that changes the index. What the task has deleted has none.
+func (ix *index) skipAsIn(ctx context.Context, tip string, l listing) (bool, error) {
+	if ix.w.cone == nil || tip == "" {
+		return false, nil
+	}
+	known, err := ix.w.knownOutside(ctx, tip)
+	if err != nil {
+		return false, err
+	}
+	counts, err := ix.w.outsideRecord(tip)
+	if err != nil {
+		return false, err
+	}
+	want, err := ix.w.skippedOf(ctx, counts.Tree, known, noneShown)
+	if err != nil {
+		return false, err
+	}
+	vivid := map[string]bool{}
+	for _, p := range l.vivid {
+		vivid[p] = true
+	}
+	have := slices.DeleteFunc(slices.Clone(l.skipped), func(e git.Entry) bool { return vivid[e.Path] })
+	edits := replacing(have, want)
+	if err := ix.put(ctx, edits); err != nil || len(edits) == 0 {
+		return false, err
+	}
+	return true, ix.mark(ctx, skipOption, paths(slices.DeleteFunc(edits, func(e git.Entry) bool { return e.Mode == "0" })))
+}
+
+// unsparse removes settings that git copied from a sparse main checkout.
+func (r *Repo) unsparse(ctx context.Context, admin string) error {
+	dir := filepath.Join(r.GitDir, "worktrees", admin)
+	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	config := filepath.Join(dir, "config.worktree")
+	if !isThere(config) {
+		return nil
+	}
+	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
+}

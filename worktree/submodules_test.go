@@ -1,0 +1,410 @@
+package worktree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// allowed lets git clone submodules from other directories.
+func allowed(args ...string) []string {
+	return append([]string{"-c", "protocol.file.allow=always"}, args...)
+}
+
+// superproject is a repository with the submodule lib. upstream is where that comes from.
+func superproject(t testing.TB) (r *Repo, upstream string) {
+	t.Helper()
+	upstream = value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	gitIn(t, upstream, "init", "-q", "-b", "main")
+	write(t, filepath.Join(upstream, "lib.c"), "1\n")
+	write(t, filepath.Join(upstream, "other.c"), "other\n")
+	gitIn(t, upstream, "add", "-A")
+	gitIn(t, upstream, "commit", "-qm", "lib")
+	r = sample(t)
+	gitIn(t, r.Root, allowed("submodule", "--quiet", "add", upstream, "lib")...)
+	gitIn(t, r.Root, "commit", "-qm", "add lib")
+	return r, upstream
+}
+
+// populate checks out the submodules of W, as an agent does.
+func populate(t testing.TB, w *Worktree) {
+	t.Helper()
+	gitIn(t, w.Path, allowed("submodule", "--quiet", "update", "--init")...)
+}
+
+// bump makes a commit in the submodule's upstream and lets main use it.
+func bump(t testing.TB, r *Repo, upstream string) string {
+	t.Helper()
+	gitIn(t, upstream, "commit", "-q", "--allow-empty", "-m", "upstream")
+	oid := gitIn(t, upstream, "rev-parse", "main")
+	gitIn(t, r.Root, "update-index", "--cacheinfo", "160000,"+oid+",lib")
+	gitIn(t, r.Root, "commit", "-qm", "bump lib")
+	return oid
+}
+
+func linkAt(t testing.TB, r *Repo, treeish string) string {
+	t.Helper()
+	line := gitIn(t, r.Root, "ls-tree", treeish, "lib")
+	if line == "" {
+		return ""
+	}
+	return strings.Fields(line)[2]
+}
+
+// landAll commits, integrates and lands W, and returns the files that landed.
+func landAll(t testing.TB, w *Worktree) string {
+	t.Helper()
+	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "all", TargetTip: w.repo.target(t).Tip}))
+	c := value[Landing](t)(w.Integrate(t.Context(), w.repo.target(t)))
+	value[Landing](t)(land(t, w, c, Squash))
+	return gitIn(t, w.repo.Root, "diff", "--name-only", c.Old, "main")
+}
+
+// A submodule that the target moves is not moved back by a task that has it checked out.
+func TestSubmoduleStaysBehind(t *testing.T) {
+	r, upstream := superproject(t)
+	w := add(t, r, "T")
+	populate(t, w)
+	write(t, filepath.Join(w.Path, "a"), "a")
+	write(t, filepath.Join(w.Path, "lib", "lib.c"), "an edit\n")
+	commitAll(t, w, "first")
+	head := gitIn(t, filepath.Join(w.Path, "lib"), "rev-parse", "HEAD")
+	moved := bump(t, r, upstream)
+	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	write(t, filepath.Join(w.Path, "b"), "b")
+	c := commitAll(t, w, "second")
+	equal(t, "files", strings.Join(c.Files, " "), "b")
+	equal(t, "landed", landAll(t, w), "a\nb")
+	equal(t, "submodule", linkAt(t, r, "main"), moved)
+	equal(t, "its checkout", gitIn(t, filepath.Join(w.Path, "lib"), "rev-parse", "HEAD"), head)
+	equal(t, "the edit", read(t, filepath.Join(w.Path, "lib", "lib.c")), "an edit\n")
+}
+
+// The agent's own `git commit -a` takes the old commit; coven puts that right.
+func TestSubmoduleCommittedByTheAgent(t *testing.T) {
+	r, upstream := superproject(t)
+	w := add(t, r, "T")
+	populate(t, w)
+	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
+	commitAll(t, w, "first")
+	moved := bump(t, r, upstream)
+	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	write(t, filepath.Join(w.Path, "file1.txt"), "mine\n")
+	gitIn(t, w.Path, "commit", "-qam", "all of it")
+	equal(t, "files of the agent", gitIn(t, w.Path, "show", "--format=", "--name-only"), "file1.txt\nlib")
+	equal(t, "landed", landAll(t, w), "file0.txt\nfile1.txt")
+	equal(t, "submodule", linkAt(t, r, "main"), moved)
+}
+
+// What the agent does with the submodule later is a change: also to go back on purpose, when coven
+// has seen the HEAD elsewhere.
+func TestSubmoduleMovedLater(t *testing.T) {
+	r, upstream := superproject(t)
+	w := add(t, r, "T")
+	populate(t, w)
+	lib := filepath.Join(w.Path, "lib")
+	old := gitIn(t, lib, "rev-parse", "HEAD")
+	moved := bump(t, r, upstream)
+	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	populate(t, w)
+	equal(t, "head", gitIn(t, lib, "rev-parse", "HEAD"), moved)
+	write(t, filepath.Join(w.Path, "a"), "a")
+	equal(t, "files", strings.Join(commitAll(t, w, "no move").Files, " "), "a")
+	gitIn(t, lib, "checkout", "-q", old)
+	equal(t, "files", strings.Join(commitAll(t, w, "back").Files, " "), "lib")
+	equal(t, "submodule", linkAt(t, r, w.Branch), old)
+}
+
+// The target removes the submodule: its checkout stays, and its files do not become the task's.
+func TestSubmoduleRemovedByTheTarget(t *testing.T) {
+	r, _ := superproject(t)
+	w := add(t, r, "T")
+	populate(t, w)
+	write(t, filepath.Join(w.Path, "a"), "a")
+	commitAll(t, w, "first")
+	gitIn(t, r.Root, "rm", "-q", "lib")
+	gitIn(t, r.Root, "commit", "-qm", "no lib")
+	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	write(t, filepath.Join(w.Path, "b"), "b")
+	equal(t, "files", strings.Join(commitAll(t, w, "second").Files, " "), "b")
+	equal(t, "landed", landAll(t, w), "a\nb")
+	equal(t, "its file", read(t, filepath.Join(w.Path, "lib", "lib.c")), "1\n")
+}
+
+// The same while an agent resolves a conflict, and when the resolution is taken back.
+func TestSubmoduleInAConflictedMerge(t *testing.T) {
+	r, upstream := superproject(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	populate(t, w)
+	old := linkAt(t, r, "main")
+	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
+	commitAll(t, w, "mine")
+	onMain(t, r, "file0.txt", "theirs\n")
+	moved := bump(t, r, upstream)
+	before := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+	equal(t, "merged", linkAt(t, r, value[string](t)(w.Tree(ctx))), moved)
+	value[Snapshot](t)(w.Revert(ctx, "s", before.N))
+	equal(t, "taken back", linkAt(t, r, value[string](t)(w.Tree(ctx))), old)
+	c = value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), c.Session))
+	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
+	value[Commit](t)(finish(t, w, c))
+	equal(t, "landed", landAll(t, w), "file0.txt")
+	equal(t, "submodule", linkAt(t, r, "main"), moved)
+}
+
+// A revert undoes a commit in a submodule for the task. The commit stays where it is.
+func TestRevertSubmodule(t *testing.T) {
+	r, _ := superproject(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	populate(t, w)
+	lib := filepath.Join(w.Path, "lib")
+	before := linkAt(t, r, "main")
+	first := value[Snapshot](t)(w.Snapshot(ctx, "s", "Submodule: a note that looks like it"))
+	write(t, filepath.Join(lib, "lib.c"), "2\n")
+	gitIn(t, lib, "commit", "-qam", "two")
+	head := gitIn(t, lib, "rev-parse", "HEAD")
+	write(t, filepath.Join(w.Path, "a"), "a")
+	undo := value[Snapshot](t)(w.Revert(ctx, "s", first.N))
+	equal(t, "note", value[[]Snapshot](t)(w.Snapshots(ctx, "s"))[0].Note, "Submodule: a note that looks like it")
+	equal(t, "reverted", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
+	equal(t, "its file", read(t, filepath.Join(lib, "lib.c")), "1\n")
+	equal(t, "its HEAD", gitIn(t, lib, "rev-parse", "HEAD"), head)
+	value[Snapshot](t)(w.Revert(ctx, "s", undo.N, "a"))
+	equal(t, "one path", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
+	value[Snapshot](t)(w.Revert(ctx, "s", undo.N))
+	equal(t, "undone", linkAt(t, r, value[string](t)(w.Tree(ctx))), head)
+	equal(t, "undone file", read(t, filepath.Join(lib, "lib.c")), "2\n")
+
+	commit := value[string](t)(w.Tip(ctx))
+	value[Snapshot](t)(w.Restore(ctx, "s", commit))
+	equal(t, "restored", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
+	must(t, removeAll(w.Path))
+	again, from, err := r.Recreate(ctx, "T", "s")
+	must(t, err)
+	equal(t, "recreated", from.Commit != "", true)
+	equal(t, "without a submodule", linkAt(t, r, value[string](t)(again.Tree(ctx))), before)
+}
+
+// linkCase is one random history of a task with a submodule, and what it should be.
+type linkCase struct {
+	t        *testing.T
+	random   *rand.Rand
+	r        *Repo
+	w        *Worktree
+	upstream string
+	n        int
+
+	head    string // of the submodule in W; empty: not checked out
+	counts  string // the commit as which it counts
+	tip     string // in the task's branch
+	base    string // in the target, when it was last integrated
+	target  string
+	pending bool // the target has changed since
+	files   map[string]bool
+	saved   map[int]string // by number of a snapshot: the commit as which it counted
+}
+
+// Random histories: whatever is done to a submodule, in any order, what lands is what the task has
+// changed. LINK_SEED repeats one.
+func TestSubmoduleHistories(t *testing.T) {
+	oneAtATime(t)
+	seeds := 4
+	if isLong() {
+		seeds = 100
+	}
+	first := 0
+	if text := os.Getenv("LINK_SEED"); text != "" {
+		first, seeds = value[int](t)(strconv.Atoi(text)), 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(first+seed), func(t *testing.T) {
+			t.Parallel()
+			c := newLinkCase(t, uint64(first+seed))
+			for range 25 {
+				c.step()
+			}
+			c.finish()
+		})
+	}
+}
+
+func newLinkCase(t *testing.T, seed uint64) *linkCase {
+	r, upstream := superproject(t)
+	c := &linkCase{t: t, random: rand.New(rand.NewPCG(seed, 5)), r: r, upstream: upstream, w: add(t, r, "T"), files: map[string]bool{}, saved: map[int]string{}}
+	c.target = linkAt(t, r, "main")
+	c.base, c.tip, c.counts = c.target, c.target, c.target
+	claimFor(t, r, "T")
+	return c
+}
+
+func (c *linkCase) lib() string { return filepath.Join(c.w.Path, "lib") }
+
+func (c *linkCase) step() {
+	c.n++
+	steps := []func(){c.populate, c.agentCommits, c.agentCommits, c.agentCommitsAll, c.bump, c.bump, c.edit, c.commit, c.integrateAgain, c.snapshot, c.snapshot, c.revert, c.revert, c.restore, c.kill}
+	steps[c.random.IntN(len(steps))]()
+	c.check()
+}
+
+func (c *linkCase) check() {
+	c.t.Helper()
+	equal(c.t, "counts as", linkAt(c.t, c.r, value[string](c.t)(c.w.Tree(c.t.Context()))), c.counts)
+	if c.head != "" {
+		equal(c.t, "HEAD", gitIn(c.t, c.lib(), "rev-parse", "HEAD"), c.head)
+	}
+}
+
+// populate checks out what W's own git has in its index.
+func (c *linkCase) populate() {
+	c.t.Log("populate")
+	populate(c.t, c.w)
+	if head := gitIn(c.t, c.lib(), "rev-parse", "HEAD"); head != c.head {
+		c.head, c.counts = head, head
+	}
+}
+
+func (c *linkCase) agentCommits() {
+	if c.head == "" {
+		return
+	}
+	c.t.Log("the agent commits in the submodule")
+	write(c.t, filepath.Join(c.lib(), fmt.Sprint("agent", c.n)), "x")
+	gitIn(c.t, c.lib(), "add", "-A")
+	gitIn(c.t, c.lib(), "commit", "-qm", "agent")
+	gitIn(c.t, c.lib(), "push", "-q", "origin", fmt.Sprint("HEAD:refs/heads/agent", c.n))
+	c.head = gitIn(c.t, c.lib(), "rev-parse", "HEAD")
+	c.counts = c.head
+}
+
+// agentCommitsAll takes a submodule as git does.
+func (c *linkCase) agentCommitsAll() {
+	c.edit()
+	c.t.Log("the agent commits all")
+	gitIn(c.t, c.w.Path, "add", "-A")
+	gitIn(c.t, c.w.Path, "commit", "-qm", "agent")
+	c.tip = linkAt(c.t, c.r, c.w.Branch)
+	if c.head == "" {
+		c.counts = c.tip
+	}
+}
+
+func (c *linkCase) edit() {
+	c.t.Log("edit")
+	name := fmt.Sprint("edit", c.n)
+	write(c.t, filepath.Join(c.w.Path, name), "x")
+	c.files[name] = true
+}
+
+func (c *linkCase) bump() {
+	c.t.Log("the target moves the submodule")
+	c.target, c.pending = bump(c.t, c.r, c.upstream), true
+}
+
+func (c *linkCase) commit() {
+	c.t.Log("commit")
+	done := value[Commit](c.t)(c.w.Commit(c.t.Context(), CommitRequest{Message: "m", TargetTip: c.r.target(c.t).Tip}))
+	c.tip = c.counts
+	equal(c.t, "committed", linkAt(c.t, c.r, done.Tree), c.tip)
+}
+
+func (c *linkCase) conflicts() bool {
+	return c.tip != c.base && c.target != c.base && c.tip != c.target
+}
+
+func (c *linkCase) integrate() bool {
+	c.commit()
+	c.t.Log("integrate")
+	got, err := c.w.Integrate(c.t.Context(), c.r.target(c.t))
+	if c.conflicts() {
+		equal(c.t, "conflict", strings.Join(wantError[*ConflictError](c.t, err).Files, " "), "lib")
+		return false
+	}
+	must(c.t, err)
+	c.integrated()
+	equal(c.t, "integrated", linkAt(c.t, c.r, got.Tree), c.tip)
+	return true
+}
+
+func (c *linkCase) integrateAgain() { c.integrate() }
+
+func (c *linkCase) integrated() {
+	if c.tip == c.base {
+		c.tip = c.target
+	}
+	c.base, c.counts, c.pending = c.target, c.tip, false
+}
+
+// kill kills an integration, and does it again.
+func (c *linkCase) kill() {
+	c.commit()
+	if !c.pending || c.conflicts() {
+		return
+	}
+	points := []string{"integrate.merged", "integrate.commit", "integrate.kept", "integrate.journal", "integrate.worktree", "integrate.ref", "integrate.return"}
+	point := points[c.random.IntN(len(points))]
+	c.t.Log("kill at", point)
+	killAt(c.t, actorCommand(c.r.Root, "T", filepath.Join(c.t.TempDir(), "intent"), Squash), point)
+	value[Landing](c.t)(c.w.Integrate(c.t.Context(), c.r.target(c.t)))
+	c.integrated()
+}
+
+func (c *linkCase) snapshot() {
+	c.t.Log("snapshot")
+	c.saved[value[Snapshot](c.t)(c.w.Snapshot(c.t.Context(), "s", "")).N] = c.counts
+}
+
+func (c *linkCase) revert() {
+	numbers := []int{}
+	for n := range c.saved {
+		numbers = append(numbers, n)
+	}
+	if len(numbers) == 0 {
+		return
+	}
+	slices.Sort(numbers)
+	n := numbers[c.random.IntN(len(numbers))]
+	c.t.Log("revert to", n)
+	before := value[Snapshot](c.t)(c.w.Revert(c.t.Context(), "s", n))
+	c.saved[before.N] = c.counts
+	c.wentBack(c.saved[n])
+}
+
+// restore goes back to the branch.
+func (c *linkCase) restore() {
+	c.t.Log("restore")
+	before := value[Snapshot](c.t)(c.w.Restore(c.t.Context(), "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
+	c.saved[before.N] = c.counts
+	c.wentBack(c.tip)
+}
+
+func (c *linkCase) wentBack(link string) {
+	if c.head != "" {
+		c.counts = link
+	}
+}
+
+// finish lands the task: what it changed of the submodule, and nothing else of it.
+func (c *linkCase) finish() {
+	if !c.integrate() {
+		return
+	}
+	want := c.tip != c.target
+	got := value[Landing](c.t)(c.w.Integrate(c.t.Context(), c.r.target(c.t)))
+	value[Landing](c.t)(land(c.t, c.w, got, Squash))
+	landed := strings.Split(gitIn(c.t, c.r.Root, "diff", "--name-only", got.Old, "main"), "\n")
+	equal(c.t, "the submodule landed", slices.Contains(landed, "lib"), want)
+	equal(c.t, "as", linkAt(c.t, c.r, "main"), c.tip)
+	for _, name := range landed {
+		if name != "" && name != "lib" && !c.files[name] {
+			c.t.Fatalf("%s landed", name)
+		}
+	}
+}
