@@ -26,13 +26,13 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	if result, ok, err := x.revision(c.Path); ok || err != nil {
 		return result, err
 	}
-	release, err := x.turn(ctx)
+	turn, err := x.turn(ctx)
 	if err != nil {
 		return event.Result{}, err
 	}
-	defer release()
+	defer turn.Release()
 	for {
-		landing, result, err := x.attempt(ctx, c)
+		landing, result, err := x.attempt(ctx, c, turn)
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
@@ -50,7 +50,7 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 
 // turn waits until no other session lands on the target. The clocks of the step and
 // the run are paused meanwhile.
-func (x *Executor) turn(ctx context.Context) (release func(), err error) {
+func (x *Executor) turn(ctx context.Context) (Turn, error) {
 	resume := Pause(ctx)
 	defer resume()
 	return x.Landing.Turn(ctx)
@@ -58,7 +58,8 @@ func (x *Executor) turn(ctx context.Context) (release func(), err error) {
 
 // attempt tries to land once. It landed if there is no error, and the result is neither
 // a failure nor a success without a change.
-func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, event.Result, error) {
+func (x *Executor) attempt(ctx context.Context, c engine.Call, turn Turn) (event.Landing, event.Result, error) {
+	turn.Doing("brings its branch up to date")
 	candidate, err := x.Landing.Integrate(ctx)
 	if err != nil {
 		return event.Landing{}, event.Result{}, err
@@ -71,6 +72,7 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 			return event.Landing{}, event.Result{}, err
 		}
 	}
+	turn.Doing("runs its checks")
 	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
@@ -83,6 +85,7 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 		return event.Landing{}, event.Result{}, err
 	}
 	candidate.Strategy = c.Merge.Strategy
+	turn.Doing("lands")
 	landing, err := x.Landing.Land(ctx, candidate, text, func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) })
 	return landing, event.Result{}, err
 }

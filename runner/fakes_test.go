@@ -241,15 +241,16 @@ type fakeLanding struct {
 	refuses   *RefusedError
 	workspace *fakeWorkspace
 	push      string // PushCommand
+	doing     []string
 }
 
 func (f *fakeLanding) PushCommand(context.Context) (string, error) { return f.push, f.err }
 
 func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
 
-func (f *fakeLanding) Turn(context.Context) (func(), error) {
+func (f *fakeLanding) Turn(context.Context) (Turn, error) {
 	<-time.After(f.turn)
-	return func() { f.released++ }, nil
+	return Turn{Doing: func(what string) { f.doing = append(f.doing, what) }, Release: func() { f.released++ }}, nil
 }
 
 func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {

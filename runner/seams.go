@@ -97,8 +97,8 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // landing brings the task branch and its target together.
 type landing interface {
-	// Turn waits until no other session lands on the target.
-	Turn(ctx context.Context) (release func(), err error)
+	// Turn waits until no other session lands on the target. Who came first is first.
+	Turn(ctx context.Context) (Turn, error)
 	// Integrate merges the target's tip into the task branch and its worktree. It
 	// returns the candidate: a Landing without New and Strategy.
 	Integrate(ctx context.Context) (event.Landing, error)
@@ -115,6 +115,12 @@ type landing interface {
 	PushCommand(ctx context.Context) (string, error)
 	// Recover completes or undoes an interrupted landing.
 	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
+}
+
+// Turn is the exclusive right to land on a target.
+type Turn struct {
+	Doing   func(what string) // tells others who wait what the session does: "runs its checks"
+	Release func()
 }
 
 // ErrMoved reports that the target moved since Integrate.

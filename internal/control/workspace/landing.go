@@ -14,8 +14,12 @@ import (
 )
 
 // Turn waits for the exclusive right to land on the target.
-func (s *Workspace) Turn(ctx context.Context) (func(), error) {
-	return s.Repo.LandingTurn(ctx, s.Target.Ref, "land "+s.Task)
+func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
+	turn, err := s.Repo.LandingTurn(ctx, s.Target.Ref, landing+s.Task)
+	if err != nil {
+		return runner.Turn{}, err
+	}
+	return runner.Turn{Doing: turn.Doing, Release: turn.Release}, nil
 }
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.
