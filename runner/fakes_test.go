@@ -263,15 +263,20 @@ func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
 	return f.target, f.files, nil
 }
 
-func (f *fakeLanding) Land(_ context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+func (f *fakeLanding) Stack(context.Context, event.Landing) (event.Landing, error) {
+	return event.Landing{}, f.err
+}
+
+func (f *fakeLanding) Land(_ context.Context, changes []Change) ([]event.Landing, error) {
 	if len(f.errs) > 0 {
 		err := f.errs[0]
 		f.errs = f.errs[1:]
-		return event.Landing{}, err
+		return nil, err
 	}
+	l := changes[0].Candidate
 	l.New = "new"
-	f.landed, f.messages = append(f.landed, l), append(f.messages, message)
-	return l, intent(l)
+	f.landed, f.messages = append(f.landed, l), append(f.messages, changes[0].Message)
+	return []event.Landing{l}, changes[0].Intent(l)
 }
 
 func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {

@@ -66,7 +66,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven logs "+shellword.Word(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+v.Landed.Together()+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Blocked:
 		r.Reason = causeOf(v)
