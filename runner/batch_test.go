@@ -176,6 +176,21 @@ func TestBatch(t *testing.T) {
 				if r.count(event.LandIntended) != landings || r.count(event.LandDone) != landings || r.count(event.BatchStarted) != r.count(event.BatchEnded) {
 					t.Errorf("%s recorded %d intents, %d landings", task, r.count(event.LandIntended), r.count(event.LandDone))
 				}
+				// What landed together has the receipt of the tree to which the target moved.
+				if intent, ok := r.x.Journal.last(event.LandIntended); ok && len(event.As[event.Landing](intent).With) > 0 {
+					with := append(event.As[event.Landing](intent).With, task)
+					var proof []string
+					for _, e := range r.x.Journal.all(event.CheckEnded) {
+						if receipt := event.As[event.Receipt](e); receipt.ExitCode == 0 && e.Seq < intent.Seq {
+							proof = append(proof, receipt.Tree)
+						}
+					}
+					if n := len(proof); n == 0 || !slices.ContainsFunc(l.landed, func(move string) bool {
+						return len(move) == len(with) && strings.Contains(move, task) && strings.HasSuffix(proof[n-1], move)
+					}) {
+						t.Errorf("%s landed with %q after receipts for %q", task, with, proof)
+					}
+				}
 				if !strings.HasSuffix(r.workspace.tree, task) {
 					t.Errorf("%s has a worktree with %s", task, r.workspace.tree)
 				}
@@ -261,6 +276,28 @@ func TestBatchWithout(t *testing.T) {
 				t.Errorf("a: %+v, %v; c: %+v, %v", a.result, a.err, c.result, c.err)
 			}
 		})
+	}
+}
+
+// A change of the repository during common checks stops the session in whose worktree they ran,
+// and leaves that as it is until it is resumed. The others go on.
+func TestBatchRepositoryChanged(t *testing.T) {
+	l, racers := race(t, "abc", 8, func(racers map[string]*racer, tree string) int {
+		if tree == "abc" {
+			racers["a"].workspace.changes = []*event.RepositoryChange{{Severity: event.SeverityStops, Changes: []event.Changed{{Text: "a hook was added"}}}}
+		}
+		return 0
+	}, nil)
+	a := racers["a"]
+	if a.err != nil || a.result.ErrorType != event.ErrorRepository || a.workspace.tree != "abc" {
+		t.Errorf("a: %+v, %v; worktree %s", a.result, a.err, a.workspace.tree)
+	}
+	if runs, land := strings.Join(l.runs, " "), strings.Join(l.landed, " "); runs != "abc bc" || land != "bc" {
+		t.Errorf("checked %s and landed %s", runs, land)
+	}
+	_ = a.Append(event.Event{Type: event.StepCompleted, Path: "land#1"}, a.result)
+	if err := a.x.leaveBatch(t.Context()); err != nil || a.workspace.tree != "a" {
+		t.Errorf("the worktree has %s, %v", a.workspace.tree, err)
 	}
 }
 

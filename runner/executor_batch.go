@@ -22,7 +22,7 @@ import (
 type batch struct {
 	turn     *Turn
 	parts    []*part // the first is that of the session that has the turn
-	receipts []event.Receipt
+	receipts []event.Receipt // of the most changes that passed together
 }
 
 // A part is the change of one session.
@@ -175,7 +175,7 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	lead, top := b.parts[0], b.parts[n-1].candidate
 	ctx, cancel := b.together(ctx, n)
 	defer cancel()
-	if err := lead.x.Workspace.Restore(ctx, top.New); err != nil {
+	if err := lead.putStack(ctx, top); err != nil {
 		return event.Result{}, cause(ctx, &stackError{err})
 	}
 	failpoint.Point("batch.stacked")
@@ -191,8 +191,22 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	if result.Error == "" && !proven(lead.c.Merge.Checks, result.Receipts, top.Tree) {
 		result.Error = "the worktree changed while the checks ran"
 	}
-	b.receipts = result.Receipts
+	if result.Error == "" {
+		b.receipts = result.Receipts
+	}
 	return result, context.Cause(ctx)
+}
+
+// putStack puts the files of a stack into the worktree.
+func (p *part) putStack(ctx context.Context, top event.Landing) error {
+	if err := p.x.Workspace.Restore(ctx, top.New); err != nil {
+		return err
+	}
+	tree, err := p.x.Workspace.Tree(ctx)
+	if err == nil && tree != top.Tree {
+		err = errors.New("the worktree cannot have the files of all changes")
+	}
+	return err
 }
 
 // together returns a context that ends when one of the first n sessions stops, or after the time
