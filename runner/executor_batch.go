@@ -21,7 +21,7 @@ import (
 // A batch is a stack of changes.
 type batch struct {
 	turn     *Turn
-	parts    []*part // the first is that of the session that has the turn
+	parts    []*part         // the first is that of the session that has the turn
 	receipts []event.Receipt // of the most changes that passed together
 }
 
