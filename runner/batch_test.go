@@ -301,6 +301,28 @@ func TestBatchRepositoryChanged(t *testing.T) {
 	}
 }
 
+// A worktree that cannot have the files of all changes has its own checks. One that cannot be
+// restored afterwards stops its session: the changes of others would land as those of its task.
+func TestBatchRestores(t *testing.T) {
+	for lost, want := range map[string]struct{ runs, land, err string }{
+		"abc": {"a ab abc", "a b c", ""},
+		"a":   {"abc bc", "bc", "cannot restore " + snapshotOf + "a"},
+	} {
+		l, racers := race(t, "abc", 8, func(map[string]*racer, string) int { return 0 }, func(racers map[string]*racer) {
+			for _, r := range racers {
+				r.workspace.lost = snapshotOf + lost
+			}
+		})
+		a := racers["a"]
+		if a.result.OK == (want.err != "") || want.err != "" && (a.err == nil || a.err.Error() != want.err || a.workspace.tree != "abc" || a.count(event.BatchEnded) > 0) {
+			t.Errorf("a: %+v, %v, worktree %s", a.result, a.err, a.workspace.tree)
+		}
+		if runs, land := strings.Join(l.runs, " "), strings.Join(l.landed, " "); runs != want.runs || land != want.land {
+			t.Errorf("checked %s and landed %s, want %+v", runs, land, want)
+		}
+	}
+}
+
 // The worktree of a session that was killed during common checks is restored first.
 func TestLeaveBatch(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -158,15 +159,19 @@ func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 	if err != nil {
 		ended.Reason = err.Error()
 	}
-	if !isChanged(err) {
-		err = errors.Join(err, lead.x.Workspace.Restore(context.WithoutCancel(ctx), snapshot.Commit))
-		failpoint.Point("batch.restored")
-		err = errors.Join(err, lead.x.emit(event.BatchEnded, lead.c.Path, ended))
+	left := b.record(n, event.BatchEnded, ended)
+	if isChanged(err) {
+		return event.Result{}, err // the worktree stays as it is
 	}
-	if left := b.record(n, event.BatchEnded, ended); err == nil {
-		err = left
+	// Without this, the changes of others would count as those of the first task.
+	if err := lead.x.Workspace.Restore(context.WithoutCancel(ctx), snapshot.Commit); err != nil {
+		return event.Result{}, err
 	}
-	return result, err
+	failpoint.Point("batch.restored")
+	if err := lead.x.emit(event.BatchEnded, lead.c.Path, ended); err != nil {
+		return event.Result{}, err
+	}
+	return result, cmp.Or(err, left)
 }
 
 // checkStack runs the checks on the first n changes in the worktree of the first session. Its
@@ -248,12 +253,12 @@ func (b *batch) names(n int) []string {
 }
 
 // record records an event in the sessions of the first n changes but the first. The error is
-// errLeft if one of them has left.
-func (b *batch) record(n int, t event.Type, data any) error {
-	var failed error
+// errLeft if one of them has left or cannot record it, which stops it soon.
+func (b *batch) record(n int, t event.Type, data any) (failed error) {
 	for _, p := range b.parts[1:n] {
-		if !p.seat.do(func() { failed = errors.Join(failed, p.x.emit(t, p.c.Path, data)) }) {
-			failed = errors.Join(failed, errLeft)
+		var err error
+		if !p.seat.do(func() { err = p.x.emit(t, p.c.Path, data) }) || err != nil {
+			failed = errLeft
 		}
 	}
 	return failed

@@ -143,6 +143,7 @@ type fakeWorkspace struct {
 	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
 	notes    []string            // of snapshots
 	restored []string            // snapshots
+	lost     string              // the snapshot that cannot be restored
 	messages []string            // of commits
 	merges   []string            // commits of the target that commits merged
 	refuses  *RefusedError       // of Commit
@@ -188,6 +189,9 @@ func (f *fakeWorkspace) Snapshot(_ context.Context, note string) (event.Snapshot
 const snapshotOf = "snapshot of "
 
 func (f *fakeWorkspace) Restore(_ context.Context, commit string) error {
+	if commit == f.lost {
+		return errors.New("cannot restore " + commit)
+	}
 	f.restored = append(f.restored, commit)
 	f.tree = strings.TrimPrefix(commit, snapshotOf)
 	return nil
