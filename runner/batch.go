@@ -27,8 +27,8 @@ func (b *Batches) On(target string, limit int) *Batch {
 	return found.(*Batch)
 }
 
-// A seat is a session that waits. Whatever is done for it is done in its own goroutine, between
-// its join and its leave.
+// A seat is a session that waits. Until it leaves, its goroutine does what others ask it to (do),
+// or stands still while they act for several sessions at once (holding).
 type seat struct {
 	x     *Executor
 	c     engine.Call

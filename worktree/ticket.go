@@ -17,7 +17,7 @@ import (
 
 // A ticket is a place in the line for the turn to land on a target: a locked file that is
 // named by its number and contains its holder. The ticket of a killed process is not locked,
-// so it keeps nobody waiting.
+// so nobody waits for it.
 type ticket struct {
 	repo   *Repo
 	target string
@@ -101,7 +101,7 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 
 // drop gives the place up.
 func (t *ticket) drop() {
-	_ = os.Remove(t.repo.ticketFile(t.target, t.number)) // without its lock it counts no more
+	_ = os.Remove(t.repo.ticketFile(t.target, t.number)) // an unlocked ticket is ignored
 	t.lock.release()
 }
 

@@ -24,7 +24,7 @@ func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	}
 	line, err := r.LandingLine(v.Info.Target)
 	if err != nil {
-		return nil // it is no more than a remark
+		return nil // the position is only informative
 	}
 	turn := &session.Turn{Target: v.Info.Target}
 	for _, h := range line.Waiting {
