@@ -284,7 +284,7 @@ func TestEngineIsPure(t *testing.T) {
 var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
 // What the runner needs of the world is small: nine interfaces, of at most six
-// methods each, nine for the workspace.
+// methods each, nine for the workspace, seven for the landing.
 func TestSeamsOfTheRunner(t *testing.T) {
 	var names []string
 	for _, file := range goFiles(t) {
@@ -303,8 +303,11 @@ func TestSeamsOfTheRunner(t *testing.T) {
 			if i, ok := spec.Type.(*ast.InterfaceType); ok {
 				names = append(names, spec.Name.Name)
 				limit := 6
-				if spec.Name.Name == "workspace" {
+				switch spec.Name.Name {
+				case "workspace":
 					limit = 9
+				case "landing":
+					limit = 7
 				}
 				if n := i.Methods.NumFields(); n > limit {
 					t.Errorf("%s has %d methods", spec.Name.Name, n)

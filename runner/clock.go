@@ -62,6 +62,19 @@ func Pause(ctx context.Context) (resume func()) {
 	})
 }
 
+// remaining returns the least time that a clock of a context has left; 0: there is no limit.
+func remaining(ctx context.Context) (least time.Duration) {
+	inner, _ := ctx.Value(clockKey{}).(*clock)
+	for c := inner; c != nil; c = c.outer {
+		c.mu.Lock()
+		if c.end != nil && (least == 0 || c.left < least) {
+			least = c.left
+		}
+		c.mu.Unlock()
+	}
+	return least
+}
+
 // charge subtracts the working time of an earlier process from the clocks of a context.
 func charge(ctx context.Context, worked time.Duration) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)

@@ -20,6 +20,7 @@ import (
 
 // Executor does the work of leaves, in the worktree of one task.
 type Executor struct {
+	Task      string // its id
 	Session   string
 	Title     string // of the task; the title of commits
 	Journal   *Journal
@@ -32,6 +33,7 @@ type Executor struct {
 	// Approve approves merge reviews automatically, and is recorded as the approver;
 	// empty: a person decides.
 	Approve string
+	Batch   *Batch         // shared with other tasks for the same target; nil: each lands alone
 	Prices  budget.Prices  // of models whose CLI does not report the cost
 	Budget  *budget.Budget // shared with other tasks; nil: none
 

@@ -26,13 +26,16 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	if result, ok, err := x.revision(c.Path); ok || err != nil {
 		return result, err
 	}
-	release, err := x.turn(ctx)
-	if err != nil {
+	turn, elsewhere, err := x.turn(ctx, c)
+	switch {
+	case err != nil:
 		return event.Result{}, err
+	case elsewhere != nil:
+		return landed(elsewhere.landing, c), elsewhere.err
 	}
-	defer release()
+	defer turn.Release()
 	for {
-		landing, result, err := x.attempt(ctx, c)
+		landing, result, err := x.attempt(ctx, c, turn)
 		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
 		switch {
 		case errors.As(err, &refused):
@@ -48,17 +51,47 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	}
 }
 
-// turn waits until no other session lands on the target. The clocks of the step and
-// the run are paused meanwhile.
-func (x *Executor) turn(ctx context.Context) (release func(), err error) {
+// turn waits until no other session lands on the target, or until another session has landed
+// the change together with its own. The clocks of the step and the run are paused meanwhile.
+func (x *Executor) turn(ctx context.Context, c engine.Call) (*Turn, *landedOutcome, error) {
 	resume := Pause(ctx)
 	defer resume()
-	return x.Landing.Turn(ctx)
+	s := x.Batch.join(ctx, x, c)
+	defer x.Batch.leave(s)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	type result struct {
+		turn Turn
+		err  error
+	}
+	came := make(chan result, 1)
+	go func() {
+		turn, err := x.Landing.Turn(waiting)
+		came <- result{turn, err}
+	}()
+	for {
+		select {
+		case r := <-came:
+			r.turn.alone = x.Batch.isAlone(s)
+			return &r.turn, nil, r.err
+		case work := <-s.calls:
+			work()
+		}
+		if s.landed == nil {
+			continue
+		}
+		stop()
+		if r := <-came; r.err == nil {
+			r.turn.Release()
+		}
+		return nil, s.landed, nil
+	}
 }
 
 // attempt tries to land once. It landed if there is no error, and the result is neither
 // a failure nor a success without a change.
-func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, event.Result, error) {
+func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (event.Landing, event.Result, error) {
+	turn.Doing("brings its branch up to date")
 	candidate, err := x.Landing.Integrate(ctx)
 	if err != nil {
 		return event.Landing{}, event.Result{}, err
@@ -71,20 +104,33 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call) (event.Landing, e
 			return event.Landing{}, event.Result{}, err
 		}
 	}
+	if b := x.gather(c, candidate, turn); b != nil {
+		if result, done, err := b.run(ctx); done {
+			return event.Landing{}, result, err
+		}
+	}
+	turn.Doing("runs its checks")
 	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
-	text := cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
-	shown := text
-	if c.Merge.Strategy == "rebase" {
-		shown = "" // its commits keep their messages
-	}
-	if err := x.approval(ctx, c, candidate, shown); err != nil {
+	if err := x.approval(ctx, c, candidate); err != nil {
 		return event.Landing{}, event.Result{}, err
 	}
 	candidate.Strategy = c.Merge.Strategy
-	landing, err := x.Landing.Land(ctx, candidate, text, func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) })
-	return landing, event.Result{}, err
+	turn.Doing("lands")
+	all, err := x.Landing.Land(ctx, []Change{{
+		Of: x.Landing, Candidate: candidate, Message: x.landingMessage(c),
+		Intent: func(l event.Landing) error { return x.emit(event.LandIntended, c.Path, l) },
+	}})
+	if err != nil {
+		return event.Landing{}, event.Result{}, err
+	}
+	return all[0], event.Result{}, nil
+}
+
+// landingMessage returns the message of the commit that lands.
+func (x *Executor) landingMessage(c engine.Call) string {
+	return cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
 }
 
 // recoverLanding completes or undoes a landing that was interrupted after its intent
@@ -109,7 +155,7 @@ func (x *Executor) recoverLanding(ctx context.Context, path string) (landing eve
 
 // prove runs the checks on the candidate's tree, unless they passed on it.
 func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (event.Result, error) {
-	if proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree) {
+	if x.isProven(c, candidate) {
 		return event.Result{}, nil
 	}
 	transcript, _, err := x.Journal.OpenLog(c.Path)
@@ -125,6 +171,11 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 		return event.Result{Error: "the worktree changed while the checks ran: they do not cover what would land", ErrorType: event.ErrorInternal}, nil
 	}
 	return event.Result{}, nil
+}
+
+// isProven reports whether the checks passed on the candidate's tree.
+func (x *Executor) isProven(c engine.Call, candidate event.Landing) bool {
+	return proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree)
 }
 
 // provenHere reports whether this step already ran the checks on tree before it was
@@ -153,36 +204,59 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 }
 
 // approval returns nil if the candidate is approved or needs no approval. Otherwise it
-// asks and returns a *Wait. A change that reviewers did not see in this form, that has
-// open error findings, during which files of the repository changed, or that is to land
-// elsewhere always needs a person. message is the message of the landing commit.
-func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.Landing, message string) error {
-	open, err := x.Journal.openFindings()
-	if err != nil {
+// asks and returns a *Wait.
+func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.Landing) error {
+	d, err := x.decide(c, candidate)
+	if err == nil && d.answer != nil {
+		err = x.emit(event.ReviewAnswered, c.Path, d.answer)
+	}
+	if err == nil && d.question != nil {
+		err = x.emit(event.ReviewAsked, c.Path, d.question)
+	}
+	if err != nil || d.wait == nil {
 		return err
 	}
-	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.becomes(tree, candidate.Tree) })
+	return x.pushed(ctx, c, d.wait)
+}
+
+// decision is whether a candidate may land.
+type decision struct {
+	answer   *event.MergeDecision // to record: it is approved automatically
+	question *event.MergeDecision // to record: a person is asked
+	wait     *Wait                // for a person; nil: it may land
+}
+
+// decide decides whether a candidate may land. A change that reviewers did not see in this
+// form, that has open error findings, during which files of the repository changed, or that is
+// to land elsewhere always needs a person.
+func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, error) {
+	open, err := x.Journal.openFindings()
+	if err != nil {
+		return decision{}, err
+	}
+	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.reaches(tree, candidate) })
 	changed, since := x.holding()
 	byPerson := unseen || len(open) > 0 || changed != ""
 	if !c.Merge.RequireReview && !byPerson {
-		return nil
+		return decision{}, nil
 	}
 	asked, approved := x.askedAbout(c.Path, candidate, since)
 	if approved && len(open) == 0 {
-		return nil
+		return decision{}, nil
 	}
 	question := event.MergeDecision{Patch: candidate.Patch, Tree: candidate.Tree}
 	if x.Approve != "" && !byPerson && !c.Merge.Push {
 		question.Approved, question.By = true, x.Approve
-		return x.emit(event.ReviewAnswered, c.Path, question)
+		return decision{answer: &question}, nil
 	}
+	d := decision{wait: reviewWait(open, unseen, changed)}
 	if !asked {
-		question.Message = message
-		if err := x.emit(event.ReviewAsked, c.Path, question); err != nil {
-			return err
+		if c.Merge.Strategy != "rebase" { // its commits keep their messages
+			question.Message = x.landingMessage(c)
 		}
+		d.question = &question
 	}
-	return x.pushed(ctx, c, reviewWait(open, unseen, changed))
+	return d, nil
 }
 
 // pushed returns the wait w, with the command that pushes the branch if that is what the
@@ -225,6 +299,12 @@ func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
 	return w
 }
 
+// reaches reports whether only merges of the target, and of changes that land before it,
+// turned tree into the candidate's.
+func (x *Executor) reaches(tree string, candidate event.Landing) bool {
+	return x.becomes(tree, candidate.Tree) || candidate.From != "" && x.becomes(tree, candidate.From)
+}
+
 // becomes reports whether only merges of the target turned tree into now.
 func (x *Executor) becomes(tree, now string) bool {
 	if tree == "" {
@@ -256,7 +336,7 @@ func (x *Executor) askedAbout(path string, candidate event.Landing, since int64)
 		}
 		same := r.Patch == candidate.Patch
 		asked = asked || same
-		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.becomes(r.Tree, candidate.Tree))
+		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.reaches(r.Tree, candidate))
 	}
 	return asked, approved
 }

@@ -143,6 +143,7 @@ type fakeWorkspace struct {
 	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
 	notes    []string            // of snapshots
 	restored []string            // snapshots
+	lost     string              // the snapshot that cannot be restored
 	messages []string            // of commits
 	merges   []string            // commits of the target that commits merged
 	refuses  *RefusedError       // of Commit
@@ -188,6 +189,9 @@ func (f *fakeWorkspace) Snapshot(_ context.Context, note string) (event.Snapshot
 const snapshotOf = "snapshot of "
 
 func (f *fakeWorkspace) Restore(_ context.Context, commit string) error {
+	if f.lost != "" && commit == f.lost {
+		return errors.New("cannot restore " + commit)
+	}
 	f.restored = append(f.restored, commit)
 	f.tree = strings.TrimPrefix(commit, snapshotOf)
 	return nil
@@ -241,15 +245,16 @@ type fakeLanding struct {
 	refuses   *RefusedError
 	workspace *fakeWorkspace
 	push      string // PushCommand
+	doing     []string
 }
 
 func (f *fakeLanding) PushCommand(context.Context) (string, error) { return f.push, f.err }
 
 func (f *fakeLanding) Integrate(context.Context) (event.Landing, error) { return f.candidate, f.err }
 
-func (f *fakeLanding) Turn(context.Context) (func(), error) {
+func (f *fakeLanding) Turn(context.Context) (Turn, error) {
 	<-time.After(f.turn)
-	return func() { f.released++ }, nil
+	return Turn{Doing: func(what string) { f.doing = append(f.doing, what) }, Release: func() { f.released++ }}, nil
 }
 
 func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
@@ -262,15 +267,20 @@ func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
 	return f.target, f.files, nil
 }
 
-func (f *fakeLanding) Land(_ context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
+func (f *fakeLanding) Stack(context.Context, event.Landing) (event.Landing, error) {
+	return event.Landing{}, f.err
+}
+
+func (f *fakeLanding) Land(_ context.Context, changes []Change) ([]event.Landing, error) {
 	if len(f.errs) > 0 {
 		err := f.errs[0]
 		f.errs = f.errs[1:]
-		return event.Landing{}, err
+		return nil, err
 	}
+	l := changes[0].Candidate
 	l.New = "new"
-	f.landed, f.messages = append(f.landed, l), append(f.messages, message)
-	return l, intent(l)
+	f.landed, f.messages = append(f.landed, l), append(f.messages, changes[0].Message)
+	return []event.Landing{l}, changes[0].Intent(l)
 }
 
 func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {

@@ -45,6 +45,9 @@ func TestMergeOutcomes(t *testing.T) {
 			if w.count(event.LandIntended) != landed || w.count(event.LandDone) != landed || len(w.landing.landed) != landed {
 				t.Errorf("%d intents, %d landings recorded", w.count(event.LandIntended), w.count(event.LandDone))
 			}
+			if tt.errs == nil && !slices.Equal(w.landing.doing, []string{"brings its branch up to date", "runs its checks", "lands"}) {
+				t.Errorf("those who wait were told %q", w.landing.doing)
+			}
 			if r.OK && (w.landing.landed[0].Strategy != "squash" || r.Commit != "new" || r.Output != "landed new on refs/heads/main") {
 				t.Errorf("landed %+v, %+v", w.landing.landed, r)
 			}

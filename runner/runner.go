@@ -87,6 +87,9 @@ func (r *Runner) enter(ctx context.Context) (engine.Outcome, error) {
 		return engine.Outcome{Verdict: engine.Passed}, nil
 	}
 	n, err := r.Workspace.Enter(ctx)
+	if err == nil {
+		err = r.Executor.leaveBatch(ctx)
+	}
 	if err != nil {
 		return engine.Outcome{}, err
 	}

@@ -97,8 +97,8 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // landing brings the task branch and its target together.
 type landing interface {
-	// Turn waits until no other session lands on the target.
-	Turn(ctx context.Context) (release func(), err error)
+	// Turn waits until no other session lands on the target. Who came first is first.
+	Turn(ctx context.Context) (Turn, error)
 	// Integrate merges the target's tip into the task branch and its worktree. It
 	// returns the candidate: a Landing without New and Strategy.
 	Integrate(ctx context.Context) (event.Landing, error)
@@ -107,14 +107,35 @@ type landing interface {
 	// conflict is gone, and the conflicting files. A *RefusedError means that an agent
 	// cannot resolve it.
 	Conflict(ctx context.Context) (target string, files []string, err error)
-	// Land moves the target to the candidate that Integrate returned. It calls intent,
-	// which records the landing, before anything moves.
-	Land(ctx context.Context, l event.Landing, message string, intent func(event.Landing) error) (event.Landing, error)
+	// Stack merges the task branch onto a candidate of another task, without changing the
+	// branch or the worktree. New of the candidate that it returns is a commit with the
+	// changes of both, to be checked.
+	Stack(ctx context.Context, below event.Landing) (event.Landing, error)
+	// Land moves the target, once, to the last of the changes: the candidate that Integrate
+	// returned, and those that are stacked on it. It calls the intent of each, which records
+	// the landing, before anything moves.
+	Land(ctx context.Context, changes []Change) ([]event.Landing, error)
 	// PushCommand returns the command that pushes the task branch to the remote of its
 	// target; empty: there is no such remote.
 	PushCommand(ctx context.Context) (string, error)
 	// Recover completes or undoes an interrupted landing.
 	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
+}
+
+// Change is a change that lands.
+type Change struct {
+	Of        landing
+	Candidate event.Landing
+	Message   string
+	Intent    func(event.Landing) error
+}
+
+// Turn is the exclusive right to land on a target.
+type Turn struct {
+	alone bool // no other changes are checked with that of the session
+
+	Doing   func(what string) // tells others who wait what the session does: "runs its checks"
+	Release func()
 }
 
 // ErrMoved reports that the target moved since Integrate.

@@ -15,7 +15,8 @@ type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	What  string    `json:"what"` // "land T"
+	What  string    `json:"what"`            // "land T"
+	Doing string    `json:"doing,omitempty"` // of a landing: "runs its checks"
 }
 
 // maxHolder is larger than any encoded holder.
@@ -34,8 +35,8 @@ func holderOf(path string) (Holder, bool) {
 		return Holder{}, false
 	}
 	var holder Holder
-	raw, err := io.ReadAll(io.LimitReader(file, maxHolder))
-	if err != nil || json.Unmarshal(raw, &holder) != nil {
+	// A shorter record over a longer one leaves the rest of that behind it for a moment.
+	if json.NewDecoder(io.LimitReader(file, maxHolder)).Decode(&holder) != nil {
 		return Holder{}, true // the holder is being written, or could not be written
 	}
 	return holder, true
@@ -45,7 +46,18 @@ func holderOf(path string) (Holder, bool) {
 // the lock.
 func (l *lock) sign(what string) {
 	host, _ := os.Hostname() // an empty name is fine
-	raw, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what})
+	l.holder = Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what}
+	l.record()
+}
+
+// doing adds what the holder does now to the lock file.
+func (l *lock) doing(what string) {
+	l.holder.Doing = what
+	l.record()
+}
+
+func (l *lock) record() {
+	raw, err := json.Marshal(l.holder)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 
 // A Landing is a change that lands on its target. It is created by Integrate: checks
 // run on Tree, and exactly Tree lands. Land sets New and records the landing in the
-// Journal before anything moves. RecoverLanding needs only Task, Target.Ref, Old, New
-// and Tree.
+// Journal before anything moves. RecoverLanding needs only Task, Target.Ref, Old, New,
+// Tree and Head.
 type Landing struct {
 	Task   string
 	Target Target
@@ -21,7 +22,18 @@ type Landing struct {
 	Tip    string // of the task's branch
 	New    string // the target's tip after; empty: not landed yet
 	Tree   string // of Tip and of New
-	From   string // of the branch before Old was merged into it; set by Integrate only
+	From   string // of the branch before Old was merged into it; set by Integrate and Stack only
+	Head   string // where the target moves if other changes land above New with it; else empty
+	Below  string // the commit that it is stacked on; set by Stack only
+}
+
+// head returns the target's tip after the landing.
+func (l Landing) head() string { return cmp.Or(l.Head, l.New) }
+
+// moved returns the move of the target and its checkouts, of which l may be a part.
+func (l Landing) moved() Landing {
+	l.New = l.head()
+	return l
 }
 
 // Already reports whether the target already had the tree, so that nothing moved.

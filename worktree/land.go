@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -59,78 +60,146 @@ type LandRequest struct {
 // if the commit cannot be signed, *CheckoutError if a user's checkout cannot follow, and
 // *BusyError if another git process holds a lock.
 func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landing, error) {
-	if req.ClaimOid == "" || req.Journal == nil {
-		return Landing{}, fmt.Errorf("land %s: a landing needs a claim and a journal", w.TaskID)
-	}
-	if err := w.here(); err != nil {
-		return Landing{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Landing.Target.Branch, err)
-	}
-	l, err := w.repo.lock(ctx, targetLock(req.Landing.Target), "land "+w.TaskID)
+	landed, err := LandStack(ctx, Part{w, req})
 	if err != nil {
 		return Landing{}, err
 	}
-	defer l.release()
+	return landed[0], nil
+}
+
+// A Part is the landing of one task in a LandStack.
+type Part struct {
+	Worktree *Worktree
+	Request  LandRequest
+}
+
+// LandStack is Land for candidates of which each but the first is stacked on the one before:
+// see Stack. Each becomes a commit of its own, and the target moves once, to the last. All
+// intents are recorded before anything moves.
+func LandStack(ctx context.Context, parts ...Part) ([]Landing, error) {
+	w, target := parts[0].Worktree, parts[0].Request.Landing.Target
+	for _, p := range parts {
+		if err := p.valid(len(parts)); err != nil {
+			return nil, fmt.Errorf("land %s on %s: %w", p.Worktree.TaskID, target.Branch, err)
+		}
+	}
+	lock, err := w.repo.lock(ctx, targetLock(target), "land "+w.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.release()
 	failpoint.Point("land.locked")
-	lander := &landing{w: w, req: req, git: w.repo.git()}
-	lander.git.Hold = l.held()
-	landed, err := lander.run(ctx)
+	var stack landings
+	for _, p := range parts {
+		l := &landing{w: p.Worktree, req: p.Request, git: w.repo.git()}
+		l.git.Hold = lock.held()
+		stack = append(stack, l)
+	}
+	landed, err := stack.run(ctx)
 	if err != nil {
 		err = w.repo.fullDisk(err)
-		return Landing{}, fmt.Errorf("land %s on %s: %w", w.TaskID, req.Landing.Target.Branch, err)
+		return nil, fmt.Errorf("land %s on %s: %w", w.TaskID, target.Branch, err)
 	}
 	failpoint.Point("land.return")
 	return landed, nil
 }
 
-// A landing is one Land that holds the target's lock.
-type landing struct {
-	w   *Worktree
-	req LandRequest
-	git git.Repo
+// valid checks a part of a stack of n.
+func (p Part) valid(n int) error {
+	switch {
+	case p.Request.ClaimOid == "" || p.Request.Journal == nil:
+		return errors.New("a landing needs a claim and a journal")
+	case n > 1 && p.Request.Strategy == Rebase:
+		return errors.New("rebased commits do not land in a stack")
+	}
+	return p.Worktree.here()
 }
 
-func (l *landing) run(ctx context.Context) (Landing, error) {
-	c := l.req.Landing
-	done := c
-	done.Task, done.New = l.w.TaskID, c.Old
-	if err := l.check(ctx); err != nil {
-		return done, err
+// A landing is one change of a LandStack that holds the target's lock.
+type landing struct {
+	w    *Worktree
+	req  LandRequest
+	git  git.Repo
+	onto string  // the commit below
+	done Landing // with New, when its commit exists
+}
+
+// landings are the changes of a LandStack, from the lowest to the highest.
+type landings []*landing
+
+func (s landings) run(ctx context.Context) ([]Landing, error) {
+	for _, l := range s {
+		if err := l.check(ctx); err != nil {
+			return nil, err
+		}
 	}
-	tip, err := l.git.Commit(ctx, c.Old)
+	first := s[0].req.Landing
+	tip, err := s[0].git.Commit(ctx, first.Old)
 	if err != nil {
-		return done, err
+		return nil, err
 	}
-	if tip.Tree == c.Tree {
-		return done, nil
+	if len(s) == 1 && tip.Tree == first.Tree {
+		first.Task, first.New = s[0].w.TaskID, first.Old
+		return []Landing{first}, nil
 	}
-	if err := l.unobstructed(ctx); err != nil {
-		return done, err
+	if err := s[0].unobstructed(ctx); err != nil {
+		return nil, err
 	}
 	failpoint.Point("land.merged")
-	if done.New, err = l.commit(ctx); err != nil {
-		return done, err
+	if err := s.commit(ctx); err != nil {
+		return nil, err
 	}
-	failpoint.Point("land.commit")
-	if err := l.w.keep(ctx, keepLanding, done.New); err != nil {
-		return done, err
-	}
-	failpoint.Point("land.kept")
-	hook := refHook{landing: l, intent: done}
+	last := s[len(s)-1]
+	hook := refHook{landing: last, intent: last.done}
 	if err := hook.prepared(ctx); err != nil {
-		return done, err
+		return nil, err
 	}
-	err = l.moveRecorded(context.WithoutCancel(ctx), done)
+	err = s.moveRecorded(context.WithoutCancel(ctx))
 	hook.ended(ctx, err)
-	return done, err
+	return s.landed(), err
 }
 
-// moveRecorded moves the target after the intent is on disk.
-func (l *landing) moveRecorded(ctx context.Context, intent Landing) error {
-	if err := l.req.Journal.Intent(intent); err != nil {
-		return fmt.Errorf("record the landing: %w", err)
+// commit creates the commits that land.
+func (s landings) commit(ctx context.Context) error {
+	onto := s[0].req.Landing.Old
+	for _, l := range s {
+		l.onto, l.done = onto, l.req.Landing
+		var err error
+		if l.done.New, err = l.commit(ctx); err != nil {
+			return err
+		}
+		l.done.Task, onto = l.w.TaskID, l.done.New
 	}
-	failpoint.Point("land.intent")
-	return l.move(ctx, intent)
+	failpoint.Point("land.commit")
+	for _, l := range s {
+		if l.done.Head = ""; l.done.New != onto {
+			l.done.Head = onto
+		}
+		if err := l.w.keep(ctx, keepLanding, l.done.New); err != nil {
+			return err
+		}
+	}
+	failpoint.Point("land.kept")
+	return nil
+}
+
+func (s landings) landed() []Landing {
+	var all []Landing
+	for _, l := range s {
+		all = append(all, l.done)
+	}
+	return all
+}
+
+// moveRecorded moves the target after all intents are on disk.
+func (s landings) moveRecorded(ctx context.Context) error {
+	for _, l := range s {
+		if err := l.req.Journal.Intent(l.done); err != nil {
+			return fmt.Errorf("record the landing: %w", err)
+		}
+		failpoint.Point("land.intent")
+	}
+	return s.move(ctx)
 }
 
 // check verifies that the candidate is unchanged and does not touch reserved paths.
@@ -189,26 +258,40 @@ func (l *landing) unobstructed(ctx context.Context) error {
 	return awaitGone(ctx, filepath.Join(l.w.repo.GitDir, ref+".lock"))
 }
 
-// move moves the checkouts, then the target if the claim is still valid.
-func (l *landing) move(ctx context.Context, intent Landing) error {
+// move moves the checkouts, then the target if all claims are still valid.
+func (s landings) move(ctx context.Context) error {
+	first, intent := s[0], s[0].done.moved()
 	failpoint.Point("land.checkout.before")
-	moved, err := l.moveCheckouts(ctx, intent)
+	moved, err := first.moveCheckouts(ctx, intent)
 	if err != nil {
-		return errors.Join(err, l.moveBack(ctx, moved, intent))
+		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
 	failpoint.Point("land.checkout.after")
 	failpoint.Point("land.ref.before")
-	err = l.w.repo.transact(ctx, l.git, "coven: land "+l.w.name,
-		git.Move(intent.Target.Ref, intent.New, intent.Old),
-		git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
+	edits := []git.Edit{git.Move(intent.Target.Ref, intent.New, intent.Old)}
+	var names []string
+	for _, l := range s {
+		edits = append(edits, git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
+		names = append(names, l.w.name)
+	}
+	err = first.w.repo.transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)
 	if err != nil {
-		if cause := l.stillThere(ctx); cause != nil {
+		if cause := s.stillThere(ctx); cause != nil {
 			err = cause
 		}
-		return errors.Join(err, l.moveBack(ctx, moved, intent))
+		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
 	failpoint.Point("land.ref.after")
 	return settleAll(ctx, moved)
+}
+
+func (s landings) stillThere(ctx context.Context) error {
+	for _, l := range s {
+		if err := l.stillThere(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *landing) moveCheckouts(ctx context.Context, intent Landing) ([]userCheckout, error) {

@@ -12,7 +12,10 @@ import (
 )
 
 // A lock excludes other processes and other goroutines of this one.
-type lock struct{ file *lockedfile.File }
+type lock struct {
+	file   *lockedfile.File
+	holder Holder // as signed
+}
 
 // lock waits for the named lock until ctx is done. what describes the operation to
 // others who wait: "land T".
@@ -21,30 +24,36 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
+	file, err := awaitLock(ctx, func() (*lockedfile.File, error) { return lockedfile.Edit(path) })
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	l := &lock{file: file}
+	l.sign(what)
+	return l, nil
+}
+
+// awaitLock waits for a lock until ctx is done. open returns when it has the lock.
+func awaitLock(ctx context.Context, open func() (*lockedfile.File, error)) (*lockedfile.File, error) {
 	type result struct {
 		file *lockedfile.File
 		err  error
 	}
 	got := make(chan result, 1)
 	go func() {
-		file, err := lockedfile.Edit(path)
+		file, err := open()
 		got <- result{file, err}
 	}()
 	select {
 	case res := <-got:
-		if res.err != nil {
-			return nil, fmt.Errorf("lock %s: %w", name, res.err)
-		}
-		l := &lock{file: res.file}
-		l.sign(what)
-		return l, nil
+		return res.file, res.err
 	case <-ctx.Done():
-		go func() { // Lock cannot be interrupted: unlock when it returns
+		go func() { // open cannot be interrupted: unlock when it returns
 			if res := <-got; res.err == nil {
 				_ = res.file.Close()
 			}
 		}()
-		return nil, fmt.Errorf("lock %s: %w", name, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 }
 

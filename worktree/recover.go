@@ -36,7 +36,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool,
 		c.task = intent.Task
 		// Checkouts move before the target, so if the target has moved, so have all its
 		// checkouts.
-		err = errors.Join(err, c.recover(ctx, intent, landed))
+		err = errors.Join(err, c.recover(ctx, intent.moved(), landed))
 		failpoint.Point("recover.checkout.each")
 	}
 	if err != nil {

@@ -32,7 +32,7 @@
 // indexes, op-* with the index of each running operation, integrate.json while an
 // integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
 // step is watched, submodules.json: see leftLinks, outside.json: see outsideRecord),
-// coven/tasks/.scratch, coven/locks, coven/raw (settings for snapshots), coven/moves
+// coven/tasks/.scratch, coven/locks, coven/lines (who waits to land: see ticket), coven/raw (settings for snapshots), coven/moves
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and

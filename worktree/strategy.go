@@ -18,7 +18,7 @@ func (l *landing) commit(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		parents := []string{c.Old}
+		parents := []string{l.onto}
 		if l.req.Strategy == Merge {
 			parents = append(parents, c.Tip)
 		}

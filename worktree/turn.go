@@ -5,23 +5,60 @@ import (
 	"strings"
 )
 
-// LandingTurn waits for the exclusive turn to land on the target and keeps it until
-// release is called. During a turn no other coven moves the target, so checks need not
-// be repeated between Integrate and Land. Land does not rely on the turn. what
-// describes the operation to others who wait: "land T".
-func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (release func(), err error) {
+// A Turn is the exclusive right to land on a target. Land does not rely on it: during a
+// turn no other coven moves the target, so that checks need not be repeated between
+// Integrate and Land.
+type Turn struct{ lock *lock }
+
+// LandingTurn waits for the turn to land on a target, first in, first out, also among
+// processes. what describes the operation to others who wait: "land T".
+func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (*Turn, error) {
+	t, err := r.takeTicket(ctx, targetRef, what)
+	if err != nil {
+		return nil, err
+	}
+	defer t.drop()
+	if err := t.awaitFront(ctx); err != nil {
+		return nil, err
+	}
 	l, err := r.lock(ctx, turnLock(targetRef), what)
 	if err != nil {
 		return nil, err
 	}
-	return l.release, nil
+	return &Turn{lock: l}, nil
 }
 
-// TurnHolder returns who holds the turn to land on a target.
-func (r *Repo) TurnHolder(targetRef string) (Holder, bool) {
-	return holderOf(r.ours("locks", turnLock(targetRef)))
+// Doing tells others who wait what the operation does now: "runs its checks".
+func (t *Turn) Doing(what string) { t.lock.doing(what) }
+
+// Release ends the turn.
+func (t *Turn) Release() { t.lock.release() }
+
+// A Line is who has the turn to land on a target, and who waits for it.
+type Line struct {
+	Turn    Holder   // zero: nobody has it, or the record of the holder is not readable
+	Waiting []Holder // in the order of their turns
 }
 
-func turnLock(targetRef string) string {
-	return "turn-" + SafeName(strings.TrimPrefix(targetRef, headsPrefix))
+// LandingLine returns the line of a target. It is only what live processes hold: nothing that
+// a killed process left counts.
+func (r *Repo) LandingLine(targetRef string) (Line, error) {
+	turn, _ := holderOf(r.ours("locks", turnLock(targetRef)))
+	line := Line{Turn: turn}
+	numbers, err := r.tickets(targetRef)
+	if err != nil {
+		return line, err
+	}
+	for _, n := range numbers {
+		holder, held := holderOf(r.ticketFile(targetRef, n))
+		both := holder.PID == turn.PID && holder.What == turn.What // its turn has just come
+		if held && holder.PID > 0 && !both {
+			line.Waiting = append(line.Waiting, holder)
+		}
+	}
+	return line, nil
 }
+
+func turnLock(targetRef string) string { return "turn-" + targetName(targetRef) }
+
+func targetName(targetRef string) string { return SafeName(strings.TrimPrefix(targetRef, headsPrefix)) }

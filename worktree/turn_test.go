@@ -3,6 +3,9 @@ package worktree
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,42 +14,101 @@ import (
 // One turn at a time, and everybody sees whose it is.
 func TestLandingTurn(t *testing.T) {
 	r := sample(t)
-	if _, held := r.TurnHolder("refs/heads/main"); held {
-		t.Fatal("it is somebody's turn before anybody came")
+	if line := value[Line](t)(r.LandingLine("refs/heads/main")); line.Turn.PID != 0 || len(line.Waiting) > 0 {
+		t.Fatalf("somebody is in line before anybody came: %+v", line)
 	}
 	var inside, most atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			release, err := r.LandingTurn(t.Context(), "refs/heads/main", "land x")
+			turn, err := r.LandingTurn(t.Context(), "refs/heads/main", "land x")
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			most.Store(max(most.Load(), inside.Add(1)))
-			if holder, held := r.TurnHolder("refs/heads/main"); !held || holder.What != "land x" {
-				t.Errorf("the holder is %+v, %v", holder, held)
+			if line, err := r.LandingLine("refs/heads/main"); err != nil || line.Turn.What != "land x" {
+				t.Errorf("the line is %+v, %v", line, err)
 			}
-			if _, held := r.TurnHolder("refs/heads/other"); held {
-				t.Error("another target has its own turns")
+			if line, err := r.LandingLine("refs/heads/other"); err != nil || line.Turn.PID != 0 || len(line.Waiting) > 0 {
+				t.Errorf("another target has its own line: %+v, %v", line, err)
 			}
 			inside.Add(-1)
-			release()
+			turn.Release()
 		})
 	}
 	all.Wait()
 	if most.Load() != 1 {
 		t.Errorf("%d had the turn at once", most.Load())
 	}
-	release, err := r.LandingTurn(t.Context(), "refs/heads/main", "land y")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
+	turn := value[*Turn](t)(r.LandingTurn(t.Context(), "refs/heads/main", "land y"))
+	defer turn.Release()
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
 	if _, err := r.LandingTurn(ctx, "refs/heads/main", "land z"); !errors.Is(err, gone) {
 		t.Errorf("waiting ends with the context: %v", err)
 	}
+}
+
+// The turn goes to who came first. Everybody sees who waits, in order, and what who has the
+// turn does. Who gives up, and the ticket of a killed process, keep nobody waiting.
+func TestLandingLine(t *testing.T) {
+	r := sample(t)
+	const main = "refs/heads/main"
+	turn := value[*Turn](t)(r.LandingTurn(t.Context(), main, "land a"))
+	turn.Doing("runs its checks, which take long")
+	turn.Doing("lands")
+	order := make(chan string, 4)
+	gone := make(chan struct{})
+	var all sync.WaitGroup
+	join := func(ctx context.Context, what string) {
+		before := len(waiting(t, r))
+		all.Go(func() {
+			next, err := r.LandingTurn(ctx, main, what)
+			if err != nil {
+				close(gone)
+				return
+			}
+			order <- what
+			next.Release()
+		})
+		for len(waiting(t, r)) == before {
+			runtime.Gosched()
+		}
+	}
+	join(t.Context(), "land b")
+	ctx, cancel := context.WithCancel(t.Context())
+	join(ctx, "land c")
+	dead := r.ticketFile(main, 3)
+	must(t, os.WriteFile(dead, []byte(`{"pid":1,"what":"land dead"}`), 0o600))
+	join(t.Context(), "land d")
+	join(t.Context(), "land e")
+	line := value[Line](t)(r.LandingLine(main))
+	equal(t, "who has the turn", line.Turn.What+", "+line.Turn.Doing, "land a, lands")
+	equal(t, "who waits", strings.Join(waiting(t, r), ", "), "land b, land c, land d, land e")
+	cancel()
+	<-gone
+	equal(t, "after one gave up", strings.Join(waiting(t, r), ", "), "land b, land d, land e")
+	turn.Release()
+	all.Wait()
+	close(order)
+	var came []string
+	for what := range order {
+		came = append(came, what)
+	}
+	equal(t, "order", strings.Join(came, ", "), "land b, land d, land e")
+	left, err := os.ReadDir(r.line(main))
+	equal(t, "tickets that stay", len(left), 0)
+	must(t, err)
+}
+
+func waiting(t *testing.T, r *Repo) []string {
+	t.Helper()
+	line := value[Line](t)(r.LandingLine("refs/heads/main"))
+	var what []string
+	for _, h := range line.Waiting {
+		what = append(what, h.What)
+	}
+	return what
 }

@@ -43,6 +43,7 @@ type Config struct {
 	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
+	Landing      Landing       `yaml:"landing" about:"how changes land"`
 	Worktree     Worktree      `yaml:"worktree" about:"how the worktree of a task is prepared and removed"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
@@ -57,6 +58,11 @@ type Config struct {
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
+}
+
+// Landing is how changes land.
+type Landing struct {
+	Batch int `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
 }
 
 // Notice is a command that coven runs when a task changes its state.
@@ -101,7 +107,7 @@ type GC struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
@@ -298,6 +304,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.word("grimoire", c.Grimoire)
 	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {
 		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Run.MaxTasks, MaxTasks), "")
+	}
+	if at := r.at("landing.batch"); at.Set() && (c.Landing.Batch < 1 || c.Landing.Batch > MaxTasks) {
+		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Landing.Batch, MaxTasks), "")
 	}
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
 		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")

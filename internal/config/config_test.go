@@ -52,7 +52,7 @@ func TestLoadDefaults(t *testing.T) {
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 		}
@@ -79,7 +79,7 @@ func TestAskedNames(t *testing.T) {
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "worktree: {base: remote, setup: [mine], setup_timeout: 1h}\ndefault_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
-			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {keep: 48h}\n" +
+			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {keep: 48h}\nlanding: {batch: 6}\n" +
 			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\n",
 		ofRepo: "worktree: {setup: [a, b], teardown: [c]}\ndefault_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
@@ -90,7 +90,7 @@ func TestLoadPrecedence(t *testing.T) {
 		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
-		Tracker:  "jsonl", Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
+		Tracker:  "jsonl", Landing: Landing{Batch: 6}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
 		)},
@@ -134,6 +134,7 @@ budget: {usd: 0}
 prices: {models: [{input: 3}, {model: x}]}
 notify: [{command: x}]
 allow_ungated: true
+landing: {batch: 99}
 `,
 		"repo/.coven/config.yml": "",
 	})
@@ -159,7 +160,8 @@ allow_ungated: true
 .coven/config.yaml:14:9: a price needs a model name or pattern (model: claude-sonnet-*)
 .coven/config.yaml:14:39: a price needs input and output, in US dollars per million tokens (input: 3, output: 15)
 .coven/config.yaml:15:9: notify is allowed only in your own file (move it to $XDG_CONFIG_HOME/coven/config.yaml)
-.coven/config.yaml:16:16: allow_ungated is allowed only in your own file (move it to $XDG_CONFIG_HOME/coven/config.yaml)`
+.coven/config.yaml:16:16: allow_ungated is allowed only in your own file (move it to $XDG_CONFIG_HOME/coven/config.yaml)
+.coven/config.yaml:17:18: 99 is not between 1 and 64`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

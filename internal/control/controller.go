@@ -141,9 +141,9 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	r := &runner.Runner{
 		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: newTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
+			Task: item.Task.ID, Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
-			Prices: c.Project.Config.Prices, Budget: c.Budget,
+			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch),
 		},
 	}
 	if see := c.Observer.Event; see != nil {

@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -26,7 +28,7 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 	if !all {
 		shown = current(summaries)
 	}
-	sessions, err := views(shown, broken)
+	sessions, err := views(p, shown, broken)
 	if err != nil {
 		return Overview{}, err
 	}
@@ -104,5 +106,9 @@ func Doing(v session.View) (step, action string) {
 		return "", ""
 	}
 	last := v.Steps[len(v.Steps)-1]
+	if v.Turn != nil {
+		action := fmt.Sprintf("waits for its turn, position %d", v.Turn.Position)
+		return terminal.StepName(last.Path), action + terminal.Colon(workspace.TurnDoing(*v.Turn))
+	}
 	return terminal.StepName(last.Path), last.Doing
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/runner"
 )
 
 // Runtime holds what running tasks needs: the launcher and the plugins. Controller.Close
@@ -31,6 +32,7 @@ type Runtime struct {
 	secrets   *secret.Store
 	started   sync.Map // providers whose CLI was found: true by name
 	refused   sync.Map // providers whose login the API refused: *runner.LoginError by name
+	batches   runner.Batches
 	network   *workspace.Network
 	consent   consent
 	Warning   string // about secrets that cannot be hidden

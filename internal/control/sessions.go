@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -11,22 +12,25 @@ import (
 // cannot be read come last, with what is wrong and the command that helps.
 func Sessions(p *project.Project) ([]session.View, error) {
 	all, err := p.Finder.Summaries()
-	return views(all, err)
+	return views(p, all, err)
 }
 
 // CurrentSessions lists, like Sessions, the open sessions and the newest of those that are
 // over. The others cost nothing.
 func CurrentSessions(p *project.Project) ([]session.View, error) {
 	all, err := p.Finder.Summaries()
-	return views(current(all), err)
+	return views(p, current(all), err)
 }
 
 // views returns the views of sessions, and those of the damaged sessions that err names.
-func views(all []session.Summary, err error) ([]session.View, error) {
+func views(p *project.Project, all []session.Summary, err error) ([]session.View, error) {
 	views, unread := session.Views(all)
 	damaged, err := session.DamagedIn(errors.Join(err, unread))
 	if err != nil {
 		return nil, err
+	}
+	for i, v := range views {
+		views[i].Turn = workspace.TurnOf(p.Repo, v)
 	}
 	for _, d := range damaged {
 		views = append(views, DamagedView(d))

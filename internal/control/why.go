@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
@@ -24,6 +25,8 @@ type Reason struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	Next   string `json:"next,omitempty"`
+	// Turn is what a task waits for that is about to land, or nil.
+	Turn *session.Turn `json:"turn,omitempty"`
 }
 
 // Why explains the state of the task that a person names.
@@ -58,11 +61,12 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	}
 	switch v.Status {
 	case session.Running:
-		r.Reason, r.Next = atWork(p, v), "coven attach "+shellword.Word(id)
+		v.Turn = workspace.TurnOf(p.Repo, v)
+		r.Reason, r.Next, r.Turn = atWork(p, v), "coven attach "+shellword.Word(id), v.Turn
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven logs "+shellword.Word(id)
 		if v.Commit != "" {
-			r.Reason, r.Next = "landed as "+v.Commit+terminal.Colon(v.Summary), "git show "+v.Commit
+			r.Reason, r.Next = "landed as "+v.Commit+v.Landed.Together()+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Blocked:
 		r.Reason = causeOf(v)
@@ -101,24 +105,17 @@ func again(ctx context.Context, p *project.Project, v session.View, r Reason) (R
 	return r, nil
 }
 
-// atWork describes what a running session does, in which process and since when. If it
-// waits for its turn to land, the text names the task that is landing.
+// atWork describes what a running session does, in which process and since when, or what it
+// waits for before it lands.
 func atWork(p *project.Project, v session.View) string {
 	now := p.Env.Now()
 	if v.Parked != nil {
 		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), holder.PidOf(v.Holder), age(now, v.Since))
 	}
-	text := fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), holder.PidOf(v.Holder), age(now, v.Since))
-	last := v.Steps
-	if len(last) == 0 || last[len(last)-1].Kind != "merge" || last[len(last)-1].Status != session.Running {
-		return text
+	if v.Turn != nil {
+		return workspace.TurnText(*v.Turn, now)
 	}
-	holder, held := p.Repo.TurnHolder(v.Info.Target)
-	if held && holder.PID > 0 && holder.What != "land "+v.Task {
-		text = fmt.Sprintf("waits for its turn on %s: %s (pid %d) has had it for %s",
-			strings.TrimPrefix(v.Info.Target, "refs/heads/"), strings.TrimPrefix(holder.What, "land "), holder.PID, age(now, holder.Since))
-	}
-	return text
+	return fmt.Sprintf("at work: %s (pid %s for %s)", v.At(), holder.PidOf(v.Holder), age(now, v.Since))
 }
 
 func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
@@ -182,9 +183,36 @@ type Landing struct {
 	New      string `json:"new"`    // and after; empty: not known yet
 	Tree     string `json:"tree"`   // of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch, with Old merged: the part of New
-	Patch    string `json:"-"`             // patch id; empty: there is no change, or it was read from a record
-	From     string `json:"-"`             // the branch's tree before Old was merged into it; empty: read from a record
+	Tip      string `json:"tip,omitempty"` // of the task's branch: the part of New; with Old merged, unless others land below it
+	// Head is where the target moves if changes of other tasks land above New in the same
+	// move, and With lists the tasks with which the change was checked and lands.
+	Head  string   `json:"head,omitempty"`
+	With  []string `json:"with,omitempty"`
+	Patch string   `json:"-"` // patch id; empty: there is no change, or it was read from a record
+	From  string   `json:"-"` // the branch's tree before Old was merged into it; empty: read from a record
+}
+
+// Together describes with what the change was checked; empty: alone.
+func (l Landing) Together() string {
+	if len(l.With) == 0 {
+		return ""
+	}
+	return ", checked together with " + strings.Join(l.With, ", ")
+}
+
+// Batch is the data of BatchStarted: the changes of several tasks are checked together, in the
+// worktree of the first one.
+type Batch struct {
+	Tasks []string `json:"tasks"` // in the order in which they land
+	Tree  string   `json:"tree"`  // with all changes
+	// Snapshot is the commit of the worktree before; only in the session of the first task.
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// BatchEnd is the data of BatchEnded: the checks passed, or why they did not.
+type BatchEnd struct {
+	Passed bool   `json:"passed,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Merging is the data of MergeStarted.

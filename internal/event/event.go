@@ -62,6 +62,9 @@ const (
 
 	ReviewGiven Type = "review.given" // Opinion: of one reviewer
 
+	BatchStarted Type = "batch.started" // Batch
+	BatchEnded   Type = "batch.ended"   // BatchEnd
+
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
 	MergeStarted   Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve

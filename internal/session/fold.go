@@ -133,7 +133,7 @@ func (v *View) work(e event.Event) error {
 		return v.stepStarted(e)
 	case event.StepCompleted:
 		return v.stepCompleted(e)
-	case event.AgentTool, event.CheckStarted:
+	case event.AgentTool, event.CheckStarted, event.BatchEnded:
 		return v.doing(e)
 	case event.LimitMet:
 		v.Parked = &event.Limit{}
@@ -256,11 +256,12 @@ func (v *View) judged(path string, isReview bool, r event.Result) {
 func (v *View) doing(e event.Event) error {
 	var doing string
 	var err error
-	if e.Type == event.AgentTool {
+	switch e.Type {
+	case event.AgentTool:
 		var call event.Tool
 		err = e.Decode(&call)
 		doing = call.Summary
-	} else {
+	case event.CheckStarted:
 		var check event.Check
 		err = e.Decode(&check)
 		doing = check.Text

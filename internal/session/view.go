@@ -77,10 +77,24 @@ type View struct {
 	// Parked is the limit for which a running session waits in its own process, or nil.
 	// Shown turns it into a state.
 	Parked *event.Limit `json:"limit,omitempty"`
+	// Turn is what a running session waits for before it lands, or nil. It is no part of the
+	// record: package control adds it.
+	Turn *Turn `json:"turn,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is
 	// when it started to.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+}
+
+// Turn is the wait of a session for its turn to land.
+type Turn struct {
+	Target   string    `json:"target"`           // full ref
+	Position int       `json:"position"`         // among those that wait; 1: the next
+	Before   []string  `json:"before,omitempty"` // tasks whose turn comes before, in order
+	Task     string    `json:"task,omitempty"`   // whose turn it is; empty: nobody's, or it is not known
+	Doing    string    `json:"doing,omitempty"`  // what it does: "runs its checks"
+	PID      int       `json:"pid,omitempty"`    // of its coven
+	Since    time.Time `json:"since,omitzero"`   // when its turn came
 }
 
 // Step is one leaf of a session.

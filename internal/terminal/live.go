@@ -310,7 +310,9 @@ func (t *liveTask) take(e event.Event) {
 		}
 	case event.LimitMet:
 		t.doing = "waiting (limit) until " + Clock(event.As[event.Limit](e).At, e.Time)
-	case event.LimitOver, event.CheckEnded, event.ReviewGiven:
+	case event.BatchStarted:
+		t.doing = Together(event.As[event.Batch](e), t.id)
+	case event.LimitOver, event.CheckEnded, event.ReviewGiven, event.BatchEnded:
 		t.doing = "" // what it did is over
 	case event.AgentTool:
 		t.doing = event.As[event.Tool](e).Summary

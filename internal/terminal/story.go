@@ -3,6 +3,7 @@ package terminal
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,13 +63,33 @@ func story(e event.Event) string {
 		return opinion(event.As[event.Opinion](e))
 	case event.LandDone:
 		l := event.As[event.Landing](e)
-		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/"))
+		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/")) + l.Together()
+	case event.BatchStarted, event.BatchEnded:
+		return batchStory(e)
 	case event.RepositoryChanged:
 		return repositoryChange(event.As[event.RepositoryChange](e))
 	case event.Warning:
 		return "warning: " + event.As[event.Text](e).Text
 	}
 	return agentStory(e)
+}
+
+// batchStory describes that changes of several tasks are checked together.
+func batchStory(e event.Event) string {
+	if e.Type == event.BatchStarted {
+		return "  " + Together(event.As[event.Batch](e), e.Task)
+	}
+	end := event.As[event.BatchEnd](e)
+	if end.Passed {
+		return ""
+	}
+	return "  not together: " + end.Reason
+}
+
+// Together describes a batch to one of its tasks.
+func Together(b event.Batch, task string) string {
+	others := slices.DeleteFunc(slices.Clone(b.Tasks), func(t string) bool { return t == task })
+	return "checked together with " + strings.Join(others, ", ")
 }
 
 // repositoryChange describes what no program of the task may change.

@@ -14,8 +14,12 @@ import (
 )
 
 // Turn waits for the exclusive right to land on the target.
-func (s *Workspace) Turn(ctx context.Context) (func(), error) {
-	return s.Repo.LandingTurn(ctx, s.Target.Ref, "land "+s.Task)
+func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
+	turn, err := s.Repo.LandingTurn(ctx, s.Target.Ref, landing+s.Task)
+	if err != nil {
+		return runner.Turn{}, err
+	}
+	return runner.Turn{Doing: turn.Doing, Release: turn.Release}, nil
 }
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.
@@ -112,35 +116,72 @@ func (s *Workspace) awaitUpstream(ctx context.Context, target worktree.Target) e
 	}
 }
 
-// Land moves the target to the candidate.
-func (s *Workspace) Land(ctx context.Context, c event.Landing, message string, intent func(event.Landing) error) (event.Landing, error) {
-	if err := s.presentable(ctx, c); err != nil {
+// Stack merges the task branch onto a candidate of another task.
+func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landing, error) {
+	target := s.Target
+	target.Tip = below.Old
+	if err := s.awaitUpstream(ctx, target); err != nil {
 		return event.Landing{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	landed, err := s.Worktree.Land(ctx, worktree.LandRequest{
-		Landing:  worktree.Landing{Target: s.Target, Old: c.Old, Tip: c.Tip, Tree: c.Tree},
-		Strategy: worktree.Strategy(c.Strategy), ClaimOid: s.held.Oid,
-		Hooks:   s.hook,
-		Message: strings.TrimSpace(message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
-		Journal: intentFunc(func(i worktree.Landing) error {
-			c.New = i.New
-			return intent(c)
-		}),
-	})
+	c, err := s.Worktree.Stack(ctx, worktree.Landing{Target: target, Old: below.Old, New: below.New, Tree: below.Tree})
+	if err != nil {
+		return event.Landing{}, err
+	}
+	patch, err := s.Worktree.StackPatchID(ctx, c)
+	if err != nil {
+		return event.Landing{}, err
+	}
+	return event.Landing{Target: target.Ref, Old: c.Old, New: c.New, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
+}
+
+// Land moves the target to the last of the changes.
+func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.Landing, error) {
+	var parts []worktree.Part
+	for _, c := range changes {
+		of, ok := c.Of.(*Workspace)
+		if !ok {
+			return nil, fmt.Errorf("land with %T", c.Of)
+		}
+		if err := of.presentable(ctx, c.Candidate); err != nil {
+			return nil, err
+		}
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		parts = append(parts, of.part(c))
+	}
+	landed, err := worktree.LandStack(ctx, parts...)
 	switch wait := waitFor(err); {
 	case errors.Is(err, worktree.ErrTargetMoved):
-		return event.Landing{}, runner.ErrMoved
+		return nil, runner.ErrMoved
 	case wait != nil:
-		return event.Landing{}, wait
+		return nil, wait
 	case refusal(err) != nil:
-		return event.Landing{}, refusal(err)
+		return nil, refusal(err)
 	case err != nil:
-		return event.Landing{}, err
+		return nil, err
 	}
-	c.New, c.Tree = landed.New, landed.Tree
-	return c, nil
+	var all []event.Landing
+	for i, l := range landed {
+		c := changes[i].Candidate
+		c.New, c.Tree, c.Head = l.New, l.Tree, l.Head
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// part returns the part of a task in a landing.
+func (s *Workspace) part(c runner.Change) worktree.Part {
+	l := c.Candidate
+	return worktree.Part{Worktree: s.Worktree, Request: worktree.LandRequest{
+		Landing:  worktree.Landing{Target: s.Target, Old: l.Old, Tip: l.Tip, Tree: l.Tree},
+		Strategy: worktree.Strategy(l.Strategy), ClaimOid: s.held.Oid,
+		Hooks:   s.hook,
+		Message: strings.TrimSpace(c.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Journal: intentFunc(func(i worktree.Landing) error {
+			l.New, l.Head = i.New, i.Head
+			return c.Intent(l)
+		}),
+	}}
 }
 
 // refusal returns why a change cannot land as it is; nil for other errors.
@@ -176,7 +217,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 
 // Recover finishes or undoes an interrupted landing.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree})
+	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
 	if wait := waitFor(err); wait != nil {
 		return false, wait
 	}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+// landing begins what the line of a target calls the landing of a task.
+const landing = "land "
+
+// taskOf returns the task of a holder in the line of a target.
+func taskOf(h worktree.Holder) string { return strings.TrimPrefix(h.What, landing) }
+
+// TurnOf returns what a running session waits for before it lands; nil: it does not wait. It
+// is what processes hold now, not what the session recorded. Only a session in a merge step can wait.
+func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
+	last := len(v.Steps) - 1
+	if v.Status != session.Running || last < 0 || v.Steps[last].Kind != "merge" || v.Steps[last].Status != session.Running {
+		return nil
+	}
+	line, err := r.LandingLine(v.Info.Target)
+	if err != nil {
+		return nil // the position is only informative
+	}
+	turn := &session.Turn{Target: v.Info.Target}
+	for _, h := range line.Waiting {
+		if taskOf(h) == v.Task {
+			turn.Position = len(turn.Before) + 1
+			break
+		}
+		turn.Before = append(turn.Before, taskOf(h))
+	}
+	if turn.Position == 0 {
+		return nil
+	}
+	if now := line.Turn; now.PID > 0 {
+		turn.Task, turn.Doing, turn.PID, turn.Since = taskOf(now), now.Doing, now.PID, now.Since
+	}
+	return turn
+}
+
+// TurnText describes the wait for a turn: what is in front, and who comes before.
+func TurnText(t session.Turn, now time.Time) string {
+	text := fmt.Sprintf("waits for its turn on %s, position %d", strings.TrimPrefix(t.Target, "refs/heads/"), t.Position)
+	var front []string
+	if t.Task != "" {
+		front = append(front, fmt.Sprintf("%s (pid %d for %s)", TurnDoing(t), t.PID, max(now.Sub(t.Since), 0).Round(time.Second)))
+	}
+	if len(t.Before) > 0 {
+		front = append(front, "next "+strings.Join(t.Before, ", "))
+	}
+	if len(front) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(front, ", ")
+}
+
+// TurnDoing returns who has the turn for which a session waits, and what it does with it;
+// empty: nobody has it.
+func TurnDoing(t session.Turn) string {
+	switch {
+	case t.Task == "":
+		return ""
+	case t.Doing == "":
+		return t.Task + " has it"
+	}
+	return t.Task + " " + t.Doing
+}

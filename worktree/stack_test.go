@@ -1,0 +1,142 @@
+package worktree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stacked returns n tasks that each change a file of their own, and their candidates: each is
+// stacked on the one before.
+func stacked(t *testing.T, r *Repo, n int) []Part {
+	t.Helper()
+	var parts []Part
+	below := Landing{}
+	for i := range n {
+		name := string(rune('A' + i))
+		w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: name, Base: r.target(t).Tip}))
+		write(t, filepath.Join(w.Path, name+".txt"), name+"\n")
+		value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: name, TargetTip: r.target(t).Tip}))
+		c, err := w.Integrate(t.Context(), r.target(t))
+		if i > 0 {
+			c, err = w.Stack(t.Context(), below)
+		}
+		must(t, err)
+		below = c
+		parts = append(parts, Part{w, LandRequest{Landing: c, Message: name + "\n", ClaimOid: claimFor(t, r, name).Oid}})
+	}
+	return parts
+}
+
+// The target moves once, by one commit for each task, to the tree of the last candidate. All
+// intents are recorded before anything moves, and neither branches nor worktrees change before.
+func TestLandStack(t *testing.T) {
+	for _, strategy := range []Strategy{Squash, Merge} {
+		t.Run(string(strategy), func(t *testing.T) {
+			r := sample(t)
+			old := r.target(t).Tip
+			parts := stacked(t, r, 3)
+			top := parts[2].Request.Landing
+			var intents []Landing
+			for i := range parts {
+				parts[i].Request.Strategy = strategy
+				parts[i].Request.Journal = journalFunc(func(l Landing) error {
+					equal(t, "target", r.target(t).Tip, old)
+					intents = append(intents, l)
+					return nil
+				})
+				w := parts[i].Worktree
+				equal(t, "tip", value[string](t)(w.Tip(t.Context())), parts[i].Request.Landing.Tip)
+				equal(t, "worktree", gitIn(t, w.Path, "status", "--porcelain"), "")
+			}
+			landed := value[[]Landing](t)(LandStack(t.Context(), parts...))
+			tip := r.target(t).Tip
+			equal(t, "tree", gitIn(t, r.Root, "rev-parse", tip+"^{tree}"), top.Tree)
+			equal(t, "history", gitIn(t, r.Root, "log", "--first-parent", "--format=%s", old+".."+tip), "C\nB\nA")
+			equal(t, "moves", gitIn(t, r.Root, "reflog", "main", "--format=%gs", "-1"), "coven: land A, B, C")
+			equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")
+			for i, l := range landed {
+				equal(t, "intent", intents[i], l)
+				equal(t, "files", gitIn(t, r.Root, "diff", "--name-only", l.New+"^1", l.New), l.Task+".txt")
+				equal(t, "tree of "+l.Task, gitIn(t, r.Root, "rev-parse", l.New+"^{tree}"), l.Tree)
+				equal(t, "recovered", value[bool](t)(r.RecoverLanding(t.Context(), l)), true)
+				if i < 2 {
+					equal(t, "head", l.Head, tip)
+				}
+			}
+			equal(t, "last", landed[2].New+landed[2].Head, tip)
+		})
+	}
+}
+
+// What does not fit does not become part of a stack, and a part that cannot land holds all back.
+func TestLandStackRefuses(t *testing.T) {
+	r := sample(t)
+	old := r.target(t).Tip
+	parts := stacked(t, r, 2)
+	w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: "X", Base: old}))
+	write(t, filepath.Join(w.Path, "A.txt"), "another A\n")
+	_, err := w.Stack(t.Context(), parts[0].Request.Landing)
+	_ = wantError[*DirtyError](t, err)
+	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "x", TargetTip: old}))
+	_, err = w.Stack(t.Context(), parts[0].Request.Landing)
+	conflict := wantError[*ConflictError](t, err)
+	equal(t, "files", strings.Join(conflict.Files, " "), "A.txt")
+
+	recorded := 0
+	for i := range parts {
+		parts[i].Request.Journal = journalFunc(func(Landing) error { recorded++; return nil })
+	}
+	land := func(change func(p []Part)) error {
+		changed := slices.Clone(parts)
+		change(changed)
+		_, err := LandStack(t.Context(), changed...)
+		equal(t, "target", r.target(t).Tip, old)
+		return err
+	}
+	wantIs(t, land(func(p []Part) { p[1].Request.ClaimOid = old }), ErrClaimLost)
+	wantIs(t, land(func(p []Part) { p[1].Request.Landing.Tip = old }), ErrBranchMoved)
+	if land(func(p []Part) { p[1].Request.Strategy = Rebase }) == nil {
+		t.Error("a rebase landed in a stack")
+	}
+	equal(t, "intents", recorded, 0)
+	gone := errors.New("disk full")
+	wantIs(t, land(func(p []Part) { p[1].Request.Journal = journalFunc(func(Landing) error { return gone }) }), gone)
+	equal(t, "intents", recorded, 1)
+	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")
+}
+
+// A landing whose checkout had moved, but not its target, is undone by whoever recovers first,
+// and as a whole.
+func TestRecoverStack(t *testing.T) {
+	r := sample(t)
+	parts := stacked(t, r, 3)
+	var intents []Landing
+	for i := range parts {
+		parts[i].Request.Journal = journalFunc(func(l Landing) error {
+			intents = append(intents, l)
+			return nil
+		})
+	}
+	parts[2].Request.Journal = journalFunc(func(l Landing) error {
+		intents = append(intents, l)
+		return errors.New("killed")
+	})
+	if _, err := LandStack(t.Context(), parts...); err == nil {
+		t.Fatal("it landed")
+	}
+	// As an older version left it, without a record of the move: the index and the files.
+	gitIn(t, r.Root, "read-tree", "-m", "-u", intents[0].Old, intents[0].Head)
+	equal(t, "moved", gitIn(t, r.Root, "diff", "--cached", "--name-only"), "A.txt\nB.txt\nC.txt")
+	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intents[1])), false)
+	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")
+	for _, intent := range intents {
+		equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	}
+	if _, err := os.Stat(filepath.Join(r.Root, "A.txt")); !os.IsNotExist(err) {
+		t.Errorf("A.txt: %v", err)
+	}
+}

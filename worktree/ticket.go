@@ -1,0 +1,129 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/coven-run/coven/internal/failpoint"
+)
+
+// A ticket is a place in the line for the turn to land on a target: a locked file that is
+// named by its number and contains its holder. The ticket of a killed process is not locked,
+// so nobody waits for it.
+type ticket struct {
+	repo   *Repo
+	target string
+	number int
+	lock   *lock
+}
+
+// takeTicket takes the last place in the line. Numbers are given out under a lock, together
+// with the lock on the new ticket: whoever comes later sees a ticket that is held.
+func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket, error) {
+	l, err := r.lock(ctx, "line-"+targetName(targetRef), what)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	numbers, err := r.tickets(targetRef)
+	if err != nil {
+		return nil, err
+	}
+	t := &ticket{repo: r, target: targetRef, number: 1}
+	if len(numbers) > 0 {
+		t.number = numbers[len(numbers)-1] + 1
+	}
+	path := r.ticketFile(targetRef, t.number)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("wait for the turn to land: %w", err)
+	}
+	file, err := lockedfile.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the turn to land: %w", err)
+	}
+	t.lock = &lock{file: file}
+	t.lock.sign(what)
+	failpoint.Point("ticket.taken")
+	return t, nil
+}
+
+// awaitFront waits until nobody with a lower number waits.
+func (t *ticket) awaitFront(ctx context.Context) error {
+	for {
+		before, err := t.before()
+		if err != nil || before == 0 {
+			return err
+		}
+		if err := t.awaitGone(ctx, before); err != nil {
+			return err
+		}
+	}
+}
+
+// before returns the number of the ticket next before this one; 0: there is none.
+func (t *ticket) before() (int, error) {
+	numbers, err := t.repo.tickets(t.target)
+	if err != nil {
+		return 0, err
+	}
+	at, _ := slices.BinarySearch(numbers, t.number)
+	if at == 0 {
+		return 0, nil
+	}
+	return numbers[at-1], nil
+}
+
+// awaitGone waits until a ticket is not held any more, and removes what a killed process left
+// of it. No new ticket gets its number, because this one's is higher.
+func (t *ticket) awaitGone(ctx context.Context, number int) error {
+	path := t.repo.ticketFile(t.target, number)
+	file, err := awaitLock(ctx, func() (*lockedfile.File, error) { return lockedfile.Open(path) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the turn to land: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it is only read
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("wait for the turn to land: %w", err)
+	}
+	return nil
+}
+
+// drop gives the place up.
+func (t *ticket) drop() {
+	_ = os.Remove(t.repo.ticketFile(t.target, t.number)) // an unlocked ticket is ignored
+	t.lock.release()
+}
+
+// tickets returns the numbers of the tickets in a line, in order, those of killed processes
+// included.
+func (r *Repo) tickets(targetRef string) ([]int, error) {
+	entries, err := os.ReadDir(r.line(targetRef))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read who waits to land: %w", err)
+	}
+	var numbers []int
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (r *Repo) line(targetRef string) string { return r.ours("lines", targetName(targetRef)) }
+
+func (r *Repo) ticketFile(targetRef string, number int) string {
+	return filepath.Join(r.line(targetRef), strconv.Itoa(number))
+}
