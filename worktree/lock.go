@@ -12,7 +12,10 @@ import (
 )
 
 // A lock excludes other processes and other goroutines of this one.
-type lock struct{ file *lockedfile.File }
+type lock struct {
+	file  *lockedfile.File
+	queue chan struct{} // of this process
+}
 
 // lock waits for the named lock until ctx is done. what describes the operation to
 // others who wait: "land T".
@@ -20,6 +23,13 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	path := r.ours("locks", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	// One goroutine waits for the file: each that does occupies a thread.
+	queue := r.memo.queueFor(name)
+	select {
+	case queue <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("lock %s: %w", name, context.Cause(ctx))
 	}
 	type result struct {
 		file *lockedfile.File
@@ -33,9 +43,10 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 	select {
 	case res := <-got:
 		if res.err != nil {
+			<-queue
 			return nil, fmt.Errorf("lock %s: %w", name, res.err)
 		}
-		l := &lock{file: res.file}
+		l := &lock{file: res.file, queue: queue}
 		l.sign(what)
 		return l, nil
 	case <-ctx.Done():
@@ -43,9 +54,16 @@ func (r *Repo) lock(ctx context.Context, name, what string) (*lock, error) {
 			if res := <-got; res.err == nil {
 				_ = res.file.Close()
 			}
+			<-queue
 		}()
 		return nil, fmt.Errorf("lock %s: %w", name, context.Cause(ctx))
 	}
+}
+
+// queueFor returns the queue of this process for a lock.
+func (m *memo) queueFor(name string) chan struct{} {
+	queue, _ := m.queues.LoadOrStore(name, make(chan struct{}, 1))
+	return queue.(chan struct{})
 }
 
 // held returns the file that children inherit.
@@ -55,6 +73,7 @@ func (l *lock) held() *os.File { return l.file.File }
 func (l *lock) release() {
 	_ = l.file.Truncate(0)
 	_ = l.file.Close()
+	<-l.queue
 }
 
 // taskLock returns the name of one of 256 locks, which keeps the number of files

@@ -324,6 +324,7 @@ type memo struct {
 	dirs   []string
 	state  tripwire.State
 	trees  sync.Map // of keptTree, by the path of a kept index
+	queues sync.Map // of channels, by the name of a lock; see Repo.lock
 
 	tidying sync.WaitGroup // see tidyLater
 	tidy    sync.Mutex
