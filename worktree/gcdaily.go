@@ -44,9 +44,12 @@ func (r *Repo) BeginCollection(ctx context.Context, now time.Time) (bool, error)
 }
 
 func (r *Repo) noteCollection(now time.Time) error {
-	f, err := os.OpenFile(r.collectedPath(), os.O_WRONLY|os.O_CREATE, 0o644)
+	err := os.MkdirAll(r.ours(), 0o755)
 	if err == nil {
-		err = errors.Join(f.Close(), os.Chtimes(r.collectedPath(), time.Time{}, now))
+		err = os.WriteFile(r.collectedPath(), nil, 0o644)
+	}
+	if err == nil {
+		err = os.Chtimes(r.collectedPath(), time.Time{}, now)
 	}
 	if err != nil {
 		return fmt.Errorf("note the collection of garbage: %w", err)

@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"os"
 	"testing"
 	"time"
 )
@@ -10,7 +9,6 @@ import (
 // the clock is set.
 func TestCollectionIsDueDaily(t *testing.T) {
 	r := sample(t)
-	must(t, os.MkdirAll(r.ours(), 0o755))
 	begin := time.Unix(1_800_000_000, 0)
 	for _, step := range []struct {
 		after time.Duration
@@ -26,7 +24,6 @@ func TestCollectionIsDueDaily(t *testing.T) {
 // Of several processes that find a collection due, one begins it; while somebody collects, none.
 func TestCollectionBeginsOnce(t *testing.T) {
 	r := sample(t)
-	must(t, os.MkdirAll(r.ours(), 0o755))
 	begin := time.Unix(1_800_000_000, 0)
 	r.CollectionDue(begin)
 	now := begin.Add(collectEvery)
