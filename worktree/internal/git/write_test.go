@@ -49,6 +49,9 @@ func TestWrittenAlike(t *testing.T) {
 		if random.IntN(10) == 0 {
 			r.Env[0] = "GIT_AUTHOR_DATE=2024-02-03T04:05:06Z"
 		}
+		if random.IntN(10) == 0 {
+			r.Env[1] = "GIT_COMMITTER_DATE=@1700000001" // git adds the time zone
+		}
 		c := NewCommit{Tree: tree, Message: pick() + "\n\n" + pick()}
 		if c.Message = strings.ToValidUTF8(c.Message, "?"); random.IntN(3) > 0 {
 			c.Parents = append(c.Parents, commit)
