@@ -115,8 +115,9 @@ man: build ## write the man pages of all commands to bin/man
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
 
-speed: ## compare coven's tasks per second with a shell pipeline's, alone on the machine
-	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^TestSpeed$$' ./cmd/coven
+speed: ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory
+	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory)$$' ./cmd/coven
+	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^TestCosts$$' ./worktree
 
 fuzz: ## run each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)

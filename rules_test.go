@@ -92,7 +92,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
 	"internal/cli/rescue":     {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/terminal"},
-	"internal/cli/disk":       {"internal/cli", "internal/storage", "internal/terminal"},
+	"internal/cli/disk":       {"internal/cli", "internal/exit", "internal/storage", "internal/terminal"},
 	"internal/cli/review":     {"internal/cli", "internal/control", "internal/exit", "internal/scheduler", "internal/session", "internal/shellword"},
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {

@@ -239,6 +239,7 @@ func TestCollectRefuses(t *testing.T) {
 	gitIn(t, other.Root, "add", "-A")
 	gitIn(t, other.Root, "commit", "-qm", "private")
 	private := gitIn(t, other.Root, "rev-parse", "HEAD")
+	gitIn(t, other.Root, "repack", "-q", "-a") // the loose objects stay, too
 	sprung := filepath.Join(t.TempDir(), "sprung")
 	for name, test := range map[string]struct {
 		plant   func(t *testing.T, w *Worktree)
@@ -267,7 +268,15 @@ func TestCollectRefuses(t *testing.T) {
 		}, true},
 		"a link to a pack": {func(t *testing.T, w *Worktree) {
 			must(t, os.RemoveAll(w.private("objects/pack")))
-			must(t, os.Symlink(filepath.Join(other.GitDir, "objects"), w.private("objects/pack")))
+			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), w.private("objects/pack")))
+			write(t, w.private("refs/heads", w.Branch), private+"\n")
+		}, true},
+		"links to objects": {func(t *testing.T, w *Worktree) {
+			for _, object := range value[[]string](t)(filepath.Glob(filepath.Join(other.GitDir, "objects", "[0-9a-f][0-9a-f]", "*"))) {
+				link := w.private("objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
+				must(t, os.MkdirAll(filepath.Dir(link), 0o755))
+				_ = os.Symlink(object, link) // it may have the same
+			}
 			write(t, w.private("refs/heads", w.Branch), private+"\n")
 		}, true},
 		"a common directory of the common directory": {func(t *testing.T, w *Worktree) {

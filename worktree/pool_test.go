@@ -346,3 +346,45 @@ func TestPoolSurvivesKill(t *testing.T) {
 		})
 	}
 }
+
+// Files that somebody changed in the pool do not get into a worktree.
+func TestPoolChangedMeanwhile(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, dir string){
+		"changed":    func(t *testing.T, dir string) { write(t, filepath.Join(dir, "file1.txt"), "changed in the pool") },
+		"removed":    func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "file1.txt"))) },
+		"executable": func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, "file1.txt"), 0o755)) },
+		"a link": func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Join(dir, "file1.txt")))
+			must(t, os.Symlink("file0.txt", filepath.Join(dir, "file1.txt")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := pooled(t)
+			w := add(t, r, "T")
+			write(t, filepath.Join(w.Path, "work"), "w")
+			landAndLeave(t, r, w)
+			change(t, r.poolPath(r.pool()[0].ID))
+			want := fresh(t, r)
+			w = add(t, r, "T")
+			equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
+			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
+		})
+	}
+}
+
+// Attributes that have changed since can mean other bytes for files that have not.
+func TestPoolOtherAttributes(t *testing.T) {
+	r := pooled(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "work"), "w")
+	landAndLeave(t, r, w)
+	write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=crlf\n")
+	gitIn(t, r.Root, "add", ".gitattributes")
+	gitIn(t, r.Root, "commit", "-qm", "attributes")
+	want := fresh(t, r)
+	if !strings.Contains(want, `\r\n`) {
+		t.Fatalf("the attributes change nothing:\n%s", want)
+	}
+	w = add(t, r, "T")
+	equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
+}

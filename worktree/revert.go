@@ -65,15 +65,15 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 	if !isSnapshot(commit) {
 		return w.restoreCommit(ctx, session, commit)
 	}
-	goal, blocked, err := w.goal(ctx, commit, paths)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	ix, now, err := w.stagedRaw(ctx, blocked)
+	ix, now, err := w.stagedRaw(ctx, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer ix.drop()
+	goal, now, err := w.goal(ctx, ix, now, commit, paths)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	before, err := w.saveTree(ctx, session, "before going back to "+firstLine(commit.Message), now)
 	if err != nil {
 		return before, err
@@ -98,23 +98,23 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 }
 
 // goal returns the tree that W gets: that of a snapshot, or W's own with some paths of the
-// snapshot. blocked lists the ignored files at paths that it would write.
-func (w *Worktree) goal(ctx context.Context, snapshot git.Commit, paths []string) (goal string, blocked []string, err error) {
-	ix, now, err := w.stagedRaw(ctx, nil)
-	if err != nil {
-		return "", nil, err
-	}
-	defer ix.drop()
+// snapshot. It adds the ignored files that this would write to W's own tree, and returns that, too.
+func (w *Worktree) goal(ctx context.Context, ix *index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
 	goal = snapshot.Tree
 	if len(paths) > 0 {
 		if goal, err = w.withPaths(ctx, now, snapshot, paths); err != nil {
-			return "", nil, err
+			return "", "", err
 		}
 	}
-	if blocked, err = w.blocking(ctx, ix, now, goal); err != nil {
-		return "", nil, err
+	blocked, err := w.blocking(ctx, ix, now, goal)
+	if err != nil || len(blocked) == 0 {
+		return goal, now, err
 	}
-	return goal, blocked, ix.keep()
+	if err := ix.take(ctx, blocked); err != nil {
+		return "", "", err
+	}
+	all, err = ix.tree(ctx)
+	return goal, all, err
 }
 
 // withPaths returns a tree with some paths of a snapshot.

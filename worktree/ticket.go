@@ -51,6 +51,7 @@ func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket,
 	}
 	t.lock = &lock{file: file}
 	t.lock.sign(what)
+	r.memo.tickets.Store(path, make(chan struct{}))
 	failpoint.Point("ticket.taken")
 	return t, nil
 }
@@ -85,7 +86,15 @@ func (t *ticket) before() (int, error) {
 // of it. No new ticket gets its number, because this one's is higher.
 func (t *ticket) awaitGone(ctx context.Context, number int) error {
 	path := t.repo.ticketFile(t.target, number)
-	file, err := awaitLock(ctx, func() (*lockedfile.File, error) { return lockedfile.Open(path) })
+	if given, ours := t.repo.memo.tickets.Load(path); ours { // to wait for its file would take a thread
+		select {
+		case <-given.(chan struct{}):
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the turn to land: %w", context.Cause(ctx))
+		}
+	}
+	file, err := awaitLock(ctx, func() (*lockedfile.File, error) { return lockedfile.Open(path) }, func() {})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -101,8 +110,12 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 
 // drop gives the place up.
 func (t *ticket) drop() {
-	_ = os.Remove(t.repo.ticketFile(t.target, t.number)) // an unlocked ticket is ignored
+	path := t.repo.ticketFile(t.target, t.number)
+	_ = os.Remove(path) // an unlocked ticket is ignored
 	t.lock.release()
+	if given, ours := t.repo.memo.tickets.LoadAndDelete(path); ours {
+		close(given.(chan struct{}))
+	}
 }
 
 // tickets returns the numbers of the tickets in a line, in order, those of killed processes

@@ -320,12 +320,14 @@ func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
 // repository, the last state that it read, the shape of the last tree, and the trees of kept
 // indexes.
 type memo struct {
-	mu     sync.Mutex
-	config string
-	dirs   []string
-	state  tripwire.State
-	shape  treeShape
-	trees  sync.Map // of keptTree, by the path of a kept index
+	mu      sync.Mutex
+	config  string
+	dirs    []string
+	state   tripwire.State
+	shape   treeShape
+	trees   sync.Map // of keptTree, by the path of a kept index
+	queues  sync.Map // of channels, by the name of a lock; see Repo.lock
+	tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
 
 	refreshed sync.Map // of time.Time, by the path of a kept index: see refreshOnce
 

@@ -110,7 +110,7 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		"KILL": syscall.SIGKILL,
 	}[args[0]]
 	sent := 0
-	for _, p := range covens(ts.MkAbs(args[1]), "run", "resume") {
+	for _, p := range covens(ts.MkAbs(args[1]), "run", "resume", "gc") {
 		if number != 0 {
 			ts.Check(syscall.Kill(p.pid, number))
 			sent++

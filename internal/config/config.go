@@ -48,7 +48,7 @@ type Config struct {
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
-	GC           GC            `yaml:"gc" about:"what coven gc deletes"`
+	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen) also without a sandbox; the user's file only"`
@@ -98,8 +98,9 @@ type Limits struct {
 	SameCall int           `yaml:"same_call" about:"how often in a row an agent may make the same call with the same result; 0: any number"`
 }
 
-// GC is what coven gc deletes.
+// GC is what coven gc deletes, and when.
 type GC struct {
+	Auto bool          `yaml:"auto" about:"run coven gc once a day, in the background, after the last task has ended"`
 	Keep time.Duration `yaml:"keep" about:"how long snapshots are kept after their session has landed"`
 }
 
@@ -108,7 +109,7 @@ func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Timeouts: Timeouts{Idle: 10 * time.Minute},
-		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
+		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
 }

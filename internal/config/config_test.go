@@ -53,7 +53,7 @@ func TestLoadDefaults(t *testing.T) {
 		want := Config{
 			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Timeouts: Timeouts{Idle: 10 * time.Minute},
-			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Keep: 30 * 24 * time.Hour},
+			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
@@ -79,7 +79,7 @@ func TestAskedNames(t *testing.T) {
 func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "worktree: {base: remote, setup: [mine], setup_timeout: 1h}\ndefault_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
-			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {keep: 48h}\nlanding: {batch: 6}\n" +
+			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {auto: false, keep: 48h}\nlanding: {batch: 6}\n" +
 			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\n",
 		ofRepo: "worktree: {setup: [a, b], teardown: [c]}\ndefault_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
 			"run: {max_tasks: 8}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +

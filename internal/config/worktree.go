@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,33 @@ type Worktree struct {
 	Sparse          string        `yaml:"sparse" oneof:"all|main|dirs" about:"which files a new worktree has: all, those of the main checkout, or those of sparse_dirs"`
 	SparseDirs      []string      `yaml:"sparse_dirs" about:"directories that a sparse worktree has, with the files directly in the directories above"`
 	PoolGB          int           `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
-	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target"`
+	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target; and caches by their variable, such as $GOCACHE"`
+}
+
+// KeptFiles returns the globs of Keep.
+func (w Worktree) KeptFiles() []string {
+	return slices.DeleteFunc(slices.Clone(w.Keep), isVariable)
+}
+
+// KeptCaches returns the variables of Keep, without the dollar sign.
+func (w Worktree) KeptCaches() (names []string) {
+	for _, kept := range w.Keep {
+		if name, ok := strings.CutPrefix(kept, "$"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func isVariable(kept string) bool { return strings.HasPrefix(kept, "$") }
+
+// Caches returns the variables of the caches that each task has for itself. Package sandbox says
+// where they are.
+func Caches() []string {
+	return []string{
+		"XDG_CACHE_HOME", "GOCACHE", "GOMODCACHE", "npm_config_cache", "npm_config_store_dir", "PIP_CACHE_DIR",
+		"CARGO_HOME", "GRADLE_USER_HOME", "MAVEN_ARGS", "NUGET_PACKAGES",
+	}
 }
 
 // maxPoolGB is more than anybody has.
@@ -32,7 +59,7 @@ func (r reader) worktree(w Worktree) {
 	for key, commands := range map[string][]string{"worktree.setup": w.Setup, "worktree.teardown": w.Teardown} {
 		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
 	}
-	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree", isGlobInside)
+	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree, or one of $"+strings.Join(Caches(), ", $"), isKept)
 	r.each("worktree.sparse_dirs", w.SparseDirs, "a directory in the worktree", isDirInside)
 	if at := r.at("worktree.pool_gb"); at.Set() && (w.PoolGB < 0 || w.PoolGB > maxPoolGB) {
 		r.doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", w.PoolGB, maxPoolGB), "")
@@ -42,6 +69,14 @@ func (r reader) worktree(w Worktree) {
 // isDirInside reports whether a text is a directory of a repository, without a slash at the end.
 func isDirInside(s string) bool {
 	return s != "." && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && !strings.ContainsAny(s, "\x00\n")
+}
+
+// isKept reports whether a text names files or a cache that later worktrees may have.
+func isKept(s string) bool {
+	if isVariable(s) {
+		return slices.Contains(Caches(), s[1:])
+	}
+	return isGlobInside(s)
 }
 
 // isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.

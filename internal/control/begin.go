@@ -92,6 +92,7 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
+		ForgetCaches(c.Project, worktree.SafeName(item.Task.ID)) // a coven may have been killed before it did
 		return nil
 	case err != nil:
 		return err

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
@@ -55,6 +56,8 @@ type Controller struct {
 	// Unsandboxed reports whether the user accepts for this repository that there is no
 	// sandbox. It may ask a person. nil: nobody is asked, and the answer is no.
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
+
+	worked atomic.Bool // a session has run
 }
 
 // Observer is told what happens while sessions run, in the goroutine of the session. A
@@ -79,6 +82,14 @@ func (c *Controller) Close() {
 	}
 	if c.Runtime != nil {
 		c.Runtime.close()
+	}
+	c.CollectLater()
+}
+
+// CollectLater lets another process collect the repository's garbage, if sessions have run.
+func (c *Controller) CollectLater() {
+	if c.worked.Load() {
+		c.Project.CollectLater()
 	}
 }
 
@@ -129,6 +140,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 
 // work runs a session until it stops.
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
+	c.worked.Store(true)
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
 	ws.Teardown = teardownOf(plan.Worktree)

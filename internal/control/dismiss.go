@@ -197,11 +197,12 @@ func (c *Controller) free(ctx context.Context, s *session.Session, item project.
 			Note: "session " + v.ID, Landed: v.Landed.Tip, KeepBig: ignored.Store, DropIgnored: ignored.Drop,
 		})
 	}
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+	switch big := (*worktree.IgnoredError)(nil); {
+	case errors.As(err, &big):
 		c.notify(Notice{Text: "the worktree stays: " + big.Error(), Next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
-		err = nil
-	}
-	if err != nil && !errors.Is(err, worktree.ErrNoWorktree) {
+	case err == nil || errors.Is(err, worktree.ErrNoWorktree):
+		ForgetCaches(c.Project, worktree.SafeName(v.Task))
+	default:
 		return "", err
 	}
 	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {

@@ -120,6 +120,9 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
 			Note: cmp.Or(last.ID, "no session") + ", removed by coven doctor", Landed: last.Landed.Tip,
 		})
+		if err == nil {
+			control.ForgetCaches(v.project, tree.Name())
+		}
 		return removedAs(ref) + warned, project.DropIgnoredFirst(id, err)
 	})
 }

@@ -120,12 +120,29 @@ func (c *Child) Close() error {
 	return c.output.drain()
 }
 
-// supervise starts the shim and waits for it, on a separate thread that lives as long
-// as the shim: the kernel sends the parent death signal when the thread ends.
+// startThread runs functions on a thread that lives as long as coven: the kernel sends the
+// parent death signal when the thread ends that has started a process.
+var startThread = sync.OnceValue(func() chan<- func() {
+	todo := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for do := range todo {
+			do()
+		}
+	}()
+	return todo
+})
+
+// launch starts a process that lives no longer than coven.
+func launch(cmd *exec.Cmd) error {
+	started := make(chan error)
+	startThread() <- func() { started <- cmd.Start() }
+	return <-started
+}
+
+// supervise starts the shim and waits for it.
 func (c *Child) supervise(cmd *exec.Cmd) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := cmd.Start()
+	err := launch(cmd)
 	err = errors.Join(err, c.link.handOver())
 	if cmd.Process != nil {
 		c.process = cmd.Process
@@ -133,6 +150,7 @@ func (c *Child) supervise(cmd *exec.Cmd) {
 	}
 	close(c.spawned)
 	if cmd.Process != nil {
+		<-c.reported // Wait occupies a thread: it is called when the shim has ended, or is about to
 		err = errors.Join(err, cmd.Wait())
 	}
 	<-c.reported // without a namespace the shim may outlive its guard

@@ -88,7 +88,7 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
 	p := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
-	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.Keep}
+	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.Submodules, repo.Sparse = cfg.Worktree.Submodules, sparse(cfg.Worktree)
 	p.findTracker(dir)
 	return p

@@ -4,6 +4,7 @@
 package regularfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -114,11 +115,12 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	if info.Size() > max {
 		return nil, &SizeError{max}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead)) // so that it does not grow
+	_, err = data.ReadFrom(io.LimitReader(f, max+1))
+	if err == nil && int64(data.Len()) > max {
 		err = &SizeError{max}
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 // Directory checks that all existing elements of a path below root are directories.

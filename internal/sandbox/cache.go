@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,57 @@ func cacheTable() []cache {
 		{name: "maven", variable: "MAVEN_ARGS", value: "-Dmaven.repo.local=", usual: "~/.m2/repository"},
 		{name: "nuget", variable: "NUGET_PACKAGES", usual: "~/.nuget/packages"},
 	}
+}
+
+// KeptName is the directory, beside those of the tasks, of the caches that the next task gets.
+const KeptName = ".kept"
+
+// kept reports whether a cache passes from a landed task to a later one.
+func (s *Sandbox) kept(c cache) bool { return slices.Contains(s.o.Keep, c.variable) }
+
+// giveKept moves the kept caches to a task that has none yet: one task at a time has them. Whatever
+// fails, the task only starts with an empty cache.
+func (s *Sandbox) giveKept(to string) {
+	for _, c := range cacheTable() {
+		if s.kept(c) {
+			_ = os.Rename(filepath.Join(cacheOf(s.o.Cache, s.o.GitDir, KeptName), c.name), filepath.Join(to, c.name)) // it replaces nothing
+		}
+	}
+}
+
+// ForgetLanded removes the caches of a task that has landed, except those that later tasks get.
+func (s *Sandbox) ForgetLanded(name string) error {
+	if s.o.Cache == "" {
+		return nil
+	}
+	from, to := cacheOf(s.o.Cache, s.o.GitDir, name), cacheOf(s.o.Cache, s.o.GitDir, KeptName)
+	for _, c := range cacheTable() {
+		at := filepath.Join(from, c.name)
+		info, err := os.Lstat(at)
+		if !s.kept(c) || err != nil || !info.IsDir() {
+			continue
+		}
+		// The older one goes with the rest of the task's caches.
+		_ = os.Rename(filepath.Join(to, c.name), filepath.Join(from, c.name+".older"))
+		err = errors.Join(os.MkdirAll(to, 0o700), os.Chmod(at, 0o700)) // the task may have taken its own right
+		if err == nil {
+			err = os.Rename(at, filepath.Join(to, c.name))
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("keep the cache %s: %w", c.variable, err), s.Forget(name))
+		}
+	}
+	return errors.Join(s.Forget(name), s.forgetKept())
+}
+
+// forgetKept removes kept caches that are no longer kept.
+func (s *Sandbox) forgetKept() (err error) {
+	for _, c := range cacheTable() {
+		if !s.kept(c) {
+			err = errors.Join(err, removeAll(filepath.Join(cacheOf(s.o.Cache, s.o.GitDir, KeptName), c.name)))
+		}
+	}
+	return err
 }
 
 // cacheOf returns the cache directory of a task of a repository. It is outside of every

@@ -24,10 +24,11 @@ type Options struct {
 	Settings    config.Sandbox
 	Getenv      func(string) string // of the user
 	Enforcement func() process.Enforcement
-	Temp        string // where temporary files of tasks go: a private directory of this process
-	Cache       string // where caches of tasks go; empty: below Temp
-	Root        string // the main checkout of the repository
-	GitDir      string // its common git directory
+	Temp        string   // where temporary files of tasks go: a private directory of this process
+	Cache       string   // where caches of tasks go; empty: below Temp
+	Keep        []string // variables of caches that pass from a landed task to a later one
+	Root        string   // the main checkout of the repository
+	GitDir      string   // its common git directory
 }
 
 // Sandbox makes the rooms of the tasks of a repository.
@@ -43,6 +44,8 @@ type Room struct {
 	temp     string
 	shm      string // takes the place of /dev/shm
 	cache    string
+
+	takesKept bool // caches of an earlier task
 }
 
 // Room returns the room of a task and makes its directories. worktree is what belongs to the
@@ -57,6 +60,7 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 	if s.o.Cache != "" {
 		r.cache = cacheOf(s.o.Cache, s.o.GitDir, name)
 	}
+	r.takesKept = s.o.Cache != "" && name != pluginsName
 	for _, dir := range []string{r.temp, r.shm, r.cache} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
@@ -65,10 +69,13 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
 		}
 	}
+	if r.takesKept {
+		s.giveKept(r.cache)
+	}
 	return r, r.makeCaches()
 }
 
-// Forget removes the caches of a task.
+// Forget removes the caches of a task. Nothing of them is kept.
 func (s *Sandbox) Forget(name string) error { return Forget(s.o.Cache, s.o.GitDir, name) }
 
 // Forget removes the caches of a task. cache and gitDir are those of Options.
@@ -121,12 +128,15 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 // inShm reports whether a path is in /dev/shm: a program that needs it has to see it.
 func inShm(path string) bool { return within(path, []string{"/dev/shm"}) }
 
+// pluginsName is the name of the room of plugins. No task has it.
+const pluginsName = ".plugins"
+
 // Plugins returns what the kernel enforces for plugins, which are trusted and serve all tasks:
 // they change their own directories, and read what programs of a task can read; nil if it can
 // enforce nothing. Without mounts nothing is hidden from them: they run for long, and could not
 // read files that are created meanwhile.
 func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err error) {
-	if room, err = s.Room(".plugins"); err != nil {
+	if room, err = s.Room(pluginsName); err != nil {
 		return nil, nil, err
 	}
 	if b = room.Boundary(Access{ReadOnly: true, Write: []string{dir}, Connect: []string{dir}}); b != nil && !s.o.Enforcement().Covers {

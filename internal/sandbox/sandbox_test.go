@@ -284,6 +284,94 @@ func TestCaches(t *testing.T) {
 	}
 }
 
+// The settings name the caches of the table, and no others.
+func TestCachesOfSettings(t *testing.T) {
+	var names []string
+	for _, kv := range newUser(t).room(t).Env(nil) {
+		if name, value, _ := strings.Cut(kv, "="); strings.Contains(value, string(filepath.Separator)+"tasks"+string(filepath.Separator)) {
+			names = append(names, name)
+		}
+	}
+	if !slices.Equal(names, config.Caches()) {
+		t.Errorf("the caches are %v, the settings name %v", names, config.Caches())
+	}
+}
+
+// A landed task leaves the caches that are listed to one later task, also if it took its own right
+// to them. A cache that it replaced by a link or a file is not kept, and a task that has a cache
+// keeps its own.
+func TestCachesKept(t *testing.T) {
+	u := newUser(t)
+	box := func(keep ...string) *sandbox.Sandbox {
+		return sandbox.New(sandbox.Options{
+			Getenv: func(name string) string { return u.env[name] }, Enforcement: func() process.Enforcement { return u.kernel },
+			Temp: filepath.Join(u.home, "tmp"), Cache: filepath.Join(u.home, "cache"), Keep: keep, Root: u.repo, GitDir: filepath.Join(u.repo, ".git"),
+		})
+	}
+	all := []string{"GOCACHE", "npm_config_cache", "PIP_CACHE_DIR"}
+	in := func(name string) string {
+		room, err := box(all...).Room(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return room.Boundary(sandbox.Access{}).Write[1]
+	}
+	found := func(cache string) string {
+		files, err := filepath.Glob(filepath.Join(cache, "*", "left-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, file := range files {
+			files[i] = strings.TrimPrefix(file, cache+"/")
+		}
+		return strings.Join(files, " ")
+	}
+	outside := t.TempDir()
+	first := in("first")
+	for _, name := range []string{"go-build", "npm", "cargo"} {
+		if err := os.WriteFile(filepath.Join(first, name, "left-first"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(first, "npm"), 0), os.RemoveAll(filepath.Join(first, "pip")), os.Symlink(outside, filepath.Join(first, "pip"))); err != nil {
+		t.Fatal(err)
+	}
+	second := in("second")
+	if err := os.WriteFile(filepath.Join(second, "go-build", "left-second"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := box(all...).ForgetLanded("first"); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(in("second")); got != "go-build/left-second" {
+		t.Errorf("the task that has a cache now has %q", got)
+	}
+	if got := found(in("third")); got != "go-build/left-first npm/left-first" {
+		t.Errorf("the next task has %q", got)
+	}
+	if info, err := os.Lstat(filepath.Join(in("third"), "pip")); err != nil || !info.IsDir() {
+		t.Errorf("a link was kept: %v", err)
+	}
+	for _, name := range []string{"second", "third"} {
+		if err := box(all...).ForgetLanded(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := found(in("fourth")); got != "go-build/left-first npm/left-first" {
+		t.Errorf("the task after both has %q", got)
+	}
+	if err := errors.Join(box(all...).ForgetLanded("fourth"), box("GOCACHE").ForgetLanded("none")); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(in("fifth")); got != "go-build/left-first" {
+		t.Errorf("without npm in the list, the next task has %q", got)
+	}
+	left, err := os.ReadDir(sandbox.Caches(filepath.Join(u.home, "cache"), filepath.Join(u.repo, ".git")))
+	if err != nil || len(left) != 2 { // the one of fifth, and the kept ones
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 // What a program of the task put in the place of its caches leads coven nowhere, and does not
 // keep the next program from running.
 func TestCachesReplaced(t *testing.T) {

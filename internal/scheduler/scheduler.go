@@ -127,6 +127,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
 			s.Observer.Idle()
+			s.Controller.CollectLater()
 		}
 		s.idle = len(s.running) == 0
 		select {

@@ -122,14 +122,13 @@ func NewFinder(root string) *Finder {
 // session of the task is damaged. Damaged sessions of other or unknown tasks are
 // ignored; if such a session works on the task, the claim of the task shows that.
 func (f *Finder) OfTask(task string) (View, error) {
-	entries, err := entriesOf(f.root)
+	entries, taskOf, err := f.tasks()
 	if err != nil {
 		return View{}, err
 	}
 	newest, broken := View{}, (*DamagedError)(nil)
-	tasks := f.tasksOf(entries)
 	for i, e := range entries {
-		of, err := tasks(i)
+		of, err := taskOf(i)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && of != task {
 			continue
 		}
@@ -160,12 +159,11 @@ func (f *Finder) OfTask(task string) (View, error) {
 
 // Tasks returns the tasks that have a session, sorted, as far as their records can be read.
 func (f *Finder) Tasks() ([]string, error) {
-	entries, err := entriesOf(f.root)
+	entries, taskOf, err := f.tasks()
 	if err != nil {
 		return nil, err
 	}
 	var tasks []string
-	taskOf := f.tasksOf(entries)
 	for i := range entries {
 		of, err := taskOf(i)
 		if found := (*DamagedError)(nil); errors.As(err, &found) {
@@ -192,10 +190,29 @@ func IDs(root string) ([]string, error) {
 	return ids, nil
 }
 
-// tasksOf returns a function that returns the task of the i-th session. If the index has too
-// few of them, tasksOf completes it first.
-func (f *Finder) tasksOf(entries []os.DirEntry) func(i int) (string, error) {
-	lines := f.indexed(entries)
+// tasks returns the directories of the sessions, and a function that returns the task of the i-th.
+// If the index has too few of them, it is completed first.
+func (f *Finder) tasks() ([]os.DirEntry, func(i int) (string, error), error) {
+	entries, lines, err := f.list()
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.completes(lines) {
+		_, _ = f.Summaries() // damaged sessions are reported below
+		if entries, lines, err = f.list(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return entries, func(i int) (string, error) {
+		if lines[i] != "" {
+			return taskIn(lines[i]), nil
+		}
+		return f.taskOf(entries[i])
+	}, nil
+}
+
+// completes reports whether a search must complete the index first, which it does once.
+func (f *Finder) completes(lines []string) bool {
 	missing := 0
 	for _, line := range lines {
 		if line == "" {
@@ -203,19 +220,10 @@ func (f *Finder) tasksOf(entries []os.DirEntry) func(i int) (string, error) {
 		}
 	}
 	f.mu.Lock()
-	complete := missing > indexBatch && missing > len(entries)/8 && !f.completed
+	defer f.mu.Unlock()
+	complete := missing > indexBatch && missing > len(lines)/8 && !f.completed
 	f.completed = f.completed || complete
-	f.mu.Unlock()
-	if complete {
-		_, _ = f.Summaries() // damaged sessions are reported below
-		lines = f.indexed(entries)
-	}
-	return func(i int) (string, error) {
-		if lines[i] != "" {
-			return taskIn(lines[i]), nil
-		}
-		return f.taskOf(entries[i])
-	}
+	return complete
 }
 
 // taskOf returns the task of a session, which its first event contains. A journal that has

@@ -1,14 +1,10 @@
 package session
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"hash/fnv"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -76,21 +72,21 @@ func (s fileStamp) settledAt(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.change)) >= settled
 }
 
-// hash returns the stamp as 16 hexadecimal digits.
-func (s fileStamp) hash() string {
-	var raw []byte
+// hash returns the FNV-1a hash of the stamp.
+func (s fileStamp) hash() uint64 {
+	h := uint64(14695981039346656037)
 	for _, n := range [...]int64{s.inode, s.size, s.mtime, s.change} {
-		raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
+		for shift := 0; shift < 64; shift += 8 {
+			h = (h ^ uint64(n)>>shift&0xff) * 1099511628211
+		}
 	}
-	h := fnv.New64a()
-	_, _ = h.Write(raw) // it cannot fail
-	return string(hex.AppendEncode(nil, h.Sum(nil)))
+	return h
 }
 
-// index has the lines of the file by session ID. A line is decoded when it is needed: the hash
-// of the stamp, the ID, the task, the status, start and end in nanoseconds, and the cost,
-// separated by tabs.
-type index map[string]string
+// index has the lines of the file, which are sorted by session ID. A line is decoded when it is
+// needed: the hash of the stamp, the ID, the task, the status, start and end in nanoseconds, and the
+// cost, separated by tabs.
+type index []string
 
 // readIndex returns the index, or nil if it is missing or damaged. The first line has the
 // checksum of the others.
@@ -106,11 +102,15 @@ func readIndex(root string) index {
 	if head != indexHeader(text) {
 		return nil
 	}
-	known := make(index, strings.Count(text, "\n"))
+	known := make(index, 0, strings.Count(text, "\n"))
+	last := ""
 	for line := range strings.Lines(text) {
-		if id, ok := idOf(line); ok {
-			known[id] = strings.TrimSuffix(line, "\n")
+		line = strings.TrimSuffix(line, "\n")
+		id := idOf(line)
+		if id <= last {
+			return nil // coven did not write it
 		}
+		known, last = append(known, line), id
 	}
 	return known
 }
@@ -122,12 +122,13 @@ func indexHeader(text string) string {
 // hashLength is the length of a stamp's hash and the tab behind it.
 const hashLength = 17
 
-func idOf(line string) (string, bool) {
+// idOf returns the ID in a line, or "".
+func idOf(line string) string {
 	if len(line) < hashLength {
-		return "", false
+		return ""
 	}
-	id, _, ok := strings.Cut(line[hashLength:], "\t")
-	return id, ok
+	id, _, _ := strings.Cut(line[hashLength:], "\t")
+	return id
 }
 
 // taskIn returns the task of a line, which may be part of it.
@@ -143,16 +144,19 @@ func (s Summary) line(at fileStamp) string {
 		return ""
 	}
 	return strings.Join([]string{
-		at.hash(), s.ID, s.Task, string(s.Status), strconv.FormatInt(s.Started.UnixNano(), 10), strconv.FormatInt(s.Ended.UnixNano(), 10),
+		fmt.Sprintf("%016x", at.hash()), s.ID, s.Task, string(s.Status), strconv.FormatInt(s.Started.UnixNano(), 10), strconv.FormatInt(s.Ended.UnixNano(), 10),
 		strconv.FormatFloat(s.Cost, 'g', -1, 64),
 	}, "\t")
 }
 
 // summaryIn decodes a line.
 func summaryIn(line, root string) (s Summary, ok bool) {
-	fields := strings.Split(line, "\t")
-	if len(fields) != 7 {
-		return s, false
+	var fields [7]string
+	for i := range fields {
+		field, rest, more := strings.Cut(line, "\t")
+		if fields[i], line = field, rest; more != (i < len(fields)-1) {
+			return s, false
+		}
 	}
 	started, startErr := strconv.ParseInt(fields[4], 10, 64)
 	ended, endErr := strconv.ParseInt(fields[5], 10, 64)
@@ -173,35 +177,54 @@ func (s Summary) indexable() bool {
 		exact(s.Started) && exact(s.Ended) && plain(s.ID) && plain(s.Task)
 }
 
-// valid returns the line of each entry, or "". It compares the stamps in several goroutines,
-// because a repository can have many thousand sessions.
-func (x index) valid(root string, entries []os.DirEntry) []string {
-	found := make([]string, len(entries))
+// valid returns the lines whose journal has not changed. It compares the
+// stamps in several goroutines, because a repository can have many thousand sessions.
+func (x index) valid(root string) index {
 	if len(x) == 0 {
-		return found
+		return nil
 	}
 	parent, err := os.Open(filepath.Join(root, Dir))
 	if err != nil {
-		return found
+		return nil
 	}
 	defer parent.Close() //nolint:errcheck // read only
+	found := make(index, len(x))
 	fd, parts := int(parent.Fd()), runtime.GOMAXPROCS(0)
 	var running sync.WaitGroup
 	for part := range parts {
 		running.Go(func() {
-			for i := part * len(entries) / parts; i < (part+1)*len(entries)/parts; i++ {
-				line := x[entries[i].Name()]
-				if line == "" || !entries[i].IsDir() {
-					continue
-				}
-				if now, ok := stampOf(fd, entries[i].Name()); ok && now.hash() == line[:hashLength-1] {
-					found[i] = line
+			for i := part * len(x) / parts; i < (part+1)*len(x)/parts; i++ {
+				if isCurrent(fd, x[i]) {
+					found[i] = x[i]
 				}
 			}
 		})
 	}
 	running.Wait()
-	return found
+	return slices.DeleteFunc(found, func(line string) bool { return line == "" })
+}
+
+// of returns the line of each entry, or "". The entries are sorted by name.
+func (x index) of(entries []os.DirEntry) []string {
+	lines := make([]string, len(entries))
+	next := 0
+	for i, e := range entries {
+		name := e.Name()
+		for next < len(x) && idOf(x[next]) < name {
+			next++
+		}
+		if next < len(x) && idOf(x[next]) == name && e.IsDir() {
+			lines[i] = x[next]
+		}
+	}
+	return lines
+}
+
+// isCurrent reports whether the journal of a line still has its stamp.
+func isCurrent(parent int, line string) bool {
+	want, err := strconv.ParseUint(line[:hashLength-1], 16, 64)
+	now, ok := stampOf(parent, idOf(line))
+	return err == nil && ok && now.hash() == want
 }
 
 // write replaces the index. If that fails, the next command reads the journals again.
@@ -226,8 +249,8 @@ func (x index) write(root string, now time.Time) error {
 		return err
 	}
 	var text strings.Builder
-	for _, id := range slices.Sorted(maps.Keys(x)) {
-		text.WriteString(x[id] + "\n")
+	for _, line := range x {
+		text.WriteString(line + "\n")
 	}
 	failpoint.Point("session.index.begun")
 	_, err = f.WriteString(indexHeader(text.String()) + "\n" + text.String())

@@ -249,9 +249,9 @@ func TestIndexWaitsUntilSettled(t *testing.T) {
 	}
 	_, err := finderAt(root, time.Now).Summaries()
 	ok(t, err)
-	for id := range readIndex(root) {
-		if strings.HasPrefix(id, "new-") {
-			t.Fatalf("%s is in the index", id)
+	for _, line := range readIndex(root) {
+		if strings.HasPrefix(idOf(line), "new-") {
+			t.Fatalf("%s is in the index", line)
 		}
 	}
 }

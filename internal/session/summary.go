@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -70,11 +71,10 @@ func Views(all []Summary) ([]View, error) {
 // Summaries returns the sessions of the project, the newest first. It omits sessions that
 // cannot be read, and names them in the error (see DamagedIn).
 func (f *Finder) Summaries() ([]Summary, error) {
-	entries, err := entriesOf(f.root)
+	entries, lines, err := f.list()
 	if err != nil {
 		return nil, err
 	}
-	lines := f.indexed(entries)
 	all := make([]Summary, 0, len(entries))
 	var broken error
 	added := 0
@@ -130,20 +130,26 @@ func (f *Finder) stamp(id string) (fileStamp, bool) {
 	return stampOf(int(parent.Fd()), id)
 }
 
-// indexed returns the valid line of each entry, or "".
-func (f *Finder) indexed(entries []os.DirEntry) []string {
-	if len(entries) < indexBatch {
-		return make([]string, len(entries)) // the index would not be faster
-	}
+// list returns the directories of the sessions, and the valid line of the index for each, or "".
+func (f *Finder) list() ([]os.DirEntry, []string, error) {
+	var valid index
+	var comparing sync.WaitGroup
+	comparing.Go(func() { valid = f.known().valid(f.root) })
+	entries, err := entriesOf(f.root)
+	comparing.Wait()
+	return entries, valid.of(entries), err
+}
+
+// known returns the index, which is read again if the file is another one.
+func (f *Finder) known() index {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if file, err := os.Lstat(filepath.Join(f.root, runDir, indexFile)); err != nil {
 		f.index, f.indexFile = nil, nil
 	} else if f.indexFile == nil || !sameFile(f.indexFile, file) {
 		f.index, f.indexFile = readIndex(f.root), file
 	}
-	known := f.index
-	f.mu.Unlock()
-	return known.valid(f.root, entries)
+	return f.index
 }
 
 func sameFile(a, b fs.FileInfo) bool {
@@ -161,9 +167,9 @@ func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
 			return
 		}
 	}
-	for i, line := range lines {
+	for _, line := range lines {
 		if line != "" {
-			next[entries[i].Name()] = line
+			next = append(next, line)
 		}
 	}
 	_ = next.write(f.root, f.now()) // it is a cache, and the directory may be read-only

@@ -71,11 +71,14 @@ func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, 
 	return c, err
 }
 
+// errRunning means that garbage is not collected now.
+var errRunning = errors.New("coven gc works when no task does")
+
 // idle reports as an error that a task is running.
 func idle(sessions []session.Summary) error {
 	for _, s := range sessions {
 		if s.Status == session.Running {
-			return exit.Personf("coven status", "task %s is running: coven gc works when no task does", s.Task)
+			return exit.Personf("coven status", "task %s is running: %w", s.Task, errRunning)
 		}
 	}
 	return nil

@@ -121,6 +121,8 @@ func (s *survey) worktrees(ctx context.Context) error {
 		item := tasks[entry.Name()]
 		item.Kind, item.Path = KindCache, filepath.Join(caches, entry.Name())
 		switch {
+		case entry.Name() == sandbox.KeptName:
+			item.State, item.Next = "for later tasks", "rm -rf "+shellword.Word(item.Path)
 		case strings.HasPrefix(entry.Name(), "."):
 			item.State = "of plugins"
 		case item.Task == "":

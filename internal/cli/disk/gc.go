@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/storage"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
 // NewGC returns the command coven gc.
 func NewGC(a *cli.App) *cobra.Command {
-	var dryRun, asJSON bool
+	var dryRun, asJSON, auto bool
 	cmd := &cobra.Command{
 		Use: "gc", Short: "Delete old snapshots of what has landed, and pack git objects", Args: cobra.NoArgs,
 		Long: `Delete the snapshots of sessions that landed longer ago than the setting gc.keep says
@@ -23,12 +24,21 @@ func NewGC(a *cli.App) *cobra.Command {
 Snapshots of sessions that did not land are kept, and so is everything under
 refs/coven/rescue/. Git objects that no ref has any longer, also those of deleted
 snapshots, stay until git gc deletes them: coven gc deletes no objects. It does nothing
-while a task runs.`,
+while a task runs.
+
+With --auto, it does so at most once a day and prints nothing. coven starts that by itself
+after the last task has ended, unless the setting gc.auto is false.`,
 		Example: "  coven gc --dry-run\n  coven gc",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if auto && (dryRun || asJSON) {
+				return exit.Usagef("coven gc --auto", "--auto prints nothing: it goes with neither --dry-run nor --json")
+			}
 			p, err := a.Open(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if auto {
+				return storage.CollectDaily(cmd.Context(), p)
 			}
 			c, err := storage.Collect(cmd.Context(), p, dryRun)
 			if err != nil {
@@ -41,6 +51,7 @@ while a task runs.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be deleted")
+	cmd.Flags().BoolVar(&auto, "auto", false, "only if it is due, and quietly")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

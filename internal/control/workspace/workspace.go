@@ -117,6 +117,7 @@ func (s *Workspace) started() bool {
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	tree, err := s.Repo.Leftover(ctx, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
+		s.forgetCaches(worktree.SafeName(s.Task), landed) // coven was killed before it did
 		return "", nil
 	}
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	}
 	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})
 	if err == nil {
-		_ = s.Sandbox.Forget(tree.Name()) // what stays does no harm
+		s.forgetCaches(tree.Name(), landed)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
@@ -138,6 +139,16 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		err = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
+}
+
+// forgetCaches removes the caches of a task whose worktree is gone. What stays is removed before
+// another worktree of the task is made.
+func (s *Workspace) forgetCaches(name, landed string) {
+	if landed != "" {
+		_ = s.Sandbox.ForgetLanded(name)
+		return
+	}
+	_ = s.Sandbox.Forget(name)
 }
 
 // Tree returns the tree that a commit of the worktree would have now.

@@ -120,6 +120,9 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 	}
 	variable := "GIT_" + strings.ToUpper(who) + "_"
 	choose := func(what string) (string, error) {
+		if value, set := env[variable+strings.ToUpper(what)]; set && value == "" {
+			return "", errAsk // git takes an empty address for what it is
+		}
 		for _, value := range []string{env[variable+strings.ToUpper(what)], configured[who+"."+what], configured["user."+what]} {
 			if value != "" {
 				return withoutCrud(value)

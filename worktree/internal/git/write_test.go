@@ -49,6 +49,9 @@ func TestWrittenAlike(t *testing.T) {
 		if random.IntN(10) == 0 {
 			r.Env[0] = "GIT_AUTHOR_DATE=2024-02-03T04:05:06Z"
 		}
+		if random.IntN(10) == 0 {
+			r.Env[1] = "GIT_COMMITTER_DATE=@1700000001" // git adds the time zone
+		}
 		c := NewCommit{Tree: tree, Message: pick() + "\n\n" + pick()}
 		if c.Message = strings.ToValidUTF8(c.Message, "?"); random.IntN(3) > 0 {
 			c.Parents = append(c.Parents, commit)
@@ -189,5 +192,48 @@ func TestTransactions(t *testing.T) {
 	locks, err := exec.Command("find", r.Dir, "-name", "*.lock").Output()
 	if err != nil || len(locks) > 0 {
 		t.Errorf("locks are left: %s %v", locks, err)
+	}
+}
+
+// An object that exists is younger after it is written again: git gc waits before it removes what no
+// ref has yet.
+func TestWrittenAgain(t *testing.T) {
+	r, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	oid, err := r.Blob(t.Context(), []byte("again"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(r.Dir, "objects", oid[:2], oid[2:])
+	old := time.Now().Add(-1000 * time.Hour)
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := r.Blob(t.Context(), []byte("again")); err != nil || again != oid {
+		t.Fatalf("%s, %v", again, err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || time.Since(info.ModTime()) > time.Hour {
+		t.Errorf("it was written at %s: %v", info.ModTime(), err)
+	}
+}
+
+// A transaction succeeds also if the git that served the one before was killed since.
+func TestTransactionAfterKill(t *testing.T) {
+	r, commit, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	for i := range 5 {
+		if err := r.Transact(t.Context(), "m", Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		p := r.Store.refs.running
+		if p == nil {
+			t.Fatal("no git is kept")
+		}
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Store.Close()
+	if n := len(strings.Fields(shell(t, r.WorkTree, "git for-each-ref --format='%(refname)' refs/coven"))); n != 5 {
+		t.Errorf("%d refs", n)
 	}
 }

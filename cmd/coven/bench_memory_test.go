@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkMemory measures what coven holds: its own memory, without the text of the program,
+// while it waits for tasks and while it runs some, and its threads while it runs as many
+// tasks as it can.
+func BenchmarkMemory(b *testing.B) {
+	if runtime.GOOS != "linux" {
+		b.Skip("only Linux tells")
+	}
+	idle, each, threads := memory(b)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(idle, "idle-MB")
+	b.ReportMetric(each, "MB/task")
+	b.ReportMetric(threads, "threads")
+}
+
+// TestMemory fails if coven holds more than the targets and half of them: 14 MB, and 16 threads
+// more than there are cores. make speed runs it.
+func TestMemory(t *testing.T) {
+	if os.Getenv("COVEN_SPEED") == "" || runtime.GOOS != "linux" {
+		t.Skip("make speed runs it, on Linux")
+	}
+	idle, each, threads := memory(t)
+	t.Logf("%.1f MB idle, %.2f MB more for a task, %.0f threads", idle, each, threads)
+	if idle > 1.5*14 || threads > 1.5*float64(runtime.NumCPU()+16) {
+		t.Errorf("the targets are 14 MB and %d threads", runtime.NumCPU()+16)
+	}
+}
+
+// memory returns what an idle coven holds and what it holds more for each of 20 tasks, in MB, and
+// its threads when it runs 64.
+func memory(b testing.TB) (idle, each, threads float64) {
+	b.Helper()
+	const some, most = 20, 64
+	coven := builtCoven(b)
+	without := heldBy(b, coven, 0).private
+	return float64(without) / 1024, float64(heldBy(b, coven, some).private-without) / 1024 / some, float64(heldBy(b, coven, most).threads)
+}
+
+// held is what a process holds.
+type held struct {
+	private int // memory, in KB
+	threads int
+}
+
+// heldBy measures a coven that runs so many tasks, each of which waits.
+func heldBy(b testing.TB, coven string, tasks int) held {
+	b.Helper()
+	dir := benchDir(b)
+	root, env, release := filepath.Join(dir, "repo"), benchEnv(dir), filepath.Join(dir, "release")
+	benchRepo(b, root, tasks, 200)
+	grimoire := fmt.Sprintf("name: bench\nsteps:\n  - {name: wait, type: script, command: 'while ! test -e %s; do sleep 0.2; done'}\n", release)
+	must(b, os.WriteFile(filepath.Join(root, ".coven", "grimoires", "bench.yaml"), []byte(grimoire), 0o644))
+	for _, line := range []string{"init -q -b main", "add -A", "commit -q -m first"} {
+		timed(b, root, env, "git", strings.Fields(line)...)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, coven, "run", "--watch", "-j", "64", "--auto-approve", "--yes")
+	cmd.Dir, cmd.Env, cmd.Stderr = root, env, os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(b, err)
+	must(b, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for n := 0; n < max(tasks, 1) && lines.Scan(); {
+		if strings.HasSuffix(lines.Text(), "wait: started") || tasks == 0 && strings.HasPrefix(lines.Text(), "waiting for tasks") {
+			n++
+		}
+	}
+	h := leastOf(b, cmd.Process.Pid)
+	must(b, os.WriteFile(release, nil, 0o644))
+	must(b, cmd.Process.Signal(os.Interrupt))
+	for lines.Scan() { // until it has ended
+	}
+	_ = cmd.Wait() // it was interrupted
+	return h
+}
+
+// leastOf returns the least that a process holds within a few seconds, in which Go returns what it
+// does not need.
+func leastOf(b testing.TB, pid int) held {
+	b.Helper()
+	least := held{private: 1 << 40}
+	for range 10 {
+		<-time.After(300 * time.Millisecond)
+		h := held{
+			private: numberIn(b, pid, "smaps_rollup", `Anonymous: +(\d+)`), // the text of the program comes from its file
+			threads: numberIn(b, pid, "status", `Threads:\s+(\d+)`),
+		}
+		least = held{min(least.private, h.private), max(least.threads, h.threads)}
+	}
+	return least
+}
+
+func numberIn(b testing.TB, pid int, file, pattern string) int {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	must(b, err)
+	found := regexp.MustCompile(pattern).FindSubmatch(text)
+	if found == nil {
+		b.Fatalf("%s has no %s", file, pattern)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	must(b, err)
+	return n
+}

@@ -1,0 +1,40 @@
+package storage
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
+)
+
+// CollectDaily is Collect, at most once a day, and only if no task runs and no other process
+// collects. Otherwise it does nothing, which is no error.
+func CollectDaily(ctx context.Context, p *project.Project) error {
+	if !p.Config.GC.Auto || !p.Repo.CollectionDue(p.Env.Now()) {
+		return nil
+	}
+	err := collectToday(ctx, p)
+	if errors.Is(err, errRunning) || errors.Is(err, worktree.ErrCollecting) {
+		return nil
+	}
+	return err
+}
+
+// collectToday leaves the day to a later run if a task runs.
+func collectToday(ctx context.Context, p *project.Project) error {
+	sessions, err := p.Finder.Summaries()
+	if _, err = session.DamagedIn(err); err != nil {
+		return err
+	}
+	if err := idle(sessions); err != nil {
+		return err
+	}
+	mine, err := p.Repo.BeginCollection(ctx, p.Env.Now())
+	if err != nil || !mine {
+		return err
+	}
+	_, err = Collect(ctx, p, false)
+	return err
+}

@@ -1,0 +1,201 @@
+package worktree
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// What operations on worktrees cost beside the git that does no more than needed, which is measured
+// in the same run. docs/benchmarks.md has the results.
+
+// costRounds is how often each operation and its floor are measured, in turn. The medians count.
+const costRounds = 7
+
+// A costRow is an operation, and the most that it should cost, as a multiple of its floor, by the
+// number of files in the repository. limits has what TestCosts holds it to where it costs more than
+// that today.
+type costRow struct {
+	name            string
+	targets, limits map[int]float64
+}
+
+// limit returns what TestCosts accepts; 0: anything.
+func (r costRow) limit(files int) float64 { return cmp.Or(r.limits[files], 1.5*r.targets[files]) }
+
+func costRows() []costRow {
+	return []costRow{
+		{"add", map[int]float64{10_000: 0.17, 80_000: 0.08}, map[int]float64{10_000: 0.9}},
+		{"release", map[int]float64{200: 10, 10_000: 10, 80_000: 10}, map[int]float64{200: 20, 10_000: 80}},
+		{"snapshot", map[int]float64{80_000: 1.15}, map[int]float64{200: 12, 10_000: 9}},
+		{"revert", map[int]float64{200: 8, 10_000: 8, 80_000: 8}, map[int]float64{200: 90, 10_000: 150}},
+	}
+}
+
+// costs has the measurements of the rows by name.
+type costs map[string]*struct{ took, floor []time.Duration }
+
+func (c costs) note(name string, took, floor time.Duration) {
+	if c[name] == nil {
+		c[name] = &struct{ took, floor []time.Duration }{}
+	}
+	c[name].took, c[name].floor = append(c[name].took, took), append(c[name].floor, floor)
+}
+
+// of returns the medians of a row.
+func (c costs) of(name string) (took, floor time.Duration) {
+	slices.Sort(c[name].took)
+	slices.Sort(c[name].floor)
+	return c[name].took[len(c[name].took)/2], c[name].floor[len(c[name].floor)/2]
+}
+
+// BenchmarkCosts measures, in repositories of several sizes: add, a worktree from the pool in which
+// 100 files differ, with its private common directory, beside git worktree add; release, what a
+// person waits for when a landed worktree goes to the pool, beside a git that reads one ref;
+// snapshot, of a worktree in which coven does not know what has changed, beside git status with its
+// cache of untracked files; and revert, of one file, beside a git that reads one ref.
+func BenchmarkCosts(b *testing.B) {
+	for _, files := range []int{200, 10_000, 80_000} {
+		measured := costs(nil)
+		for _, row := range costRows() {
+			b.Run(fmt.Sprintf("%d/%s", files, row.name), func(b *testing.B) {
+				if measured == nil {
+					measured = costsAt(b, files)
+				}
+				took, floor := measured.of(row.name)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(took.Seconds()*1000, "ms")
+				b.ReportMetric(floor.Seconds()*1000, "floor-ms")
+				b.ReportMetric(float64(took)/float64(floor), "x/floor")
+			})
+		}
+	}
+}
+
+// TestCosts fails if an operation costs much more than it did. make speed runs it, alone on the
+// machine.
+func TestCosts(t *testing.T) {
+	if os.Getenv("COVEN_SPEED") == "" {
+		t.Skip("make speed runs it")
+	}
+	for _, files := range []int{200, 10_000} {
+		measured := costsAt(t, files)
+		for _, row := range costRows() {
+			took, floor := measured.of(row.name)
+			ratio := float64(took) / float64(floor)
+			t.Logf("%d files, %s: %.1f ms, %.2f of the floor; the target is %.2f", files, row.name, took.Seconds()*1000, ratio, row.targets[files])
+			if limit := row.limit(files); limit > 0 && ratio > limit {
+				t.Errorf("%d files, %s: %.2f of the floor, more than %.2f", files, row.name, ratio, limit)
+			}
+		}
+	}
+}
+
+// costsAt measures all rows in a repository with so many files.
+func costsAt(b testing.TB, files int) costs {
+	b.Helper()
+	found := costs{}
+	r := largeRepo(b, files)
+	r.Pool = Pool{Bytes: 8 << 30}
+	passWorktree(b, r, 0, costs{}) // the pool is empty
+	for round := range costRounds {
+		passWorktree(b, r, round+1, found)
+	}
+	measureSnapshots(b, r, found)
+	return found
+}
+
+// largeRepo makes a repository with so many files, a hundred in each directory, where the disk is
+// not what is measured.
+func largeRepo(b testing.TB, files int) *Repo {
+	b.Helper()
+	parent := "/dev/shm"
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		parent = ""
+	}
+	root := value[string](b)(os.MkdirTemp(parent, "cv"))
+	b.Cleanup(func() { _ = os.RemoveAll(root) })
+	for i := range files {
+		write(b, largeFile(root, i), fmt.Sprintf("file %d\n", i))
+	}
+	gitIn(b, root, "init", "-q", "-b", "main")
+	gitIn(b, root, "add", "-A")
+	gitIn(b, root, "commit", "-qm", "many files")
+	return value[*Repo](b)(Open(b.Context(), root))
+}
+
+func largeFile(root string, i int) string {
+	return filepath.Join(root, fmt.Sprintf("dir%d/file%d.txt", i/100, i))
+}
+
+// passWorktree measures a worktree from the pool, and its return there after a landing.
+func passWorktree(b testing.TB, r *Repo, round int, found costs) {
+	b.Helper()
+	for i := range 100 {
+		write(b, largeFile(r.Root, i), fmt.Sprintf("round %d\n", round))
+	}
+	gitIn(b, r.Root, "commit", "-qam", "others")
+	var w *Worktree
+	took := timeOf(func() {
+		w = value[*Worktree](b)(r.Add(b.Context(), AddRequest{TaskID: "T", Base: "main"}))
+		must(b, w.Isolate(b.Context()))
+	})
+	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
+	floor := timeOf(func() { gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main") })
+	gitIn(b, r.Root, "worktree", "remove", "--force", beside)
+	found.note("add", took, floor)
+
+	must(b, w.Collect(b.Context()))
+	write(b, filepath.Join(w.Path, "work"), fmt.Sprint(round))
+	commitAll(b, w, "work")
+	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
+	tip := landedTip(b, w)
+	took = timeOf(func() { value[string](b)(w.Remove(b.Context(), RemoveRequest{Landed: tip})) })
+	r.Settle()
+	found.note("release", took, timeOf(func() { readRef(b, r) }))
+}
+
+// measureSnapshots measures snapshots of a worktree, and reverts of one file.
+func measureSnapshots(b testing.TB, r *Repo, found costs) {
+	b.Helper()
+	w := add(b, r, "S")
+	must(b, w.Isolate(b.Context()))
+	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
+	gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main")
+	b.Cleanup(func() { _ = os.RemoveAll(beside) })
+	gitIn(b, beside, "update-index", "--force-untracked-cache")
+	status := func() { gitIn(b, beside, "-c", "core.untrackedCache=true", "status", "--porcelain") }
+	status()
+	value[Snapshot](b)(w.Snapshot(b.Context(), "s", ""))
+	name, _ := filepath.Rel(r.Root, largeFile(r.Root, 150))
+	for round := range costRounds {
+		for _, dir := range []string{w.Path, beside} {
+			write(b, filepath.Join(dir, name), fmt.Sprint("agent ", round))
+		}
+		var s Snapshot
+		took := timeOf(func() { s = value[Snapshot](b)(w.Snapshot(b.Context(), "s", "")) })
+		found.note("snapshot", took, timeOf(status))
+
+		write(b, filepath.Join(w.Path, name), "wrong")
+		took = timeOf(func() { value[Snapshot](b)(w.Revert(b.Context(), "s", s.N, name)) })
+		found.note("revert", took, timeOf(func() { readRef(b, r) }))
+		equal(b, "reverted", read(b, filepath.Join(w.Path, name)), fmt.Sprint("agent ", round))
+	}
+}
+
+func timeOf(do func()) time.Duration {
+	start := time.Now()
+	do()
+	return time.Since(start)
+}
+
+// readRef is the smallest thing that git does.
+func readRef(b testing.TB, r *Repo) {
+	b.Helper()
+	must(b, exec.CommandContext(b.Context(), "git", "--git-dir="+r.GitDir, "rev-parse", "HEAD").Run())
+}

@@ -1,0 +1,48 @@
+package worktree
+
+import (
+	"testing"
+	"time"
+)
+
+// coven collects once a day, first a day after it has begun to use a repository, and however often
+// the clock is set.
+func TestCollectionIsDueDaily(t *testing.T) {
+	r := sample(t)
+	begin := time.Unix(1_800_000_000, 0)
+	for _, step := range []struct {
+		after time.Duration
+		due   bool
+	}{{0, false}, {23 * time.Hour, false}, {24 * time.Hour, true}, {25 * time.Hour, false}, {47 * time.Hour, false}, {48 * time.Hour, true}, {0, true}, {time.Hour, false}} {
+		now := begin.Add(step.after)
+		equal(t, "due after "+step.after.String(), r.CollectionDue(now), step.due)
+		equal(t, "begun after "+step.after.String(), value[bool](t)(r.BeginCollection(t.Context(), now)), step.due)
+		equal(t, "due again", r.CollectionDue(now), false)
+	}
+}
+
+// Of several processes that find a collection due, one begins it; while somebody collects, none.
+func TestCollectionBeginsOnce(t *testing.T) {
+	r := sample(t)
+	begin := time.Unix(1_800_000_000, 0)
+	r.CollectionDue(begin)
+	now := begin.Add(collectEvery)
+	l := value[*lock](t)(r.lock(t.Context(), collectLock, "gc"))
+	_, err := r.BeginCollection(t.Context(), now)
+	wantIs(t, err, ErrCollecting)
+	l.release()
+	begun := make(chan bool)
+	for range 8 {
+		go func() {
+			mine, err := r.BeginCollection(t.Context(), now)
+			begun <- mine && err == nil
+		}()
+	}
+	n := 0
+	for range 8 {
+		if <-begun {
+			n++
+		}
+	}
+	equal(t, "begun", n, 1)
+}

@@ -1,0 +1,35 @@
+package git
+
+import (
+	"os"
+	"testing"
+)
+
+// The git that serves many transactions makes only those that need nothing of the operation: no
+// lock that it would have to hold, no place for objects, no settings, and no message in a log.
+func TestQuiet(t *testing.T) {
+	own := func(change func(r *Repo)) Repo {
+		r := Repo{Dir: "/repo/.git", Store: OpenStore("/repo/.git")}
+		change(&r)
+		return r
+	}
+	ours := []Edit{Create("refs/coven/a", "1"), Drop("refs/coven/b")}
+	for name, c := range map[string]struct {
+		repo  Repo
+		edits []Edit
+		want  bool
+	}{
+		"own refs":        {own(func(*Repo) {}), ours, true},
+		"without a store": {own(func(r *Repo) { r.Store = nil }), ours, false},
+		"elsewhere":       {own(func(r *Repo) { r.Dir = "/repo/.git/coven/plain" }), ours, false},
+		"with a lock":     {own(func(r *Repo) { r.Hold = os.Stdin }), ours, false},
+		"with objects":    {own(func(r *Repo) { r.ObjectDir = "/x" }), ours, false},
+		"with settings":   {own(func(r *Repo) { r.Settings = []Setting{{Key: "a.b", Value: "c"}} }), ours, false},
+		"with variables":  {own(func(r *Repo) { r.Env = []string{"A=b"} }), ours, false},
+		"a branch":        {own(func(*Repo) {}), append(ours, Create("refs/heads/x", "1")), false},
+	} {
+		if got := c.repo.quiet(c.edits); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Whoever gives up waiting for a lock does not keep it from others: neither behind its own process,
+// nor behind another one.
+func TestLockGivenUp(t *testing.T) {
+	r := sample(t)
+	other := value[*Repo](t)(Open(t.Context(), r.Root)) // as in another process
+	tired := errors.New("tired")
+	for name, holder := range map[string]*Repo{"own": r, "other": other} {
+		l := value[*lock](t)(holder.lock(t.Context(), name, "hold"))
+		var waiting sync.WaitGroup
+		for range 4 {
+			waiting.Go(func() {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, tired)
+				defer cancel()
+				if _, err := r.lock(ctx, name, "wait"); !errors.Is(err, tired) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		waiting.Wait()
+		l.release()
+		value[*lock](t)(r.lock(t.Context(), name, "next")).release()
+		value[*lock](t)(other.lock(t.Context(), name, "last")).release()
+	}
+}
+
+// One at a time has a lock, in one process and in several.
+func TestLockExcludes(t *testing.T) {
+	r := sample(t)
+	repos := []*Repo{r, value[*Repo](t)(Open(t.Context(), r.Root))}
+	var inside, times atomic.Int32
+	var working sync.WaitGroup
+	for i := range 16 {
+		working.Go(func() {
+			for range 20 {
+				l, err := repos[i%2].lock(t.Context(), "one", "work")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d have the lock", n)
+				}
+				times.Add(1)
+				inside.Add(-1)
+				l.release()
+			}
+		})
+	}
+	working.Wait()
+	equal(t, "times", times.Load(), 320)
+}
