@@ -109,7 +109,7 @@ var imports = map[string][]string{
 		"internal/schema", "internal/secret", "internal/terminal", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
-	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/task", "internal/terminal"},
+	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/proposal", "internal/task", "internal/terminal"},
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
@@ -177,6 +177,7 @@ var imports = map[string][]string{
 	"internal/schema":      {},
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner"},
+	"internal/proposal":    {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
 	"internal/storage":     {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
 	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/proposal"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -36,17 +36,17 @@ func importTasks(ctx context.Context, a *cli.App, name string, dry bool) error {
 	if err != nil {
 		return err
 	}
-	id, all, err := control.Proposals(ctx, p, name)
+	id, all, err := proposal.Of(ctx, p, name)
 	if err != nil {
 		return err
 	}
 	if dry {
 		return printProposals(a, all)
 	}
-	return control.ImportTasks(ctx, p, id, all, func(id string) error { return a.Printf("%s\n", id) })
+	return proposal.Import(ctx, p, id, all, func(id string) error { return a.Printf("%s\n", id) })
 }
 
-func printProposals(a *cli.App, all []control.Proposal) error {
+func printProposals(a *cli.App, all []proposal.Proposal) error {
 	var b strings.Builder
 	for i, p := range all {
 		fmt.Fprintf(&b, "%d. %s", i+1, terminal.Printable(oneline.Of(p.Title)))

@@ -1,4 +1,5 @@
-package control
+// Package proposal reads the tasks that an agent proposes in its result, and adds them to the tracker.
+package proposal
 
 import (
 	"bytes"
@@ -35,9 +36,9 @@ const proposedBy = "from:"
 // maxProposed is how many tasks an agent may propose at once.
 const maxProposed = 100
 
-// Proposals returns the tasks that an agent proposed for the task that a person names, all
+// Of returns the tasks that an agent proposed for the task that a person names, all
 // of them valid, and the ID of that task.
-func Proposals(ctx context.Context, p *project.Project, name string) (id string, all []Proposal, err error) {
+func Of(ctx context.Context, p *project.Project, name string) (id string, all []Proposal, err error) {
 	v, err := p.Find(ctx, name)
 	if err != nil {
 		return "", nil, err
@@ -46,9 +47,9 @@ func Proposals(ctx context.Context, p *project.Project, name string) (id string,
 	return v.Task, all, err
 }
 
-// ImportTasks adds proposed tasks to the tracker, for the task from. It calls added with
+// Import adds proposed tasks to the tracker, for the task from. It calls added with
 // the ID of each, in order. A task that was added before is not added again.
-func ImportTasks(ctx context.Context, p *project.Project, from string, all []Proposal, added func(id string) error) error {
+func Import(ctx context.Context, p *project.Project, from string, all []Proposal, added func(id string) error) error {
 	tracker, err := p.Tasks()
 	if err != nil {
 		return err
