@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/schema"
-	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Agent is a step that runs an agent.
@@ -15,7 +14,7 @@ type Agent struct {
 	Prompt        string            `yaml:"prompt,omitempty" about:"name of a prompt; a text with more than one line is the prompt itself"`
 	Spell         string            `yaml:"spell,omitempty" about:"the same as prompt"` // in files only
 	Input         map[string]string `yaml:"input,omitempty" about:"templates by name, for the prompt: {{.input.NAME}}"`
-	Agent         string            `yaml:"agent,omitempty" about:"definition of the agent; build"`
+	Agent         string            `yaml:"agent,omitempty" about:"name of the agent's definition; build"`
 	Model         string            `yaml:"model,omitempty" about:"model of the agent"`              // empty: the plan's
 	Provider      string            `yaml:"provider,omitempty" about:"provider that runs the agent"` // a plugin; empty: the plan's
 	ExpectChanges bool              `yaml:"expect,omitempty" oneof:"changes" true:"changes" about:"changes: an agent that changes nothing fails"`
@@ -45,7 +44,9 @@ func (a *Agent) read(r *reader, at position) {
 	r.templates(textTemplate, at.step, a.Input, r.doc.Key(at.node, "input"))
 	r.env(at, a.Env)
 	r.workdir(at, a.Workdir)
-	r.doc.OneOf(yamldoc.TextAt(r.doc.Key(at.node, "agent"), a.Agent), Agents()...)
+	if name := r.doc.Key(at.node, "agent"); name.Set() && !pluginRE.MatchString(a.Agent) {
+		r.doc.Fail(name, fmt.Sprintf("%q cannot be the name of an agent", a.Agent), "small letters, digits and -, the first a letter or digit")
+	}
 	provider := r.doc.Key(at.node, "provider")
 	r.use("provider", a.Provider, provider)
 	if provider.Set() && !pluginRE.MatchString(a.Provider) {
@@ -90,10 +91,10 @@ func (a *Agent) texts() (run []string, named map[string]string) {
 func (a *Agent) secrets() []string { return secretsOfEnv(a.Env) }
 
 func (*Agent) describe(s *schema.Schema) {
-	set(s, "agent", schema.Words(Agents()...))
+	set(s, "agent", nameSchema(pluginRE))
 	set(s, "provider", nameSchema(pluginRE))
 	s.AnyOf = []*schema.Schema{{Required: []string{"prompt"}}, {Required: []string{"spell"}}}
 }
 
-// Agents returns the agents that steps can name.
-func Agents() []string { return []string{"build"} }
+// DefaultAgent is the agent of steps that name none.
+const DefaultAgent = "build"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -15,15 +16,36 @@ import (
 type Plan struct {
 	V        int // version of the rules by which it runs; see PlanVersion
 	Grimoire *Grimoire
-	Prompts  map[string]Prompt // all that the steps use, included ones too
-	Checks   []string          // commands that must pass before the change lands, in order
-	Worktree Worktree          // its life cycle
-	Raw      []string          // places where a command takes a value unquoted
+	Prompts  map[string]Prompt          // all that the steps use, included ones too
+	Agents   map[string]AgentDefinition // that the steps name, and DefaultAgent
+	Checks   []string                   // commands that must pass before the change lands, in order
+	Worktree Worktree                   // its life cycle
+	Raw      []string                   // places where a command takes a value unquoted
 	Model    string
 	Provider string
 	Target   string // full ref: refs/heads/main
 	Task     Task
 	Attempt  string // how the prior session of the task ended; empty: there was none
+}
+
+// AgentDefinition is what a plan has of the definition of an agent: see package agent. Its
+// model and provider are in the steps.
+type AgentDefinition struct {
+	Source      string            `yaml:"source"` // its file
+	Prompt      string            `yaml:"prompt"`
+	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
+	Asks        []permission.Name `yaml:"requires_approval,omitempty"`
+}
+
+// AgentSteps returns the steps that run an agent which they may name.
+func (g *Grimoire) AgentSteps() []*Agent {
+	var all []*Agent
+	for s := range g.All() {
+		if a, ok := s.Kind.(*Agent); ok {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // Worktree has the shell commands that prepare the worktree of a task, and those that run
@@ -45,8 +67,10 @@ const (
 	// documented by the original Coven: the status of a step, the steps before a loop
 	// in loop_entry, optional names in prompts.
 	PlanNamesOfOriginal = 1
+	// PlanHasAgents is the first version that has the definitions of agents.
+	PlanHasAgents = 2
 	// PlanVersion is the version of new plans, and the newest supported one.
-	PlanVersion = 1
+	PlanVersion = 2
 )
 
 // VersionError reports a plan with a newer version than this coven supports.

@@ -14,25 +14,26 @@ const planComment = "# The plan of a session, frozen when it began. Edits to gri
 
 // planFile is the format of plan.yaml.
 type planFile struct {
-	V        int               `yaml:"v,omitempty"`
-	Source   string            `yaml:"source"`
-	Model    string            `yaml:"model"`
-	Provider string            `yaml:"provider"`
-	Target   string            `yaml:"target"`
-	Checks   []string          `yaml:"checks"`
-	Worktree Worktree          `yaml:"worktree,omitempty"`
-	Raw      []string          `yaml:"raw,omitempty"`
-	Task     Task              `yaml:"task"`
-	Attempt  string            `yaml:"attempt,omitempty"`
-	Grimoire *Grimoire         `yaml:"grimoire" later:"true"`
-	Prompts  map[string]Prompt `yaml:"prompts"`
+	V        int                        `yaml:"v,omitempty"`
+	Source   string                     `yaml:"source"`
+	Model    string                     `yaml:"model"`
+	Provider string                     `yaml:"provider"`
+	Target   string                     `yaml:"target"`
+	Checks   []string                   `yaml:"checks"`
+	Worktree Worktree                   `yaml:"worktree,omitempty"`
+	Raw      []string                   `yaml:"raw,omitempty"`
+	Task     Task                       `yaml:"task"`
+	Attempt  string                     `yaml:"attempt,omitempty"`
+	Grimoire *Grimoire                  `yaml:"grimoire" later:"true"`
+	Prompts  map[string]Prompt          `yaml:"prompts"`
+	Agents   map[string]AgentDefinition `yaml:"agents,omitempty"`
 }
 
 // Marshal encodes the plan for plan.yaml. Invalid UTF-8 is replaced.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
 		V: p.V, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
-		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts,
+		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents,
 	})
 	return append([]byte(planComment), data...), err
 }
@@ -52,7 +53,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	r := &reader{doc: doc}
 	p := &Plan{
 		V: file.V, Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
-		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt,
+		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents,
 	}
 	p.Grimoire.Source = file.Source
 	if len(file.Checks) > 0 {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
@@ -66,9 +68,6 @@ func lastCalls(whose string, calls []string) string {
 	return " " + whose + " last tool calls before the interruption are below. They may have run even if you do not remember them; check before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
-// primaryAgent is the definition of the agent that runs agent steps.
-const primaryAgent = "build"
-
 // agent does an agent leaf.
 func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if c.Agent.Resolve {
@@ -114,7 +113,7 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driv
 
 // outcome returns the result of a report, before anything is committed.
 func (x *Executor) outcome(c engine.Call, report driver.Report) (event.Result, error) {
-	result := event.Result{Agent: primaryAgent, Output: report.Text, Usage: report.Result.Usage}
+	result := event.Result{Agent: cmp.Or(c.Agent.Agent, grimoires.DefaultAgent), Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != driver.None {
 		result.Error, result.ErrorType = report.Error, report.Kind
 		return result, nil
@@ -306,7 +305,7 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	if err != nil {
 		return driver.Report{}, err
 	}
-	start.Log = at
+	start.Log, start.Agent = at, cmp.Or(run.Agent, grimoires.DefaultAgent)
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if err := x.emit(event.AgentStarted, run.Path, start); err != nil {
 		return driver.Report{}, err

@@ -14,6 +14,7 @@ import (
 
 // What one listing says is what the longer ways say, whatever W is like.
 func TestPlainTreeIsExact(t *testing.T) {
+	oneAtATime(t)
 	edits := map[string]func(r *Repo, w *Worktree){
 		"nothing":         func(*Repo, *Worktree) {},
 		"an ignored file": func(_ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") },

@@ -55,6 +55,7 @@ func pathEdits(t *testing.T) []struct {
 
 // A snapshot of known paths is what a snapshot of everything is.
 func TestSnapshotPathsIsExact(t *testing.T) {
+	oneAtATime(t)
 	edits := pathEdits(t)
 	for seed := range uint64(12) {
 		random := rand.New(rand.NewPCG(seed, 5))

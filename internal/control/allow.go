@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,29 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 			return err
 		}
 	}
+	if err := c.confines(ctx, plan); err != nil {
+		return err
+	}
 	return c.reviewable(ctx, plan)
+}
+
+// confines returns an error if an agent may do less than its provider can keep it from.
+func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
+	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
+		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
+		if !agents.Confined(name, plan.Agents[name]) {
+			continue
+		}
+		driven := cmp.Or(step.Provider, plan.Provider)
+		drives, err := c.Runtime.providers.Traits(ctx, driven)
+		if err != nil {
+			return err
+		}
+		if !drives.Gated {
+			return exit.Usagef("coven run --provider claude", "agent '%s' may do less than provider %s can keep it from: its tool calls do not pass the gate", name, driven)
+		}
+	}
+	return nil
 }
 
 // reviewable returns an error if agents that review could change files.

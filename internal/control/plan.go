@@ -29,11 +29,16 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
+	agents, err := c.definitions(g, o.Model)
+	if err != nil {
+		return nil, err
+	}
 	checks, _ := c.Project.Checks()
 	plan, err := c.Project.Library.Freeze(g, checks)
 	if err != nil {
 		return nil, err
 	}
+	plan.Agents = agents
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}

@@ -171,7 +171,7 @@ func (p *Policy) byStatements(req Request) Decision {
 	}
 	strictest = Decision{Action: Allow, Agent: p.Agent, Reason: "it runs no command"}
 	for _, s := range statements {
-		for _, d := range append(p.writes(req, s), p.byStatement(s)) {
+		for _, d := range append([]Decision{p.byStatement(s)}, p.writes(req, s)...) {
 			if d.Action.stricter(strictest.Action) || strictest.Layer == "" && d.Action == strictest.Action {
 				strictest = d
 			}

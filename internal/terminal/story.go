@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -107,7 +108,7 @@ func agentStory(e event.Event) string {
 	}
 	switch e.Type {
 	case event.AgentStarted:
-		return "→ Running build agent..."
+		return "→ Running " + cmp.Or(event.As[event.AgentStart](e).Agent, "build") + " agent..."
 	case event.AgentText:
 		if text := runner.WithoutAgentResult(event.As[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")

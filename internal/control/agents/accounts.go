@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
@@ -73,7 +74,7 @@ func (a *Accounts) of(ctx context.Context, name string, plugin provider.Provider
 		return known, nil
 	}
 	request := provider.Request{
-		Conversation: uuid.NewString(), Prompt: "nothing", Tools: granted(), FilesDir: "/nowhere",
+		Conversation: uuid.NewString(), Prompt: "nothing", Tools: toolsOf(permission.OfBuild("")), FilesDir: "/nowhere",
 		Gate: provider.Server{Name: mcp.Name, Argv: []string{"coven", "gate"}}, GateTool: mcp.ApproveTool,
 	}
 	command, err := plugin.Command(ctx, request)
