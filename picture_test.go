@@ -43,7 +43,7 @@ var boxes = []box{
 	{"engine", []string{"runner/engine"}},
 	{"agent", []string{"internal/agent"}},
 	{"driver", []string{"internal/driver"}},
-	{"gate", []string{"internal/mcp", "internal/gate", "internal/permission"}},
+	{"gate", []string{"internal/mcp", "internal/gate"}},
 	{"sandbox", []string{"internal/sandbox"}},
 	{"process", []string{"internal/process"}},
 	{"holder", []string{"internal/holder"}},
@@ -63,6 +63,7 @@ var boxes = []box{
 	{"builtin", []string{"plugins/builtin", "plugins/builtin/*"}},
 	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
 	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
+	{"permission", []string{"internal/permission"}},
 	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",

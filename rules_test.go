@@ -34,7 +34,7 @@ var imports = map[string][]string{
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
 	"worktree/internal/git": {},
 	"grimoires": {
-		"internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",
+		"internal/permission", "internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",
 		"internal/tmpl", "internal/yamldoc",
 	},
 
@@ -81,7 +81,8 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
 		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
+	"internal/cli/logs":        {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
+	"internal/cli/permissions": {"internal/agent", "internal/cli", "internal/didyoumean", "internal/exit", "internal/permission", "internal/terminal"},
 	"internal/cli/plugin": {
 		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
 		"internal/terminal", "plugins", "plugins/plugintest", "plugins/provider",
@@ -97,7 +98,7 @@ var imports = map[string][]string{
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
-		"internal/cli/agents", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
+		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
 		"plugins/builtin",
 	},
@@ -113,13 +114,13 @@ var imports = map[string][]string{
 	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
-		"grimoires", "internal/driver", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
+		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress",
 	},
 	"internal/control/agents": {
-		"internal/forwarder",
+		"grimoires", "internal/forwarder",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner",
@@ -152,7 +153,7 @@ var imports = map[string][]string{
 		"plugins/builtin/rules", "plugins/provider",
 	},
 	"internal/clock":       {},
-	"internal/config":      {"internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
+	"internal/config":      {"internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
 	"internal/egress":      {},
 	"internal/exit":        {},
 	"internal/failpoint":   {},

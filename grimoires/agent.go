@@ -47,6 +47,9 @@ func (a *Agent) read(r *reader, at position) {
 	if name := r.doc.Key(at.node, "agent"); name.Set() && !pluginRE.MatchString(a.Agent) {
 		r.doc.Fail(name, fmt.Sprintf("%q cannot be the name of an agent", a.Agent), "small letters, digits and -, the first a letter or digit")
 	}
+	if a.Agent != "" {
+		r.use(UseAgent, a.Agent, r.doc.Key(at.node, "agent"))
+	}
 	provider := r.doc.Key(at.node, "provider")
 	r.use("provider", a.Provider, provider)
 	if provider.Set() && !pluginRE.MatchString(a.Provider) {

@@ -68,7 +68,7 @@ func TestParseErrors(t *testing.T) {
 		"name: g\nbudget: {usd: 1, reserve: 1}\nsteps: [{name: a, type: merge}]": `f.yaml:2:27: reserve is a share of the budget: 0 to 0.9`,
 		one("name: a, type: agent, prompt: x, workdir: ../up"):                   `f.yaml:3:46: "../up" is not a directory inside the worktree`,
 		one("name: a, type: agent, prompt: x, workdir: /tmp"):                    `f.yaml:3:46: "/tmp" is not a directory inside the worktree`,
-		one("name: a, type: agent, prompt: x, agent: biuld"):                     `f.yaml:3:44: "biuld" is not one of build (did you mean "build"?)`,
+		one("name: a, type: agent, prompt: x, agent: My Agent"):                  `f.yaml:3:44: "My Agent" cannot be the name of an agent (small letters, digits and -, the first a letter or digit)`,
 		one("name: a, type: agent, prompt: x, provider: Claud"):                  `f.yaml:3:47: "Claud" cannot be the name of a plugin (small letters, digits and -, the first a letter or digit)`,
 		one("name: a, type: script, checks: true, workdir: x"):                   `f.yaml:3:50: checks run at the top of the worktree`,
 		one("type: merge"):                                                                          `f.yaml:3:3: a step has no name`,

@@ -18,6 +18,7 @@ type Plan struct {
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
 	Agents   map[string]AgentDefinition // that the steps name, and DefaultAgent
+	Rules    []permission.Rule          // of the user, for all agents
 	Checks   []string                   // commands that must pass before the change lands, in order
 	Worktree Worktree                   // its life cycle
 	Raw      []string                   // places where a command takes a value unquoted

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/coven-run/coven/internal/permission"
 )
 
 // again encodes and decodes a plan: nothing may change.
@@ -47,6 +49,9 @@ func samplePlan(t *testing.T) *Plan {
 	p.Model, p.Provider, p.Target = "sonnet", "claude", "refs/heads/main"
 	p.Task = Task{ID: "c-1", Title: "Add: a flag", Description: "Two\nlines", Priority: 2, Labels: []string{"x"}}
 	p.Attempt = "Status: blocked\n"
+	rule := permission.Rule{Permission: permission.FileWrite, Pattern: "/src/**", Action: permission.Allow}
+	p.Agents = map[string]AgentDefinition{DefaultAgent: {Source: "coven:build.md", Prompt: "You implement.\n", Permissions: []permission.Rule{rule}, Asks: []permission.Name{permission.NetFetch}}}
+	p.Rules = []permission.Rule{{Permission: permission.BashExecute, Pattern: "git push *", Action: permission.Deny}}
 	return p
 }
 

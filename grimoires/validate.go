@@ -17,12 +17,15 @@ type Checked struct {
 	Name     string // of the grimoire or prompt
 	File     string
 	Problems []Problem // none: it is valid
-	Plugins  []Use     // named by a grimoire
+	Plugins  []Use     // named by a grimoire, and agents
 }
 
-// Use is a plugin that a grimoire names, and where.
+// UseAgent is the kind of a Use of the definition of an agent.
+const UseAgent = "agent"
+
+// Use is a plugin or an agent that a grimoire names, and where.
 type Use struct {
-	Kind         string // provider, reviewer or arbiter
+	Kind         string // provider, reviewer, arbiter or UseAgent
 	Name         string
 	Line, Column int // 0: not known
 }

@@ -49,6 +49,7 @@ type Config struct {
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
 	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
+	Permissions  []Rule        `yaml:"permissions" user:"true" about:"rules for the tool calls of all agents; the user's file only"`
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen) also without a sandbox; the user's file only"`
@@ -315,6 +316,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	c.Budget.Check(doc, r.at("budget"))
 	c.Run.Budget.Check(doc, r.at("run.budget"))
 	c.Prices = r.prices(before.Prices)
+	r.rules(c.Permissions)
 	r.notices(c.Notify)
 	r.usersOnly()
 	return r.lines(), doc.Err()

@@ -36,7 +36,7 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
 		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
-		if !agents.Confined(name, plan.Agents[name]) {
+		if !agents.Confined(plan, name) {
 			continue
 		}
 		driven := cmp.Or(step.Provider, plan.Provider)

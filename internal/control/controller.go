@@ -146,7 +146,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	ws.Teardown = teardownOf(plan.Worktree)
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
-		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Provider: plan.Provider, Definitions: plan.Agents, Idle: idle,
+		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
 		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail,
 	}
 	journal := runner.NewJournal(s)

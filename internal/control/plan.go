@@ -38,7 +38,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	plan.Agents = agents
+	plan.Agents, plan.Rules = agents, cfg.Rules()
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}

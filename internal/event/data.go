@@ -80,7 +80,7 @@ type StepStart struct {
 // AgentStart is the data of AgentStarted.
 type AgentStart struct {
 	Agent        string `json:"agent,omitempty"` // the name of its definition; empty in old sessions: build
-	Conversation string `json:"conversation"` // the CLI's own session id
+	Conversation string `json:"conversation"`    // the CLI's own session id
 	Resumed      bool   `json:"resumed,omitempty"`
 	Log          int64  `json:"log_offset"` // where in the step's log this run begins, in bytes
 	Prompt       string `json:"prompt"`

@@ -291,12 +291,23 @@ func Granting(layer string, names ...Name) Layer {
 	return l
 }
 
-// OfBuild returns the policy of the primary agent "build" in a worktree.
-func OfBuild(root string) *Policy {
-	return &Policy{Root: root, Agent: "build", Layers: []Layer{Granting(DefaultLayer, FileRead, FileWrite, CodeSearch, BashExecute)}}
+// UserLayer is the name of the layer of the user's own rules, which hold for all agents.
+const UserLayer = "your configuration"
+
+// OfPrimary returns the policy of an agent that no other started, in a worktree: by the rules of
+// its definition, or what coven grants if there are none, and by those of the user.
+func OfPrimary(root, agent string, own []Rule, asks []Name, user []Rule) *Policy {
+	first := Granting(DefaultLayer, FileRead, FileWrite, CodeSearch, BashExecute)
+	if len(own) > 0 {
+		first = Layer{Name: "agent " + agent, Rules: own}
+	}
+	return &Policy{Root: root, Agent: agent, Asks: asks, Layers: []Layer{first, {Name: UserLayer, Rules: user}}}
 }
 
+// OfBuild returns the policy of the primary agent "build" in a worktree, as coven ships it.
+func OfBuild(root string) *Policy { return OfPrimary(root, "build", nil, nil, nil) }
+
 // OfReader returns the policy of an agent that a reviewer or an arbiter uses.
-func OfReader(root string) *Policy {
-	return &Policy{Root: root, Agent: "reviewer", Layers: []Layer{Granting(DefaultLayer, FileRead, CodeSearch)}, Limit: []Name{}}
+func OfReader(root string, user []Rule) *Policy {
+	return &Policy{Root: root, Agent: "reviewer", Layers: []Layer{Granting(DefaultLayer, FileRead, CodeSearch), {Name: UserLayer, Rules: user}}, Limit: []Name{}}
 }

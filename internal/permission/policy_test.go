@@ -134,11 +134,11 @@ func TestOfReader(t *testing.T) {
 	for _, req := range []permission.Request{
 		{Permission: permission.FileWrite, Path: "/w/a"}, {Permission: permission.BashExecute, Command: "ls"}, {Permission: permission.Unknown},
 	} {
-		if d := permission.OfReader("/w").Decide(req); d.Allowed() {
+		if d := permission.OfReader("/w", nil).Decide(req); d.Allowed() {
 			t.Errorf("%+v: %+v", req, d)
 		}
 	}
-	if d := permission.OfReader("/w").Decide(permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allowed() {
+	if d := permission.OfReader("/w", nil).Decide(permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allowed() {
 		t.Errorf("%+v", d)
 	}
 }

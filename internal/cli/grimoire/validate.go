@@ -42,7 +42,7 @@ runs.`,
 			}
 			all, err := validate(p, args)
 			if err == nil && p.Repo != nil {
-				err = warnOfPlugins(p, all)
+				err = warnOfMissing(p, all)
 			}
 			if err != nil {
 				return err
@@ -114,15 +114,22 @@ func validateOne(p *project.Project, arg string) ([]grimoires.Checked, error) {
 	return p.Library.ValidateFile(arg, data)
 }
 
-// warnOfPlugins returns warnings about plugins that are not installed. It starts none.
-func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
+// warnOfMissing adds warnings about plugins that are not installed, and agents that are not defined.
+func warnOfMissing(proj *project.Project, all []grimoires.Checked) error {
 	r, err := proj.Registry()
 	if err != nil {
 		return err
 	}
+	agents := proj.Agents()
 	for i := range all {
 		c := &all[i]
 		for _, use := range c.Plugins {
+			if use.Kind == grimoires.UseAgent {
+				if _, err := agents.Get(use.Name); err != nil {
+					c.Problems = append(c.Problems, warning(c.File, use, err.Error(), ""))
+				}
+				continue
+			}
 			kind := plugins.Kind(use.Kind)
 			if slices.Contains(r.Names(kind), use.Name) {
 				continue
@@ -132,16 +139,19 @@ func warnOfPlugins(proj *project.Project, all []grimoires.Checked) error {
 			if !errors.As(err, &unknown) {
 				continue // the lock is wrong: coven plugins verify
 			}
-			p := grimoires.Problem{Warning: true}
-			p.File, p.Line, p.Column = c.File, use.Line, use.Column
-			p.Msg, p.Hint = unknown.Missing(), unknown.Hint
-			c.Problems = append(c.Problems, p)
+			c.Problems = append(c.Problems, warning(c.File, use, unknown.Missing(), unknown.Hint))
 		}
 		slices.SortStableFunc(c.Problems, func(a, b grimoires.Problem) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
 	}
 	return nil
+}
+
+func warning(file string, use grimoires.Use, msg, hint string) grimoires.Problem {
+	p := grimoires.Problem{Warning: true}
+	p.File, p.Line, p.Column, p.Msg, p.Hint = file, use.Line, use.Column, msg, hint
+	return p
 }
 
 // completeNamesOrFiles completes names; the shell completes files.

@@ -28,6 +28,7 @@ type flagCase struct {
 // flagCases has a row for each flag of each command.
 var flagCases = map[string]flagCase{
 	"coven agents list --domain":      {meaning: "any domain; unknown ones have no agents"},
+	"coven permissions check --agent": {args: []string{"file.read"}, absurd: []string{"buidl"}, code: exit.Failed},
 	"coven run --prompt":              {meaning: "the text of a task"},
 	"coven run --max":                 {absurd: []string{"-1", "many", "99999999999999999999"}, code: exit.Usage},
 	"coven run --jobs":                {absurd: []string{"0", "-1", "65", "x"}, code: exit.Usage},

@@ -201,7 +201,7 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 
 // account returns the account of a provider's agents; empty: the plan's provider.
 func (c *Agents) account(ctx context.Context, provider string) (string, error) {
-	drives, err := c.Providers.Traits(ctx, cmp.Or(provider, c.Provider))
+	drives, err := c.Providers.Traits(ctx, cmp.Or(provider, c.Plan.Provider))
 	return drives.account, err
 }
 

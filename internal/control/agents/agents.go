@@ -43,28 +43,18 @@ func toolsOf(p *permission.Policy) []string {
 	return tools
 }
 
-// Confined reports whether the definition of an agent allows less than coven grants by itself.
-func Confined(name string, d grimoires.AgentDefinition) bool {
-	p := policyOf("/", name, d)
+// Confined reports whether an agent of a plan may do less than coven grants by itself.
+func Confined(plan *grimoires.Plan, name string) bool {
+	d := plan.Agents[name]
+	p := permission.OfPrimary("/", name, d.Permissions, d.Asks, plan.Rules)
 	for _, granted := range []permission.Name{permission.FileRead, permission.FileWrite, permission.BashExecute} {
 		if !slices.Contains(p.Grants(), granted) || slices.Contains(p.Asks, granted) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(d.Permissions, func(r permission.Rule) bool {
+	return slices.ContainsFunc(slices.Concat(d.Permissions, plan.Rules), func(r permission.Rule) bool {
 		return r.Action != permission.Allow || r.Pattern != permission.Everything
 	})
-}
-
-// policyOf returns what the definition of an agent allows, and what coven grants if it says
-// nothing.
-func policyOf(root, name string, d grimoires.AgentDefinition) *permission.Policy {
-	if len(d.Permissions) == 0 {
-		p := permission.OfBuild(root)
-		p.Agent, p.Asks = name, d.Asks
-		return p
-	}
-	return &permission.Policy{Root: root, Agent: name, Asks: d.Asks, Layers: []permission.Layer{{Name: "agent " + name, Rules: d.Permissions}}}
 }
 
 // Agents runs agents in a workspace. It implements the agents of package runner.
@@ -73,17 +63,14 @@ type Agents struct {
 	Runner    *driver.Runner
 	Workspace *workspace.Workspace
 	Session   *session.Session
-	Provider  string // of the plan
-	// Definitions are those of the plan, by name. An agent without one has the permissions that
-	// coven grants, and no prompt of its own.
-	Definitions map[string]grimoires.AgentDefinition
-	Idle        time.Duration
-	Limits      config.Limits
-	Getenv      func(string) string // of the user
-	Ungated     bool                // the user allows agents whose calls do not pass the gate
-	LimitWait   *LimitWait
-	Logins      *Logins
-	Inbox       *Inbox
+	Plan      *grimoires.Plan
+	Idle      time.Duration
+	Limits    config.Limits
+	Getenv    func(string) string // of the user
+	Ungated   bool                // the user allows agents whose calls do not pass the gate
+	LimitWait *LimitWait
+	Logins    *Logins
+	Inbox     *Inbox
 }
 
 // Run implements the agents of package runner.
@@ -92,12 +79,12 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	kind, err := c.Providers.Traits(ctx, cmp.Or(run.Provider, c.Provider))
+	kind, err := c.Providers.Traits(ctx, cmp.Or(run.Provider, c.Plan.Provider))
 	if err != nil {
 		return driver.Report{}, err
 	}
 	if run.ReadOnly && !kind.Harmless {
-		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Provider))
+		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Plan.Provider))
 	}
 	root, err := filepath.EvalSymlinks(c.Workspace.Worktree.Path)
 	if err != nil {
@@ -116,10 +103,11 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		return driver.Report{}, err
 	}
 	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
-	policy, messages := policyOf(root, name, c.Definitions[name]), c.Inbox.messages
+	own := c.Plan.Agents[name]
+	policy, messages := permission.OfPrimary(root, name, own.Permissions, own.Asks, c.Plan.Rules), c.Inbox.messages
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
-		policy, messages = permission.OfReader(root), nil
+		policy, messages = permission.OfReader(root, c.Plan.Rules), nil
 	} else {
 		c.Inbox.restart()
 	}
@@ -135,7 +123,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	state, err := c.stateDir(cmp.Or(run.Provider, c.Provider), run)
+	state, err := c.stateDir(cmp.Or(run.Provider, c.Plan.Provider), run)
 	if err != nil {
 		return driver.Report{}, err
 	}
@@ -160,7 +148,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	report, err := c.start(ctx, launch)
 	report = c.hide(report)
 	if err == nil && report.Kind == driver.Login {
-		err = c.loginError(cmp.Or(run.Provider, c.Provider), report.Error)
+		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
 }
@@ -208,7 +196,7 @@ func (c *Agents) Recall(ctx context.Context, provider string, transcript io.Read
 }
 
 func (c *Agents) plugin(ctx context.Context, name string) (provider.Provider, error) {
-	return c.Providers.plugin(ctx, cmp.Or(name, c.Provider))
+	return c.Providers.plugin(ctx, cmp.Or(name, c.Plan.Provider))
 }
 
 // say adds a part to the session's conversation.
@@ -253,7 +241,7 @@ func (c *Agents) systemText(ctx context.Context, root string, run runner.AgentRu
 		}
 	}
 	var parts []string
-	if own := c.Definitions[cmp.Or(run.Agent, grimoires.DefaultAgent)].Prompt; own != "" && !readOnly {
+	if own := c.Plan.Agents[cmp.Or(run.Agent, grimoires.DefaultAgent)].Prompt; own != "" && !readOnly {
 		parts = append(parts, strings.TrimSpace(own)) // first: it is the same for each run of the agent
 	}
 	for _, name := range memoryFiles() {

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// Rule says what to do about the tool calls of agents that need a permission.
+type Rule struct {
+	Permission string `yaml:"permission" need:"true" about:"a word such as FilesystemWrite, or a permission such as bash.execute"`
+	Pattern    string `yaml:"pattern,omitempty" about:"a glob of files, or a command in which * is any text; default: everything"`
+	Action     string `yaml:"action" need:"true" oneof:"allow|deny|ask" about:"allow, deny, or ask a person"`
+}
+
+// Rules returns the rules of all agents, in order: the last that matches a call counts.
+func (c Config) Rules() []permission.Rule {
+	var all []permission.Rule
+	for _, r := range c.Permissions {
+		names, _ := permission.Expand(r.Permission)
+		for _, name := range names {
+			rule := permission.Rule{Permission: name, Pattern: r.Pattern, Action: permission.Action(r.Action)}
+			if rule.Pattern == "" {
+				rule.Pattern = permission.Everything
+			}
+			all = append(all, rule)
+		}
+	}
+	return all
+}
+
+// rules checks the rules of permissions.
+func (r reader) rules(all []Rule) {
+	at := r.at("permissions")
+	items := r.doc.Items(at)
+	if !at.Set() || len(items) != len(all) {
+		return
+	}
+	for i, rule := range all {
+		names, known := permission.Expand(rule.Permission)
+		if !known && rule.Permission != "" {
+			r.doc.Fail(r.doc.Key(items[i], "permission"), fmt.Sprintf("unknown permission %q", rule.Permission), didyoumean.Hint(rule.Permission, permission.Words()))
+			continue
+		}
+		if rule.Pattern == "" {
+			continue
+		}
+		if err := permission.CheckPattern(names[0], rule.Pattern); err != nil {
+			r.doc.Fail(r.doc.Key(items[i], "pattern"), err.Error(), "")
+		}
+	}
+}
