@@ -41,7 +41,7 @@ func TestCrash(t *testing.T) {
 // unplayed are the points that no story reaches: other tests kill there.
 func unplayed() []string {
 	return []string{
-		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "add.emptied", // package worktree
+		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "add.emptied", "add.populated", // package worktree
 		"session.index.", "gc.", // TestSessionIndexSurvivesKills, script/gc
 		"checkout.undo.", // package checkout
 		"login.",         // package forwarder

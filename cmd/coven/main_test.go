@@ -48,7 +48,7 @@ func playFake(t *testing.T, dirs ...string) {
 	t.Helper()
 	files := stories(t, dirs...)
 	if racing && os.Getenv("COVEN_LONG") == "" {
-		files = everySecond(files)
+		files = everyThird(files)
 	}
 	testscript.Run(t, testscript.Params{
 		Files: files, Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
@@ -56,13 +56,13 @@ func playFake(t *testing.T, dirs ...string) {
 	})
 }
 
-func everySecond(files []string) (half []string) {
+func everyThird(files []string) (third []string) {
 	for i, file := range files {
-		if i%2 == 0 {
-			half = append(half, file)
+		if i%3 == 0 {
+			third = append(third, file)
 		}
 	}
-	return half
+	return third
 }
 
 // TestReal tells the stories that only the real Claude Code CLI can prove, on
