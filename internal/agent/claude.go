@@ -35,10 +35,13 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	if d.Description == "" {
 		d.Description = d.Name
 	}
-	tools, given := values["tools"]
-	d.Tools, d.Permissions, d.MCP = claudeTools(list(tools))
-	if !given {
-		d.Tools, d.Permissions = nil, []permission.Rule{}
+	tools := list(values["tools"])
+	d.Tools, d.Permissions, d.MCP = claudeTools(tools)
+	switch {
+	case len(tools) == 0: // all that the agent has that starts it
+		d.Permissions = []permission.Rule{}
+	case len(d.Permissions) == 0: // none that coven knows
+		d.Permissions = []permission.Rule{{Permission: permission.FileRead, Pattern: permission.Everything, Action: permission.Allow}}
 	}
 	d.Prompt = body
 	if !nameRE.MatchString(d.Name) || slices.Contains(reservedNames(), d.Name) {

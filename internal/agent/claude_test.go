@@ -14,11 +14,13 @@ func TestParseClaude(t *testing.T) {
 		"---\ndescription: x\ntools: [Read, mcp__gh__search, mcp__db]\n---\nx":                                     "file|x||read|allow file.read /**; allow mcp.call gh/search; allow mcp.call db/*|gh db",
 		"---\nname: a\ndescription: |\n  Examples: a\n  <example>user: \"b: c\"</example>\nmodel: inherit\n---\nx": "a|Examples: a <example>user: \"b: c\"</example>||||",
 		"---\nname: a\ndescription: b: c\n  and: d\n# a comment\ncolor: red\ntools: ''\n---\nx":                    "a|b: c and: d||||",
-		"just text":                        "file|file||||",
-		"---\nname: a\n---\nx":             "a|a||||",
-		"\ufeff---\r\nname: a\r\n---\r\nx": "a|a||||",
-		"---\nname: a\ntools: Bash(git add:*), Bash(npm run test)\n---\nx": "a|a||bash|allow bash.execute git add *; allow bash.execute npm run test|",
-		"---\nname: a\ntools: WebFetch, Task, Unknown\n---\nx":             "a|a||fetch|allow net.fetch /**; allow agent.spawn /**|",
+		"---\nname: a\ntools: TodoWrite, Skill\n---\nx":                                                            "a|a||todo|allow file.read /**|",
+		"---\nname: a\ntools:\n---\nx":                                                                             "a|a||||",
+		"just text":                                                                                                "file|file||||",
+		"---\nname: a\n---\nx":                                                                                     "a|a||||",
+		"\ufeff---\r\nname: a\r\n---\r\nx":                                                                         "a|a||||",
+		"---\nname: a\ntools: Bash(git add:*), Bash(npm run test)\n---\nx":                                         "a|a||bash|allow bash.execute git add *; allow bash.execute npm run test|",
+		"---\nname: a\ntools: WebFetch, Task, Unknown\n---\nx":                                                     "a|a||fetch|allow net.fetch /**; allow agent.spawn /**|",
 	} {
 		d, problems := ParseClaude(".claude/agents/file.md", []byte(content))
 		var rules []string
