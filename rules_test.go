@@ -81,8 +81,10 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
 		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/logs":        {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
-	"internal/cli/permissions": {"internal/agent", "internal/cli", "internal/didyoumean", "internal/exit", "internal/permission", "internal/terminal"},
+	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
+	"internal/cli/permissions": {
+		"internal/agent", "internal/cli", "internal/didyoumean", "internal/exit", "internal/permission", "internal/terminal",
+	},
 	"internal/cli/plugin": {
 		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
 		"internal/terminal", "plugins", "plugins/plugintest", "plugins/provider",
