@@ -12,6 +12,7 @@ package agent
 
 import (
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/internal/permission"
@@ -84,9 +85,11 @@ var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 // reservedNames are what other records call a person, the first agent, and the session.
 func reservedNames() []string { return []string{"user", "primary", "session"} }
 
+// MaxFile is the size, in bytes, of a file with a definition.
+const MaxFile = 1 << 20
+
 // Limits of definitions.
 const (
-	maxFile        = 1 << 20
 	maxDescription = 500
 	maxTurns       = 500
 	maxRetries     = 10
@@ -106,16 +109,14 @@ func withDefaults() Definition {
 func Models() []string { return []string{"sonnet", "haiku", "opus"} }
 
 // modelIDRE is what a full model ID looks like: it has a version, or names its maker.
-var modelIDRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
+var (
+	modelIDRE  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
+	specificRE = regexp.MustCompile(`[0-9/:]|^claude-`)
+)
 
 // KnownModel reports whether a text names a model: by a short name or a full ID.
 func KnownModel(text string) bool {
-	for _, m := range Models() {
-		if text == m {
-			return true
-		}
-	}
-	return modelIDRE.MatchString(text) && regexp.MustCompile(`[0-9/:]|^claude-`).MatchString(text)
+	return slices.Contains(Models(), text) || modelIDRE.MatchString(text) && specificRE.MatchString(text)
 }
 
 // Grants returns the permissions of which the definition has at least something.

@@ -179,11 +179,14 @@ func (r *reader) drain(key string) {
 	line := r.lines[key]
 	for _, e := range all {
 		if e.Line+r.offset >= line { // the errors are in the order of the file
-			text := strings.TrimPrefix(e.Msg, "this ")
+			text := e.Msg
+			if rest, ok := strings.CutPrefix(text, "this "); ok {
+				text = "it " + rest
+			}
 			if e.Hint != "" {
 				text += " (" + e.Hint + ")"
 			}
-			r.add(e.Line+r.offset, key, "", "Agent '%s' has invalid %s: it %s", r.agent, key, text)
+			r.add(e.Line+r.offset, key, "", "Agent '%s' has invalid %s: %s", r.agent, key, text)
 			break
 		}
 	}

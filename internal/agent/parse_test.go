@@ -29,7 +29,7 @@ func TestParseProblems(t *testing.T) {
 		head + "max_turns: 501\n":                           `5: Agent 'foo' has invalid max_turns (it must be between 1 and 500)`,
 		head + "enable_reflection: true\nmax_retries: -1\n": `6: Agent 'foo' has invalid max_retries (it must be between 0 and 10)`,
 		head + "enable_reflection: true\nmax_retries: 11\n": `6: Agent 'foo' has invalid max_retries (it must be between 0 and 10)`,
-		head + "timeout: 20\n":                              `5: Agent 'foo' has invalid timeout: it "20" is not a duration (a unit is missing: 20s or 20m?)`,
+		head + "timeout: 20\n":                              `5: Agent 'foo' has invalid timeout: "20" is not a duration (a unit is missing: 20s or 20m?)`,
 		head + "approval_timeout: 0\n":                      `5: Agent 'foo' has invalid approval_timeout (it must be between 1 and 86400)`,
 		head + "approval_on_timeout: aprove\n":              `5: Agent 'foo' has invalid approval_on_timeout 'aprove' (did you mean 'approve'?)`,
 		head + "requires_approval: [WriteFilesystem]\n":     `5: Agent 'foo' has invalid permission 'WriteFilesystem' (did you mean 'FilesystemWrite'?)`,

@@ -111,7 +111,7 @@ func (r *Registry) addDir(p Place) {
 			continue
 		}
 		show := path.Join(p.Show, e.Name())
-		content, err := regularfile.ReadIn(p.Dir, e.Name(), maxFile)
+		content, err := regularfile.ReadIn(p.Dir, e.Name(), MaxFile)
 		if err != nil {
 			name := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
 			problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}

@@ -32,7 +32,7 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	return c.reviewable(ctx, plan)
 }
 
-// confines returns an error if an agent may do less than its provider can keep it from.
+// confines returns an error if a provider cannot hold an agent to its permissions.
 func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
 		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
@@ -45,7 +45,7 @@ func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 			return err
 		}
 		if !drives.Gated {
-			return exit.Usagef("coven run --provider claude", "agent '%s' may do less than provider %s can keep it from: its tool calls do not pass the gate", name, driven)
+			return exit.Usagef("coven run --provider claude", "provider %s cannot hold agent '%s' to its permissions: its tool calls do not pass the gate", driven, name)
 		}
 	}
 	return nil

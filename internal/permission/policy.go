@@ -2,7 +2,7 @@
 // on the request and its arguments.
 //
 // A permission is a named kind of action. Rules refine it by patterns; they come in layers,
-// of which a later one wins. An agent never may more than the agent that started it: each
+// of which a later one wins. An agent can never do more than the agent that started it: each
 // request is decided by its own rules and by those of all its ancestors, and the strictest
 // decision counts. Nothing but reading and searching is granted unless a rule says so: a
 // request without a matching rule needs a person's answer.

@@ -124,7 +124,7 @@ func fillings(text string, most int) []string {
 
 // Whatever the definitions, rules, limits and requirements of approval of a chain of agents
 // are, an agent is never allowed what one above it is not.
-func TestNoAgentMayMoreThanItsParent(t *testing.T) {
+func TestNoAgentExceedsItsParent(t *testing.T) {
 	names := []Name{FileRead, FileWrite, CodeSearch, BashExecute, NetFetch, AgentSpawn}
 	rule := rapid.Custom(func(t *rapid.T) Rule {
 		return Rule{

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -172,7 +171,7 @@ func page(d agent.Definition, model string) string {
 		model += " (default)"
 	}
 	line("model", cmp.Or(d.Model, model))
-	list("permissions", slices.Concat(words(d)))
+	list("permissions", words(d))
 	line("provider", d.Provider)
 	line("mode", d.Mode)
 	line("role", d.Role)

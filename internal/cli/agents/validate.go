@@ -17,9 +17,6 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// maxFile is the size, in bytes, of a definition.
-const maxFile = 1 << 20
-
 func newValidate(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -58,7 +55,7 @@ those with enabled: false, or in one. A FILE has a slash in its name or ends wit
 // validated returns what an argument names, or everything.
 func validated(cmd *cobra.Command, a *cli.App, args []string) ([]agent.Found, error) {
 	if len(args) == 1 && (filepath.Base(args[0]) != args[0] || slices.Contains([]string{".md", ".yaml", ".yml"}, filepath.Ext(args[0]))) {
-		content, err := regularfile.Read(args[0], maxFile)
+		content, err := regularfile.Read(args[0], agent.MaxFile)
 		if err != nil {
 			return nil, exit.Failedf("", "%w", err)
 		}

@@ -2,7 +2,6 @@
 package permissions
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -42,7 +41,7 @@ func newList(a *cli.App) *cobra.Command {
 			all := []wordJSON{}
 			for _, word := range permission.Words() {
 				names, _ := permission.Expand(word)
-				if cmp.Or(names[0].Word(), word) == word {
+				if names[0].Word() == word { // a bundle stands for its permission
 					all = append(all, wordJSON{word, names})
 				}
 			}
