@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -24,94 +23,6 @@ import (
 type Sparse struct {
 	Main bool     // as the main checkout; all if that is not sparse
 	Dirs []string // these directories, with slashes, and the files directly in those above; nil: all
-}
-
-// A cone selects files as a sparse checkout in git's cone mode does: those in some directories,
-// and those that are directly in the directories above.
-type cone struct {
-	Dirs []string `json:"dirs"`
-}
-
-// alwaysThere are directories that every worktree has: coven and the tracker use them.
-func alwaysThere() []string { return []string{".beads", ".coven"} }
-
-// skips reports whether a path is outside of the cone. Nothing is outside of no cone.
-func (c *cone) skips(name string) bool {
-	if c == nil {
-		return false
-	}
-	dir := path.Dir(name)
-	within := func(d string) bool { return dir == d || strings.HasPrefix(d, dir+"/") || strings.HasPrefix(dir, d+"/") }
-	return dir != "." && !slices.ContainsFunc(c.Dirs, within) && !slices.ContainsFunc(alwaysThere(), within)
-}
-
-// key distinguishes cones.
-func (c *cone) key() string {
-	if c == nil {
-		return ""
-	}
-	return fmt.Sprintf("%q", c.Dirs)
-}
-
-// patterns returns the cone as git's file of patterns.
-func (c *cone) patterns() string {
-	dirs := slices.Concat(c.Dirs, alwaysThere())
-	above := map[string]bool{}
-	for _, dir := range dirs {
-		for up := path.Dir(dir); up != "."; up = path.Dir(up) {
-			above[up] = true
-		}
-	}
-	all := dirs
-	for dir := range above {
-		all = append(all, dir)
-	}
-	slices.Sort(all)
-	text := "/*\n!/*/\n"
-	for _, dir := range slices.Compact(all) {
-		text += "/" + coneEscape.Replace(dir) + "/\n"
-		if above[dir] && !slices.Contains(dirs, dir) {
-			text += "!/" + coneEscape.Replace(dir) + "/*/\n"
-		}
-	}
-	return text
-}
-
-var coneEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
-
-// parseCone reads git's file of patterns.
-func parseCone(text string) (*cone, error) {
-	c := &cone{}
-	var above []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		name, negated := strings.CutPrefix(line, "!")
-		name, isDir := strings.CutSuffix(name, "/")
-		name = strings.TrimPrefix(name, "/")
-		switch {
-		case line == "/*" || line == "!/*/" || line == "":
-		case isDir && negated && strings.HasSuffix(name, "/*"):
-			above = append(above, unescaped(strings.TrimSuffix(name, "/*")))
-		case isDir && !negated:
-			c.Dirs = append(c.Dirs, unescaped(name))
-		default:
-			return nil, fmt.Errorf("%q is not a pattern of git's cone mode", line)
-		}
-	}
-	c.Dirs = without(c.Dirs, above)
-	return c, nil
-}
-
-// unescaped removes the escapes of coneEscape.
-func unescaped(text string) string {
-	var out strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		out.WriteByte(text[i])
-	}
-	return out.String()
 }
 
 // newCone returns the cone of a new worktree; nil: it has all files.
