@@ -17,7 +17,8 @@ type Plan struct {
 	V        int // version of the rules by which it runs; see PlanVersion
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
-	Agents   map[string]AgentDefinition // that the steps name, and DefaultAgent
+	Agents   map[string]AgentDefinition // that its steps and agents can start
+	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
 	Rules    []permission.Rule          // of the user, for all agents
 	Checks   []string                   // commands that must pass before the change lands, in order
 	Worktree Worktree                   // its life cycle
@@ -29,13 +30,27 @@ type Plan struct {
 	Attempt  string // how the prior session of the task ended; empty: there was none
 }
 
-// AgentDefinition is what a plan has of the definition of an agent: see package agent. Its
-// model and provider are in the steps.
+// AgentDefinition is what a plan has of the definition of an agent: see package agent. The model
+// and provider of the agent of a step are in the step.
 type AgentDefinition struct {
 	Source      string            `yaml:"source"` // its file
+	Description string            `yaml:"description,omitempty"`
+	Mode        string            `yaml:"mode,omitempty"`     // primary or subagent; empty: both
+	Model       string            `yaml:"model,omitempty"`    // of the agent as a subagent; empty: the plan's
+	Provider    string            `yaml:"provider,omitempty"` // the same
+	Timeout     time.Duration     `yaml:"timeout,omitempty"`  // the same; 0: none
 	Prompt      string            `yaml:"prompt"`
 	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`
+}
+
+// SpawnRequest asks for a subagent: see package spawn.
+type SpawnRequest struct {
+	Agent       string    `yaml:"agent"`
+	Task        string    `yaml:"task"`
+	Permissions *[]string `yaml:"permissions,omitempty"`
+	Model       string    `yaml:"model,omitempty"`
+	TaskID      string    `yaml:"task_id,omitempty"`
 }
 
 // AgentSteps returns the steps that run an agent which they may name.
@@ -70,8 +85,11 @@ const (
 	PlanNamesOfOriginal = 1
 	// PlanHasAgents is the first version that has the definitions of agents.
 	PlanHasAgents = 2
+	// PlanHasSubagents is the first version that has the definitions of all agents, which its
+	// agents may start.
+	PlanHasSubagents = 3
 	// PlanVersion is the version of new plans, and the newest supported one.
-	PlanVersion = 2
+	PlanVersion = 3
 )
 
 // VersionError reports a plan with a newer version than this coven supports.

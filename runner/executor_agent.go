@@ -313,6 +313,10 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	used := usage.agent()
 	run.Key, run.Conversation, run.Resume, run.Prompt = x.key(run.Path), start.Conversation, start.Resumed, start.Prompt
 	run.Transcript, run.Spend = transcript, used.charge
+	run.Subagent = func() Charge {
+		sub := usage.agent()
+		return Charge{Spend: sub.charge, Ended: sub.ended}
+	}
 	var report driver.Report
 	work := func() (err error) {
 		report, err = x.Agents.Run(ctx, run)

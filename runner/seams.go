@@ -181,6 +181,14 @@ type AgentRun struct {
 	// Spend is called after each turn of the model with the usage of the run so far.
 	// An error stops the agent.
 	Spend func(used event.Usage) error
+	// Subagent begins to charge a run of a subagent that the agent starts.
+	Subagent func() Charge
+}
+
+// Charge takes what one run of a subagent uses.
+type Charge struct {
+	Spend func(used event.Usage) error // as that of AgentRun
+	Ended func(driver.Report)
 }
 
 // commands runs shell commands in a sandbox in the worktree.

@@ -44,6 +44,7 @@ type Config struct {
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
 	Landing      Landing       `yaml:"landing" about:"how changes land"`
+	Queue        Queue         `yaml:"queue" about:"how the subagents of a session are run"`
 	Worktree     Worktree      `yaml:"worktree" about:"how the worktree of a task is prepared and removed"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
@@ -109,7 +110,7 @@ type GC struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
@@ -310,6 +311,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	if at := r.at("landing.batch"); at.Set() && (c.Landing.Batch < 1 || c.Landing.Batch > MaxTasks) {
 		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Landing.Batch, MaxTasks), "")
 	}
+	r.queue(&c.Queue, before.Queue)
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
 		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -36,6 +37,9 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
 		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
+		if name == spawn.User { // package agents judges the subagent
+			continue
+		}
 		if !agents.Confined(plan, name) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/holder"
@@ -36,7 +37,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	defer s.Close() //nolint:errcheck // every event is on disk
 	s.Hide(c.Runtime.secrets)
 	started := event.Session{
-		Project: c.Project.Repo.Root, Query: item.Task.Title, Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
+		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()),

@@ -33,6 +33,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
@@ -147,7 +148,11 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
-		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail,
+		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
+		Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
+	}
+	if err := agents.Settle(s); err != nil {
+		return Outcome{}, errors.Join(err, s.Close())
 	}
 	journal := runner.NewJournal(s)
 	r := &runner.Runner{

@@ -8,9 +8,12 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -29,7 +32,10 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	agents, err := c.definitions(g, o.Model)
+	if o.spawn != nil {
+		directly(g)
+	}
+	definitions, err := c.definitions(g, o.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +44,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	plan.Agents, plan.Rules = agents, cfg.Rules()
+	plan.Agents, plan.Rules, plan.Spawn = definitions, cfg.Rules(), o.spawn
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
@@ -55,6 +61,9 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	}
 	if err := c.admits(ctx, plan); err != nil {
 		return nil, err
+	}
+	if err := agents.Admit(plan); err != nil {
+		return nil, exit.Failedf("coven agents show "+shellword.Word(o.spawn.Agent), "%w", err)
 	}
 	if err := c.preflight(ctx, plan); err != nil {
 		return nil, err

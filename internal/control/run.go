@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -18,6 +19,8 @@ type Options struct {
 	Model    string // empty: as configured
 	Onto     string // branch to land on; empty: the one that is checked out
 	Base     string // commit to start from; empty: the tip of Onto
+
+	spawn *grimoires.SpawnRequest // the subagent that a person starts directly; nil: none
 }
 
 // Run runs a task: it resumes the task's session if that can continue, and starts a

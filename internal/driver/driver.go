@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -27,6 +28,7 @@ import (
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -37,6 +39,8 @@ type Runner struct {
 	Environ  func() []string
 	Version  string
 	Sockets  string // directory for sockets; a short path
+
+	running sync.Map // *run: bool
 }
 
 // Job is one run of an agent.
@@ -48,6 +52,8 @@ type Job struct {
 	System       string // added to the CLI's own system prompt
 	Model        string
 	Tools        []string
+	Own          []tool.Tool   // tools of coven that the agent may call
+	Depth        int           // of the agent: 0 if a person started it
 	Dir          string        // the worktree
 	StateDir     string        // where the CLI keeps settings and conversations; empty: they are lost
 	Room         *sandbox.Room // where the CLI runs; nil: it may do whatever its user can
@@ -82,6 +88,9 @@ type Job struct {
 	// SameCall is the number of times in a row that an agent may make the same call, or
 	// the same few calls, with the same result before it is stopped; 0: any number.
 	SameCall int
+	// Excuse returns what a process of an agent at a depth is told that may not use this
+	// agent's tools. nil: nothing.
+	Excuse func(depth int) string
 	// Emit makes an event durable. It is called from several goroutines.
 	Emit func(t event.Type, data any) error
 	// Say receives each part of the conversation.
@@ -147,15 +156,18 @@ type Report struct {
 // started or ctx was cancelled.
 func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	run := newRun(job)
+	r.running.Store(run, true)
+	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
+		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(run, pid) },
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
 	defer close(run.ended)
-	at, err := newPlace(job, listener.Dir())
+	at, err := newPlace(job, listener.Dir(), listener.Env())
 	if err != nil {
 		return Report{}, err
 	}
@@ -190,6 +202,21 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	close(run.started)
 	report := run.follow(ctx, listener.Lost())
 	return report, context.Cause(ctx)
+}
+
+// excuse returns what a process that may not use the tools of an agent is told.
+func (r *Runner) excuse(refuser *run, pid int) (text string) {
+	if refuser.job.Excuse == nil {
+		return ""
+	}
+	r.running.Range(func(key, _ any) bool {
+		if one := key.(*run); one.holds(pid) {
+			text = refuser.job.Excuse(one.job.Depth)
+			return false
+		}
+		return true
+	})
+	return text
 }
 
 // command gets the command from the provider and writes the files that it needs.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -74,6 +76,30 @@ func (r *run) admit(pid int) bool {
 	case <-r.ended:
 		return false
 	}
+}
+
+// holds reports whether a process is the agent's, without waiting for the agent's start.
+func (r *run) holds(pid int) bool {
+	select {
+	case <-r.started:
+		return r.child.Contains(pid)
+	default:
+		return false
+	}
+}
+
+// paused returns tools whose time is not the agent's: its limits stand still while they run.
+func (r *run) paused(tools []tool.Tool) []tool.Tool {
+	tools = slices.Clone(tools)
+	for i, t := range tools {
+		tools[i].Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
+			<-r.started // only the agent calls it
+			r.child.Pause()
+			defer r.child.Resume()
+			return t.Call(ctx, arguments)
+		}
+	}
+	return tools
 }
 
 func (r *run) turnedAway(err error) {

@@ -23,13 +23,14 @@ type place struct {
 	state   string        // Request.StateDir
 	temp    string        // Request.TempDir
 	reading bool          // the CLI may not change the worktree
+	gate    []string      // KEY=VALUE, with which its processes reach the gate
 
 	forwarder Forwarder // of the CLI's API; nil: the CLI has the user's credential
 }
 
 // newPlace returns the place of a job. files is the directory of coven's socket for it.
-func newPlace(job Job, files string) (place, error) {
-	p := place{room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
+func newPlace(job Job, files string, gate []string) (place, error) {
+	p := place{gate: gate, room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
 	if p.room != nil {
 		p.temp = p.room.Temp()
 	}
@@ -101,7 +102,7 @@ func (p place) boundary(command provider.Command) (*process.Boundary, error) {
 }
 
 // environment returns the variables of the CLI. Of several values of a variable, the last one
-// counts: the user's, the sandbox's, the provider's, the step's, the forwarder's, the
+// counts: the user's, the sandbox's, the provider's, the step's, the gate's, the forwarder's, the
 // network's.
 func (r *Runner) environment(job Job, command provider.Command, at place) []string {
 	user := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
@@ -116,5 +117,5 @@ func (r *Runner) environment(job Job, command provider.Command, at place) []stri
 	if at.room != nil {
 		own = at.room.Env(user)
 	}
-	return sandbox.Merge(user, own, command.Env, job.Env, forwarded, job.Network)
+	return sandbox.Merge(user, own, command.Env, job.Env, at.gate, forwarded, job.Network)
 }

@@ -15,6 +15,7 @@ type Session struct {
 	Project  string `json:"project"`            // absolute path of the main checkout
 	Query    string `json:"query"`              // the task's title, or the prompt of run -p
 	Grimoire string `json:"grimoire"`           // its name
+	Agent    string `json:"agent,omitempty"`    // at depth 0 of the first step; empty: build, or the session is of an older version
 	Provider string `json:"provider"`           // who drives the agents
 	Model    string `json:"model"`              // what the agents are asked to use
 	Target   string `json:"target"`             // full ref: refs/heads/main

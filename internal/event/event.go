@@ -52,6 +52,11 @@ const (
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
 
+	SpawnQueued   Type = "spawn.queued"   // Spawn
+	SpawnStarted  Type = "spawn.started"  // SpawnStart
+	SpawnEnded    Type = "spawn.ended"    // SpawnEnd
+	SpawnRejected Type = "spawn.rejected" // SpawnRefusal
+
 	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, while an agent works
 
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop

@@ -12,6 +12,7 @@ const (
 	StatusBlocked     Status = "blocked"
 	StatusCancelled   Status = "cancelled"
 	StatusInterrupted Status = "interrupted"
+	StatusQueued      Status = "queued" // only of subagents
 )
 
 // WaitReason is the reason why a session waits.
@@ -33,11 +34,13 @@ type ErrorType string
 const (
 	ErrorAgent       ErrorType = "agent"             // the agent reported failure
 	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
+	ErrorCancelled   ErrorType = "cancelled"         // the one who asked for it no longer waits
 	ErrorCommit      ErrorType = "commit"            // the work could not be committed
 	ErrorConflict    ErrorType = "conflict"          // a landing met a conflict
 	ErrorFindings    ErrorType = "findings"          // a review found errors
 	ErrorGateLost    ErrorType = "gate_lost"         // the connection to coven's permission server was lost
 	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed meanwhile
+	ErrorOutput      ErrorType = "invalid_output"    // the agent ended without a message
 	ErrorLimit       ErrorType = "limit"             // the API refused for a rate limit or overload
 	ErrorLogin       ErrorType = "login"             // the API refused the login of the agent CLI
 	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing

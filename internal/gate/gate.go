@@ -49,6 +49,7 @@ type Gate struct {
 	policy    *permission.Policy
 	workspace workspace
 	emit      func(t event.Type, data any) error
+	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
 
 	mu      sync.Mutex
 	decided map[string]bool // by id: whether the call was allowed
@@ -59,6 +60,9 @@ type Gate struct {
 func New(policy *permission.Policy, w workspace, emit func(event.Type, any) error) *Gate {
 	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
 }
+
+// Descend sets the func that returns why the agent is too deep to start another, or nil.
+func (g *Gate) Descend(check func() error) { g.descend = check }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
@@ -138,8 +142,13 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())
 	}
-	req := permission.Request{Permission: s.permission, Command: s.command}
-	if s.command == "" && s.permission != permission.Unknown {
+	if s.permission == permission.AgentSpawn && g.descend != nil {
+		if err := g.descend(); err != nil {
+			return "", refused(err.Error())
+		}
+	}
+	req := permission.Request{Permission: s.permission, Command: s.command, Subject: s.other}
+	if s.path != "" {
 		place, err := permission.Resolve(g.policy.Root, s.path)
 		if err != nil {
 			return "", refused(err.Error())

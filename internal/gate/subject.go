@@ -16,8 +16,9 @@ type subject struct {
 	permission permission.Name
 	path       string
 	command    string
-	lingers    bool  // what the command starts may outlast the call
-	err        error // the call cannot be parsed
+	other      string // of another permission
+	lingers    bool   // what the command starts may outlast the call
+	err        error  // the call cannot be parsed
 }
 
 // tool describes a tool of the agent CLI: the permission that it needs, and the
@@ -26,6 +27,9 @@ type tool struct {
 	permission permission.Name
 	argument   string
 }
+
+// serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
+const serverPrefix = "mcp__coven__"
 
 // tools returns a known tool. Calls of other tools are denied.
 func tools(name string) (tool, bool) {
@@ -38,6 +42,14 @@ func tools(name string) (tool, bool) {
 		return tool{permission.FileWrite, "notebook_path"}, true
 	case "Bash":
 		return tool{permission.BashExecute, "command"}, true
+	case serverPrefix + "spawn_agent":
+		return tool{permission.AgentSpawn, "agent"}, true
+	case serverPrefix + "read_note":
+		return tool{permission.FileRead, "path"}, true
+	case serverPrefix + "list_notes":
+		return tool{permission.CodeSearch, ""}, true
+	case serverPrefix + "semantic_search":
+		return tool{permission.CodeSearch, "query"}, true
 	}
 	return tool{}, false
 }
@@ -52,14 +64,17 @@ func describe(call Call) subject {
 		return subject{permission: t.permission, err: fmt.Errorf("its input is not a JSON object")}
 	}
 	value, ok := arguments[t.argument].(string)
-	if !ok || value == "" {
+	if (!ok || value == "") && t.argument != "" {
 		return subject{permission: t.permission, err: fmt.Errorf("its input has no %s", t.argument)}
 	}
-	if t.permission == permission.BashExecute {
+	switch t.permission {
+	case permission.BashExecute:
 		background, _ := arguments["run_in_background"].(bool)
 		return subject{permission: t.permission, command: value, lingers: background || lingers(value)}
+	case permission.FileRead, permission.FileWrite:
+		return subject{permission: t.permission, path: value}
 	}
-	return subject{permission: t.permission, path: value}
+	return subject{permission: t.permission, other: value}
 }
 
 // lingers reports whether a shell command may leave processes behind. A detached one of which it
@@ -93,7 +108,7 @@ func (s subject) changes() bool {
 
 // text returns one short line for events and screens.
 func (s subject) text() string {
-	line := strings.Join(strings.Fields(s.path+s.command), " ")
+	line := strings.Join(strings.Fields(s.path+s.command+s.other), " ")
 	if runes := []rune(line); len(runes) > maxSubject {
 		return string(runes[:maxSubject]) + "…"
 	}
@@ -110,5 +125,5 @@ func Summary(call Call, root string) string {
 	if s.path != "" {
 		text = strings.TrimPrefix(text, root+"/")
 	}
-	return strings.TrimSpace(call.Tool + " " + text)
+	return strings.TrimSpace(strings.TrimPrefix(call.Tool, serverPrefix) + " " + text)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // helloTimeout limits how long a caller may take to send its token.
@@ -29,6 +31,8 @@ type Listener struct {
 	server   *sdk.Server
 	admit    func(pid int) bool
 	refused  func(error)
+	excuse   func(pid int) string
+	refuse   func(why string) *sdk.Server
 
 	met    atomic.Bool // a caller was admitted
 	lost   chan struct{}
@@ -48,6 +52,11 @@ type Options struct {
 	Admit func(pid int) bool
 	// Refused is called for every caller that was refused.
 	Refused func(error)
+	// Excuse returns what a caller that was refused is told, or "" for nothing: strangers learn
+	// nothing. nil: nobody is told.
+	Excuse func(pid int) string
+	// Tools are those that the agent may call.
+	Tools []tool.Tool
 }
 
 // Listen opens a socket in a private directory.
@@ -62,8 +71,9 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Listener{
-		dir: dir, listener: socket, token: rand.Text(), server: newServer(o.Version, o.Decider),
-		admit: o.Admit, refused: o.Refused, lost: make(chan struct{}), cancel: cancel,
+		dir: dir, listener: socket, token: rand.Text(), server: newServer(o.Version, o.Decider, o.Tools),
+		admit: o.Admit, refused: o.Refused, excuse: o.Excuse,
+		refuse: func(why string) *sdk.Server { return newRefusal(o.Version, why, o.Tools) }, lost: make(chan struct{}), cancel: cancel,
 	}
 	l.closed.Go(func() { l.accept(ctx) })
 	return l, nil
@@ -109,8 +119,9 @@ func (l *Listener) accept(ctx context.Context) {
 func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close() //nolint:errcheck // the connection is over either way
 	in := bufio.NewReader(conn)
-	if err := l.greet(conn, in); err != nil {
+	if pid, err := l.greet(conn, in); err != nil {
 		l.refused(err)
+		l.explain(ctx, conn, in, pid)
 		return
 	}
 	l.met.Store(true)
@@ -121,25 +132,43 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 }
 
 // greet admits a caller, or returns the reason for refusing it.
-func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) error {
-	pid, err := peer(conn)
+func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) (pid int, err error) {
+	pid, err = peer(conn)
 	if err != nil {
-		return fmt.Errorf("identify the process that connected to the gate: %w", err)
+		return 0, fmt.Errorf("identify the process that connected to the gate: %w", err)
 	}
-	if !l.admit(pid) {
-		return fmt.Errorf("process %d is not part of the agent that this gate belongs to", pid)
+	ours := l.admit(pid)
+	token, err := readToken(conn, in)
+	switch {
+	case !ours:
+		return pid, fmt.Errorf("process %d is not part of the agent that this gate belongs to", pid)
+	case err != nil:
+		return pid, fmt.Errorf("process %d sent no token: %w", pid, err)
+	case subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1:
+		return pid, fmt.Errorf("process %d sent a wrong token", pid)
 	}
+	return pid, nil
+}
+
+func readToken(conn *net.UnixConn, in *bufio.Reader) (string, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return fmt.Errorf("read the token of process %d: %w", pid, err)
+		return "", err
 	}
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("process %d sent no token: %w", pid, err)
+		return "", err
 	}
-	if subtle.ConstantTimeCompare([]byte(strings.TrimSuffix(line, "\n")), []byte(l.token)) != 1 {
-		return fmt.Errorf("process %d sent a wrong token", pid)
+	return strings.TrimSuffix(line, "\n"), conn.SetReadDeadline(time.Time{})
+}
+
+// explain tells a caller that was refused why, if it is an agent of ours.
+func (l *Listener) explain(ctx context.Context, conn *net.UnixConn, in *bufio.Reader, pid int) {
+	if l.excuse == nil || pid == 0 {
+		return
 	}
-	return conn.SetReadDeadline(time.Time{})
+	if why := l.excuse(pid); why != "" {
+		_ = l.refuse(why).Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine}) // it may hang up
+	}
 }
 
 // peer returns the process on the other end, as reported by the kernel.

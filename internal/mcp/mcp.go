@@ -1,22 +1,25 @@
-// Package mcp is coven's MCP server for agent CLIs. So far it has one tool, which
-// decides about the agent's tool calls.
+// Package mcp is coven's MCP server for agent CLIs. One of its tools decides about the agent's
+// tool calls; the others are for the agent (package tool).
 //
 // The CLI starts a bridge (Bridge) as a server on standard input and output. The
 // bridge copies the bytes to a socket of the coven process that runs the agent. Each
 // run of an agent has its own socket, in a directory that only the user can enter. The
 // kernel identifies the caller (peer credentials), which must be in the agent's
 // process tree and have the run's token. Nothing else that a caller claims about
-// itself is used.
+// itself is used. A process of another agent of this coven, or one with another token, gets only
+// an explanation from every tool.
 package mcp
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // Name is the name of the server, and ApproveTool that of the tool that
@@ -50,8 +53,8 @@ type answer struct {
 	Message      string          `json:"message,omitempty"`
 }
 
-// newServer returns an MCP server whose calls d decides.
-func newServer(version string, d decider) *sdk.Server {
+// newServer returns an MCP server whose calls d decides, with tools for the agent.
+func newServer(version string, d decider, tools []tool.Tool) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, nil)
 	server.AddTool(&sdk.Tool{
 		Name:        ApproveTool,
@@ -64,7 +67,53 @@ func newServer(version string, d decider) *sdk.Server {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
 	})
+	for _, t := range tools {
+		server.AddTool(describe(t), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			text, err := t.Call(reporting(ctx, req), req.Params.Arguments)
+			if err != nil {
+				return failure(err.Error()), nil //nolint:nilerr // the model is told
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+		})
+	}
 	return server
+}
+
+// newRefusal returns an MCP server whose tools return only an explanation.
+func newRefusal(version, why string, tools []tool.Tool) *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, nil)
+	for _, t := range tools {
+		server.AddTool(describe(t), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return failure(why), nil
+		})
+	}
+	return server
+}
+
+func describe(t tool.Tool) *sdk.Tool {
+	return &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.ReadOnly}}
+}
+
+func failure(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// reporting returns a context whose progress the caller of the tool is notified of, if it asked
+// for that.
+func reporting(ctx context.Context, req *sdk.CallToolRequest) context.Context {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return ctx
+	}
+	var mu sync.Mutex
+	done := 0.0
+	return tool.WithProgress(ctx, func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		// A caller that does not listen loses only the progress.
+		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Message: text, Progress: done})
+	})
 }
 
 func approve(ctx context.Context, d decider, arguments json.RawMessage) answer {

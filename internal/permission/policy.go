@@ -297,11 +297,25 @@ const UserLayer = "your configuration"
 // OfPrimary returns the policy of an agent that no other started, in a worktree: by the rules of
 // its definition, or what coven grants if there are none, and by those of the user.
 func OfPrimary(root, agent string, own []Rule, asks []Name, user []Rule) *Policy {
-	first := Granting(DefaultLayer, FileRead, FileWrite, CodeSearch, BashExecute)
+	layers := []Layer{Granting(DefaultLayer, FileRead, FileWrite, CodeSearch, BashExecute, AgentSpawn)}
+	if len(own) > 0 {
+		layers = []Layer{Granting(DefaultLayer, AgentSpawn), {Name: "agent " + agent, Rules: own}}
+	}
+	return &Policy{Root: root, Agent: agent, Asks: asks, Layers: append(layers, Layer{Name: UserLayer, Rules: user})}
+}
+
+// OfSubagent returns the policy of an agent that another started: what parent may do, restricted
+// by the rules of its own definition, if it has any, by those of the user, and by limit (nil: it
+// does not restrict).
+func OfSubagent(parent *Policy, agent string, own []Rule, asks []Name, user []Rule, limit []Name) *Policy {
+	first := Granting("inherited from "+parent.Agent, parent.Grants()...)
 	if len(own) > 0 {
 		first = Layer{Name: "agent " + agent, Rules: own}
 	}
-	return &Policy{Root: root, Agent: agent, Asks: asks, Layers: []Layer{first, {Name: UserLayer, Rules: user}}}
+	return &Policy{
+		Root: parent.Root, Agent: agent, Asks: asks, Limit: limit, Parent: parent,
+		Layers: []Layer{first, {Name: UserLayer, Rules: user}},
+	}
 }
 
 // OfBuild returns the policy of the primary agent "build" in a worktree, as coven ships it.

@@ -146,6 +146,10 @@ func (v *View) work(e event.Event) error {
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
 		return v.reviewed(e)
+	case event.SpawnQueued, event.SpawnStarted, event.SpawnEnded, event.SpawnRejected:
+		return v.spawned(e)
+	case event.AgentText:
+		v.wrote(e)
 	case event.LandIntended:
 		return e.Decode(&v.Landing)
 	case event.LandDone:
@@ -170,6 +174,29 @@ func (v *View) work(e event.Event) error {
 		return err
 	}
 	return nil
+}
+
+// The bounds of what a view keeps of the texts of agents.
+const (
+	maxReasoning      = 100 // entries
+	maxReasoningRunes = 500 // of each
+)
+
+// wrote adds a text of the agent of a step, but not of the agents that it or a reviewer started.
+func (v *View) wrote(e event.Event) {
+	if event.LeafOf(e.Path) != e.Path {
+		return
+	}
+	text := []rune(unlinked(strings.TrimSpace(event.As[event.Text](e).Text)))
+	if len(text) > maxReasoningRunes {
+		text = append(text[:maxReasoningRunes], '…')
+	}
+	if len(text) > 0 {
+		v.Reasoning = append(v.Reasoning, string(text))
+	}
+	if i := slices.IndexFunc(v.Reasoning, func(t string) bool { return !strings.Contains(t, "[[") }); i >= 0 && len(v.Reasoning) > maxReasoning {
+		v.Reasoning = slices.Delete(v.Reasoning, i, i+1)
+	}
 }
 
 // reviewed adds a question, or the answer to the last question.

@@ -73,8 +73,9 @@ type Session struct {
 	closed bool
 	hider  Hider
 
-	views  sync.Mutex // held while the views are written
-	folder *folder
+	views   sync.Mutex // held while the views are written
+	folder  *folder
+	written map[string]event.Status // of the subagents' records, by ID
 }
 
 // Hider removes secrets from what is written.
@@ -156,7 +157,7 @@ func open(dir, task string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now, folder: newFolder()}, nil
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now, folder: newFolder(), written: map[string]event.Status{}}, nil
 }
 
 // Events returns the session's events so far.
@@ -177,10 +178,20 @@ func (s *Session) Append(e event.Event, data any) error {
 	if err := s.Journal.Append(e, data); err != nil {
 		return err
 	}
-	if strings.HasPrefix(string(e.Type), "session.") || e.Type == event.StepCompleted || e.Type == event.LimitMet || e.Type == event.LimitOver {
+	if changesViews(e.Type) {
 		return s.writeViews()
 	}
 	return nil
+}
+
+// changesViews reports whether the views are written after an event.
+func changesViews(t event.Type) bool {
+	for _, kind := range []string{"session.", "spawn."} {
+		if strings.HasPrefix(string(t), kind) {
+			return true
+		}
+	}
+	return t == event.StepCompleted || t == event.LimitMet || t == event.LimitOver
 }
 
 // Now returns the time of the session's clock.

@@ -20,6 +20,7 @@ const (
 	Blocked     = event.StatusBlocked
 	Cancelled   = event.StatusCancelled
 	Interrupted = event.StatusInterrupted
+	Queued      = event.StatusQueued
 )
 
 // View is the state of a session, computed from its events.
@@ -50,9 +51,15 @@ type View struct {
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // decisions of the gate
 	Review   *Review          `json:"review,omitempty"`
-	Rounds   []Round          `json:"rounds,omitempty"`        // of review by plugins
-	Open     []event.Finding  `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
-	ClaimOid string           `json:"-"`
+
+	Subagents []Subagent  `json:"subagents,omitempty"`
+	Grants    []Grant     `json:"permission_grants,omitempty"`
+	Queue     event.Queue `json:"queue,omitzero"` // of subagents
+	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.
+	Reasoning []string        `json:"-"`
+	Rounds    []Round         `json:"rounds,omitempty"`        // of review by plugins
+	Open      []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
+	ClaimOid  string          `json:"-"`
 
 	// Revisions are the changes that people asked for, in order.
 	Revisions []Revision    `json:"revisions,omitempty"`
@@ -154,6 +161,7 @@ func (v View) Shown() View {
 // clone returns a view that later events do not change.
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
+	v.Subagents, v.Grants, v.Reasoning = slices.Clone(v.Subagents), slices.Clone(v.Grants), slices.Clone(v.Reasoning)
 	v.Calls, v.Warnings, v.Rounds = slices.Clone(v.Calls), slices.Clone(v.Warnings), slices.Clone(v.Rounds)
 	return v
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -40,11 +41,12 @@ type metadata struct {
 	Commit       string           `json:"commit,omitempty"`
 	Summary      string           `json:"summary,omitempty"`
 
-	Subagents        []any `json:"subagents"`
-	PermissionGrants []any `json:"permission_grants"`
-	Approvals        []any `json:"approvals"`
-	ExecutionTrace   any   `json:"execution_trace"`
-	Receipts         any   `json:"receipts"`
+	Queue            event.Queue `json:"queue"`
+	Subagents        []Subagent  `json:"subagents"`
+	PermissionGrants []Grant     `json:"permission_grants"`
+	Approvals        []any       `json:"approvals"`
+	ExecutionTrace   any         `json:"execution_trace"`
+	Receipts         any         `json:"receipts"`
 }
 
 type tokens struct {
@@ -53,8 +55,12 @@ type tokens struct {
 	Total  int64 `json:"total"`
 }
 
-// primaryAgent is the agent of a grimoire's agent steps.
-const primaryAgent = "build"
+func (t tokens) plus(u tokens) tokens {
+	return tokens{Input: t.Input + u.Input, Output: t.Output + u.Output, Total: t.Total + u.Total}
+}
+
+// primaryAgent returns the agent at depth 0 that a session starts with.
+func (v View) primaryAgent() string { return cmp.Or(v.Info.Agent, "build") }
 
 func (s *Session) writeViews() error {
 	s.views.Lock()
@@ -65,6 +71,9 @@ func (s *Session) writeViews() error {
 	}
 	v.ID = s.ID
 	v = v.Shown()
+	if err := s.writeSubagents(v); err != nil { // before the links to them
+		return err
+	}
 	data, err := json.MarshalIndent(v.metadata(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
@@ -88,13 +97,22 @@ func (v View) metadata() metadata {
 	m := metadata{
 		SessionID: v.ID, Project: v.Info.Project, Task: v.Task, StartedAt: stamp(v.Started), CompletedAt: stamp(v.Ended),
 		Status: v.Status, Reason: v.Reason, Detail: v.Detail, Next: v.Next,
-		PrimaryAgent: primaryAgent, Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
+		PrimaryAgent: v.primaryAgent(), Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
 		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary,
 		Tokens: tokens{
 			Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens,
 		},
-		Subagents: []any{}, PermissionGrants: []any{}, Approvals: []any{},
+		Subagents: v.Subagents, PermissionGrants: v.Grants, Queue: v.Queue, Approvals: []any{},
 		ExecutionTrace: v.Steps, Receipts: v.Receipts,
+	}
+	if v.Subagents == nil {
+		m.Subagents = []Subagent{}
+	}
+	if v.Grants == nil {
+		m.PermissionGrants = []Grant{}
+	}
+	for _, s := range v.Subagents {
+		m.Tokens = m.Tokens.plus(s.Tokens)
 	}
 	if v.Steps == nil {
 		m.ExecutionTrace = []Step{}
@@ -123,14 +141,18 @@ type front struct {
 // commands in it contains no terminal control characters.
 func (v View) story() (string, error) {
 	head, err := yaml.Marshal(front{
-		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: primaryAgent, Model: v.Info.Model,
+		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: v.primaryAgent(), Model: v.Info.Model,
 		Status: v.Status, Task: v.Task, Commit: v.Commit,
 	})
 	if err != nil {
 		return "", fmt.Errorf("encode session.md: %w", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\n%s---\n\n# User Query\n\n%s\n\n# Steps\n", head, v.Info.Query)
+	fmt.Fprintf(&b, "---\n%s---\n\n# User Query\n\n%s\n", head, unlinked(v.Info.Query))
+	if len(v.Reasoning) > 0 {
+		fmt.Fprintf(&b, "\n# Agent Reasoning\n\n%s\n", strings.Join(v.Reasoning, "\n\n"))
+	}
+	b.WriteString("\n# Steps\n")
 	for _, s := range v.Steps {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.Path, s.Status)
 		if !s.EndedAt.IsZero() {
@@ -139,16 +161,20 @@ func (v View) story() (string, error) {
 		b.WriteString("\n")
 		for _, text := range []string{s.Summary, s.Error} {
 			if text != "" {
-				fmt.Fprintf(&b, "\n%s\n", text)
+				fmt.Fprintf(&b, "\n%s\n", unlinked(text))
 			}
 		}
 	}
 	for _, r := range v.Rounds {
-		fmt.Fprintf(&b, "\n# Review %s\n\n%s", r.Path, r.story())
+		fmt.Fprintf(&b, "\n# Review %s\n\n%s", r.Path, unlinked(r.story()))
 	}
-	fmt.Fprintf(&b, "\n# Outcome\n\n%s\n", v.outcome())
+	fmt.Fprintf(&b, "\n# Outcome\n\n%s\n", unlinked(v.outcome()))
 	return readable(b.String()), nil
 }
+
+// unlinked takes the meaning of links from the text of agents, commands and people: only coven
+// links records.
+func unlinked(text string) string { return strings.ReplaceAll(text, "[[", `\[\[`) }
 
 // readable replaces control characters, except newlines and tabs, and bidirectional
 // controls with U+FFFD.

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
 	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
@@ -39,6 +40,9 @@ func lines(e event.Event, prefix string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		b.WriteString(prefix + Printable(line) + "\n")
+	}
+	if e.Type == event.SpawnEnded && prefix == "" {
+		b.WriteString("\n") // between agents
 	}
 	return b.String()
 }
@@ -103,12 +107,22 @@ func repositoryChange(c event.RepositoryChange) string {
 
 // agentStory describes an event of an agent.
 func agentStory(e event.Event) string {
+	switch {
+	case strings.HasPrefix(string(e.Type), "spawn."):
+		return spawnStory(e)
+	case event.IsSpawned(e.Path) && e.Type != event.LimitMet && e.Type != event.LimitOver:
+		return "" // the session's files have it
+	case event.IsSpawned(e.Path):
+		e.Path = event.LeafOf(e.Path)
+	}
 	if leaf := event.LeafOf(e.Path); leaf != e.Path {
 		return askedStory(e, e.Path[len(leaf)+1:])
 	}
 	switch e.Type {
 	case event.AgentStarted:
-		return "→ Running " + cmp.Or(event.As[event.AgentStart](e).Agent, "build") + " agent..."
+		if agent := cmp.Or(event.As[event.AgentStart](e).Agent, "build"); agent != spawn.User {
+			return running(agent, 0)
+		}
 	case event.AgentText:
 		if text := runner.WithoutAgentResult(event.As[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
@@ -126,6 +140,42 @@ func agentStory(e event.Event) string {
 		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
 		return "  … the limit has ended: the agent continues"
+	}
+	return ""
+}
+
+// running announces an agent, with the number of subagents that wait.
+func running(agent string, waiting int) string {
+	text := "→ Running " + agent + " agent..."
+	if waiting > 0 {
+		text += fmt.Sprintf(" (%d queued)", waiting)
+	}
+	return text
+}
+
+// spawnStory describes an event about a subagent.
+func spawnStory(e event.Event) string {
+	switch e.Type {
+	case event.SpawnQueued:
+		if q := event.As[event.Spawn](e).Queue; q.Depth > 0 {
+			return running(q.Current, q.Depth)
+		}
+	case event.SpawnStarted:
+		s := event.As[event.SpawnStart](e)
+		return running(s.Agent, s.Queue.Depth)
+	case event.SpawnEnded:
+		s := event.As[event.SpawnEnd](e)
+		if s.Error == nil {
+			return "  " + firstRunes(s.Summary)
+		}
+		severity := "error"
+		if s.Status != event.StatusFailed {
+			severity = "warning"
+		}
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", s.Agent, s.Error.Type, oneline.Of(s.Error.Message), severity)
+	case event.SpawnRejected:
+		r := event.As[event.SpawnRefusal](e)
+		return "  ✗ refused to start " + r.Agent + ": " + oneline.Of(r.Reason)
 	}
 	return ""
 }

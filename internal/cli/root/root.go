@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/cli/run"
 	"github.com/coven-run/coven/internal/cli/setup"
 	"github.com/coven-run/coven/internal/cli/snapshots"
+	"github.com/coven-run/coven/internal/cli/spawn"
 	"github.com/coven-run/coven/internal/cli/status"
 	"github.com/coven-run/coven/internal/cli/task"
 	"github.com/coven-run/coven/internal/cli/trust"
@@ -50,7 +51,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of coven")
 	root.SetFlagErrorFunc(flagError)
-	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
+	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), spawn.NewSpawn(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a))
 	group(root, "Inspect:", status.NewStatus(a), status.NewWhy(a), attach.NewAttach(a), logs.NewLogs(a), logs.NewEvents(a), review.NewDiff(a), snapshots.NewSnapshots(a))
 	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), snapshots.NewRevert(a), rescue.NewRescue(a), disk.NewDu(a), disk.NewGC(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), permissions.NewPermissions(a), plugin.NewPlugins(a))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
@@ -24,7 +25,11 @@ import (
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
@@ -71,26 +76,68 @@ type Agents struct {
 	LimitWait *LimitWait
 	Logins    *Logins
 	Inbox     *Inbox
+	Spawns    *Spawns
+	Prices    budget.Prices
+}
+
+// setting is where an agent of a provider runs.
+type setting struct {
+	plugin  provider.Provider
+	traits  Traits
+	root    string // of the worktree, with links resolved
+	room    *sandbox.Room
+	network []string
+}
+
+func (c *Agents) setting(ctx context.Context, name string) (s setting, err error) {
+	if s.plugin, err = c.plugin(ctx, name); err != nil {
+		return s, err
+	}
+	if s.traits, err = c.Providers.Traits(ctx, cmp.Or(name, c.Plan.Provider)); err != nil {
+		return s, err
+	}
+	if s.root, err = c.root(); err != nil {
+		return s, err
+	}
+	if s.room, err = c.Workspace.Room(); err != nil {
+		return s, err
+	}
+	s.network, err = c.Workspace.NetworkEnv(ctx)
+	return s, err
+}
+
+func (c *Agents) root() (string, error) {
+	root, err := filepath.EvalSymlinks(c.Workspace.Worktree.Path)
+	if err != nil {
+		return "", fmt.Errorf("find the worktree: %w", err)
+	}
+	return root, nil
 }
 
 // Run implements the agents of package runner.
 func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, error) {
-	plugin, err := c.plugin(ctx, run.Provider)
+	if run.Agent == spawn.User {
+		return c.direct(ctx, run)
+	}
+	at, err := c.setting(ctx, run.Provider)
 	if err != nil {
 		return driver.Report{}, err
 	}
-	kind, err := c.Providers.Traits(ctx, cmp.Or(run.Provider, c.Plan.Provider))
-	if err != nil {
-		return driver.Report{}, err
-	}
-	if run.ReadOnly && !kind.Harmless {
+	if run.ReadOnly && !at.traits.Harmless {
 		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Plan.Provider))
 	}
-	root, err := filepath.EvalSymlinks(c.Workspace.Worktree.Path)
-	if err != nil {
-		return driver.Report{}, fmt.Errorf("find the worktree: %w", err)
+	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
+	own := c.Plan.Agents[name]
+	policy, messages := permission.OfPrimary(at.root, name, own.Permissions, own.Asks, c.Plan.Rules), c.Inbox.messages
+	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
+	if run.ReadOnly {
+		// Messages are for the agent whose work is reviewed.
+		policy, messages = permission.OfReader(at.root, c.Plan.Rules), nil
+		system = systemOf{readOnly: true, judges: true}
+	} else {
+		c.Inbox.restart()
 	}
-	system, err := c.systemText(ctx, root, run)
+	text, err := c.systemText(ctx, at.root, system)
 	if err != nil {
 		return driver.Report{}, err
 	}
@@ -102,48 +149,31 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
-	own := c.Plan.Agents[name]
-	policy, messages := permission.OfPrimary(root, name, own.Permissions, own.Asks, c.Plan.Rules), c.Inbox.messages
-	if run.ReadOnly {
-		// Messages are for the agent whose work is reviewed.
-		policy, messages = permission.OfReader(root, c.Plan.Rules), nil
-	} else {
-		c.Inbox.restart()
-	}
 	emit := func(t event.Type, data any) error {
 		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
-	tracker := &limitTracker{agents: c, account: kind.account}
-	room, err := c.Workspace.Room()
-	if err != nil {
-		return driver.Report{}, err
-	}
-	network, err := c.Workspace.NetworkEnv(ctx)
-	if err != nil {
-		return driver.Report{}, err
-	}
+	tracker := &limitTracker{agents: c, account: at.traits.account}
 	state, err := c.stateDir(cmp.Or(run.Provider, c.Plan.Provider), run)
 	if err != nil {
 		return driver.Report{}, err
 	}
+	spawns := &spawner{Agents: c, ctx: ctx, caller: asCaller(policy, run, name), charge: run.Subagent}
+	defer spawns.work.Wait() // they end with their caller
 	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
 	defer gatekeeper.Close()
 	launch := driver.Job{
-		Provider: plugin, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: system, Model: run.Model, Tools: toolsOf(policy),
-		Room: room, Network: network, StateDir: state, ReadOnly: run.ReadOnly,
+		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
+		Prompt: run.Prompt, System: text, Model: run.Model, Tools: toolsOf(policy), Excuse: c.excuse,
+		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
-		Say: func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
-		Forward: func(ctx context.Context, api string) (driver.Forwarder, error) {
-			return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
-		},
-		Limit: tracker.limited, SameCall: c.Limits.SameCall,
+		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
+		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
 	if !run.ReadOnly {
+		launch.Own = c.ownTools(spawns)
 		c.Workspace.AnyChange() // since the step before
-		launch.Save = c.saver(kind, emit)
+		launch.Save = c.saver(at.traits, emit)
 	}
 	report, err := c.start(ctx, launch)
 	report = c.hide(report)
@@ -151,6 +181,22 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
+}
+
+// ownTools returns the tools of coven that an agent has. Plans of older versions do not have the
+// definitions that subagents need.
+func (c *Agents) ownTools(s *spawner) []tool.Tool {
+	if c.Plan.V < grimoires.PlanHasSubagents {
+		return nil
+	}
+	return []tool.Tool{s.tool()}
+}
+
+// forwarder returns the func that starts the forwarder of an API.
+func (c *Agents) forwarder(emit func(event.Type, any) error) func(context.Context, string) (driver.Forwarder, error) {
+	return func(ctx context.Context, api string) (driver.Forwarder, error) {
+		return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
+	}
 }
 
 // start runs an agent. What one that may change the worktree commits there is taken into the
@@ -173,6 +219,17 @@ func (c *Agents) stateDir(provider string, run runner.AgentRun) (string, error) 
 		return dir, nil
 	}
 	return dir, builtin.AdoptConversation(provider, run.Conversation, dir, c.Getenv)
+}
+
+// subagentDir returns the directory where a provider's CLI keeps what it knows about a subagent:
+// not about the agent that started it.
+func (c *Agents) subagentDir(provider, id string) string {
+	return filepath.Join(c.Workspace.Worktree.StateDir(), "spawn", id, provider)
+}
+
+// cost returns what an agent used, in US dollars.
+func (c *Agents) cost(used event.Usage) float64 {
+	return usage.New(c.Prices).Amount(used).USD
 }
 
 // loginError returns the error for an agent whose login the API refused.
@@ -221,17 +278,24 @@ func (c *Agents) say(path string, part provider.Event) error {
 // itself, because the CLI is told to read no settings and therefore ignores these files.
 func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 
+// systemOf is what the system prompt of an agent depends on.
+type systemOf struct {
+	own      string // the prompt of its definition
+	contract string // how it reports
+	readOnly bool
+	judges   bool // it reviews a change
+}
+
 // systemText returns what coven adds to the system prompt of an agent. Links out of the
 // worktree and pipes are not read. A change cannot instruct the agent that reviews it.
-func (c *Agents) systemText(ctx context.Context, root string, run runner.AgentRun) (string, error) {
-	readOnly := run.ReadOnly
+func (c *Agents) systemText(ctx context.Context, root string, of systemOf) (string, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return "", fmt.Errorf("open the worktree: %w", err)
 	}
 	defer dir.Close()            //nolint:errcheck // read only
 	touched := map[string]bool{} // by the change that is reviewed
-	if readOnly {
+	if of.judges {
 		diff, err := c.Workspace.Diff(ctx)
 		if err != nil {
 			return "", err
@@ -241,8 +305,8 @@ func (c *Agents) systemText(ctx context.Context, root string, run runner.AgentRu
 		}
 	}
 	var parts []string
-	if own := c.Plan.Agents[cmp.Or(run.Agent, grimoires.DefaultAgent)].Prompt; own != "" && !readOnly {
-		parts = append(parts, strings.TrimSpace(own)) // first: it is the same for each run of the agent
+	if of.own != "" {
+		parts = append(parts, strings.TrimSpace(of.own)) // first: it is the same for each run of the agent
 	}
 	for _, name := range memoryFiles() {
 		if touched[name] {
@@ -259,11 +323,11 @@ func (c *Agents) systemText(ctx context.Context, root string, run runner.AgentRu
 		}
 		parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
 	}
-	if limits := c.Workspace.Sandbox.Instructions(readOnly); limits != "" {
+	if limits := c.Workspace.Sandbox.Instructions(of.readOnly); limits != "" {
 		parts = append(parts, limits)
 	}
-	if !readOnly {
-		parts = append(parts, "# How your work is taken\n\n"+runner.AgentResultContract)
+	if of.contract != "" {
+		parts = append(parts, of.contract)
 	}
 	return strings.Join(parts, "\n\n"), nil
 }

@@ -55,7 +55,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	if err != nil {
 		return provider.Command{}, err
 	}
-	settings, err := json.Marshal(map[string]any{"permissions": map[string]any{"ask": tools}})
+	settings, err := json.Marshal(map[string]any{"permissions": map[string]any{"ask": append(slices.Clone(tools), "mcp__"+req.Gate.Name)}})
 	if err != nil {
 		return provider.Command{}, fmt.Errorf("encode settings: %w", err)
 	}
@@ -74,7 +74,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.TempDir, "CLAUDE_CONFIG_DIR=" + req.StateDir, watchdog}, p.retries()...),
+		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.TempDir, "CLAUDE_CONFIG_DIR=" + req.StateDir, watchdog, toolTimeout}, p.retries()...),
 		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*"},
 		Forward: provider.ForwardAnthropic,
 		Logins:  provider.UserFiles(p.Getenv, "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
@@ -90,6 +90,10 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 // on a long wait and does not report its length. With it, the CLI retries until coven
 // stops it.
 const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
+
+// toolTimeout lets calls of coven's MCP tools take as long as coven lets them: a subagent may
+// work for an hour, and wait in a queue before. In milliseconds.
+const toolTimeout = "MCP_TOOL_TIMEOUT=86400000"
 
 // maxRetries is the variable that limits the CLI's retries after errors other than
 // limits. With its watchdog, 2.1.330 retries 300 times by default, which takes hours.

@@ -1,0 +1,261 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/runner"
+)
+
+// Spawns has what the subagents of a session share.
+type Spawns struct {
+	Queue spawn.Queue
+
+	mu    sync.Mutex
+	taken map[string]bool // IDs
+}
+
+// Settle records that subagents ended with the process that ran them. A session calls it before
+// it continues.
+func Settle(s *session.Session) error {
+	if len(s.Journal.Of(event.SpawnQueued)) == 0 {
+		return nil
+	}
+	view, err := s.View()
+	if err != nil {
+		return err
+	}
+	for _, sub := range view.Subagents {
+		if sub.Ended.IsZero() {
+			end := event.SpawnEnd{ID: sub.ID, Agent: sub.Agent, Status: event.StatusInterrupted, Error: &event.SpawnError{Type: event.ErrorCancelled, Message: "coven ended while it worked"}}
+			if err := s.Append(event.Event{Type: event.SpawnEnded, TraceID: sub.TraceID}, end); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spawner starts the subagents of one agent.
+type spawner struct {
+	*Agents
+	ctx    context.Context // of the step; its clocks stand still while a subagent works
+	caller spawn.Caller
+	charge func() runner.Charge
+	work   sync.WaitGroup
+}
+
+// house returns what the requests of a session are judged by.
+func house(plan *grimoires.Plan) spawn.House {
+	return spawn.House{
+		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules, KnowsModel: knownModel,
+		Find: func(name string) (spawn.Definition, error) { return find(plan, name) },
+	}
+}
+
+func (c *Agents) house() spawn.House { return house(c.Plan) }
+
+// Primary returns the agent at depth 0 with which the session of a plan starts.
+func Primary(plan *grimoires.Plan) string {
+	for _, step := range plan.Grimoire.AgentSteps() {
+		return cmp.Or(step.Agent, grimoires.DefaultAgent)
+	}
+	return grimoires.DefaultAgent
+}
+
+// Admit returns why the subagent that a person asks for in a plan may not start; nil: it may, or
+// the plan has none.
+func Admit(plan *grimoires.Plan) error {
+	if plan.Spawn == nil {
+		return nil
+	}
+	_, err := house(plan).Admit(person(plan, "/"), requestOf(plan))
+	return err
+}
+
+// person returns the caller of coven spawn, who may let a subagent do what coven grants by itself.
+func person(plan *grimoires.Plan, root string) spawn.Caller {
+	return spawn.Caller{Agent: spawn.User, Chain: []string{spawn.User}, Policy: permission.OfPrimary(root, spawn.User, nil, nil, plan.Rules)}
+}
+
+func requestOf(plan *grimoires.Plan) spawn.Request {
+	r := plan.Spawn
+	return spawn.Request{Agent: r.Agent, Task: r.Task, Permissions: r.Permissions, Model: r.Model, TaskID: r.TaskID}
+}
+
+func knownModel(model string) error {
+	if agent.KnownModel(model) {
+		return nil
+	}
+	return fmt.Errorf("invalid model '%s'%s", model, suggestion(model, agent.Models()))
+}
+
+func suggestion(word string, known []string) string {
+	if near, ok := didyoumean.Nearest(word, known); ok {
+		return fmt.Sprintf(" (did you mean '%s'?)", near)
+	}
+	return ""
+}
+
+// find returns a definition of the plan.
+func find(plan *grimoires.Plan, name string) (spawn.Definition, error) {
+	d, ok := plan.Agents[name]
+	if !ok {
+		names := slices.Sorted(maps.Keys(plan.Agents))
+		return spawn.Definition{}, fmt.Errorf("agent not found: '%s'%s", name, suggestion(name, names))
+	}
+	return spawn.Definition{Model: d.Model, Mode: d.Mode, Permissions: d.Permissions, Asks: d.Asks}, nil
+}
+
+// spawnSchema describes the arguments of spawn_agent.
+const spawnSchema = `{"type":"object","properties":{
+"agent":{"type":"string","description":"name of the agent"},
+"task":{"type":"string","description":"everything that the agent must know: it sees nothing of this conversation"},
+"permissions":{"type":"array","items":{"type":"string"},"description":"restrict it to these permissions; default: those of its definition and yours"},
+"model":{"type":"string","description":"sonnet, haiku, opus or a full model id; default: that of its definition"},
+"task_id":{"type":"string","description":"a short name for the record"}},
+"required":["agent","task"],"additionalProperties":false}`
+
+// tool returns spawn_agent for the agent.
+func (s *spawner) tool() tool.Tool {
+	return tool.Tool{
+		Name: "spawn_agent", Description: s.describe(), Schema: json.RawMessage(spawnSchema),
+		ReadOnly: true, // several calls of one turn may wait in the queue at once
+		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
+			var r spawn.Request
+			if err := json.Unmarshal(arguments, &r); err != nil {
+				return "", fmt.Errorf("the arguments cannot be read: %w", err)
+			}
+			s.work.Add(1)
+			defer s.work.Done()
+			record, err := s.spawn(ctx, r)
+			if err != nil {
+				return "", err
+			}
+			return record.Document(s.Session.ID)
+		},
+	}
+}
+
+// describe lists the agents that can be started, for the model.
+func (s *spawner) describe() string {
+	if err := s.house().Descend(s.caller.Depth); err != nil {
+		return "Not available to you: " + err.Error()
+	}
+	var b strings.Builder
+	b.WriteString("Start a subagent for a separate task and wait for its report. It works in the same worktree, knows only its task, and may do no more than you. Several run one after another. Agents:\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Plan.Agents)) {
+		if d := s.Plan.Agents[name]; d.Mode != agent.ModePrimary && name != grimoires.DefaultAgent {
+			fmt.Fprintf(&b, "- %s: %s\n", name, oneline.Of(d.Description))
+		}
+	}
+	return b.String()
+}
+
+// spawn runs a subagent and returns its record. call ends when the caller no longer waits.
+func (s *spawner) spawn(call context.Context, r spawn.Request) (session.Subagent, error) {
+	run := &subagent{spawner: s, request: r, trace: uuid.NewString()}
+	if err := run.admit(); err != nil {
+		return session.Subagent{}, run.reject(err)
+	}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(call, func() { cancel(errNobodyWaits) })()
+	ctx = tool.WithProgress(ctx, func(text string) { tool.Progress(call, text) })
+	defer runner.Pause(s.ctx)()
+	err := s.Spawns.Queue.Do(ctx, spawn.Item{
+		Account: run.account, Label: r.Agent, Queued: run.queued, Started: run.started, Work: run.work,
+	})
+	if err := run.end(ctx, err); err != nil {
+		return session.Subagent{}, err
+	}
+	view, err := s.Session.View()
+	if err != nil {
+		return session.Subagent{}, err
+	}
+	record, _ := view.Subagent(run.id)
+	if record.Status != session.Completed {
+		return record, run.failure(record)
+	}
+	return record, nil
+}
+
+// errNobodyWaits is why a subagent is stopped whose caller is gone.
+var errNobodyWaits = errors.New("the agent that started it no longer waits")
+
+// newID returns an ID that no subagent of the session has.
+func (s *spawner) newID(r spawn.Request) (string, error) {
+	view, err := s.Session.View()
+	if err != nil {
+		return "", err
+	}
+	s.Spawns.mu.Lock()
+	defer s.Spawns.mu.Unlock()
+	if s.Spawns.taken == nil {
+		s.Spawns.taken = map[string]bool{}
+	}
+	id := spawn.ID(r, func(id string) bool {
+		_, exists := view.Subagent(id)
+		return exists || s.Spawns.taken[id]
+	})
+	s.Spawns.taken[id] = true
+	return id, nil
+}
+
+// words returns the words for permissions.
+func words(names []permission.Name) []string {
+	all := []string{}
+	for _, n := range names {
+		all = append(all, n.Word())
+	}
+	return all
+}
+
+// asCaller returns coven's record of an agent of a step.
+func asCaller(policy *permission.Policy, run runner.AgentRun, name string) spawn.Caller {
+	return spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Policy: policy, Path: run.Path, Model: run.Model}
+}
+
+// direct runs the subagent that a person asked for, as the agent of a step.
+func (c *Agents) direct(ctx context.Context, run runner.AgentRun) (driver.Report, error) {
+	root, err := c.root()
+	if err != nil {
+		return driver.Report{}, err
+	}
+	caller := person(c.Plan, root)
+	caller.Path, caller.Model = run.Path, run.Model
+	s := &spawner{Agents: c, ctx: ctx, caller: caller, charge: run.Subagent}
+	var report driver.Report
+	work := func() error {
+		record, err := s.spawn(ctx, requestOf(c.Plan))
+		if failed := (*spawnFailure)(nil); errors.As(err, &failed) {
+			report = driver.Report{Kind: cmp.Or(failed.kind, driver.Failed), Error: failed.message, Started: true}
+			return nil
+		}
+		report.Text, report.Started = record.Report, true
+		return err
+	}
+	if err := c.Workspace.Isolated(ctx, work); err != nil {
+		return driver.Report{}, err
+	}
+	return report, context.Cause(ctx)
+}

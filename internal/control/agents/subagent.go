@@ -1,0 +1,242 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// subagent is one request for a subagent, from the request to its end.
+type subagent struct {
+	*spawner
+	request spawn.Request
+	trace   string
+
+	child    spawn.Child
+	provider string
+	account  string
+	id       string
+	began    bool
+	report   driver.Report
+}
+
+// admit decides about the request.
+func (r *subagent) admit() (err error) {
+	if r.child, err = r.house().Admit(r.caller, r.request); err != nil {
+		return err
+	}
+	r.provider = cmp.Or(r.Plan.Agents[r.request.Agent].Provider, r.Plan.Provider)
+	traits, err := r.Providers.Traits(r.ctx, r.provider)
+	if err != nil {
+		return err
+	}
+	if !traits.Gated {
+		return fmt.Errorf("provider %s cannot hold agent '%s' to its permissions: its tool calls do not pass the gate", r.provider, r.request.Agent)
+	}
+	r.account = traits.account
+	r.id, err = r.newID(r.request)
+	return err
+}
+
+// reject records that a request starts nothing, and returns what the caller is told.
+func (r *subagent) reject(why error) error {
+	refusal := event.SpawnRefusal{Agent: r.request.Agent, Task: oneline.Of(r.request.Task), Reason: why.Error(), ParentChain: r.caller.Chain}
+	if lacks := (*spawn.EscalationError)(nil); errors.As(why, &lacks) {
+		refusal.Permission = lacks.Word
+	}
+	return errors.Join(why, r.emit(event.SpawnRejected, event.LeafOf(r.caller.Path), refusal))
+}
+
+func (r *subagent) emit(t event.Type, path string, data any) error {
+	return r.Session.Append(event.Event{Type: t, Path: path, TraceID: r.trace}, data)
+}
+
+func (r *subagent) path() string { return event.SpawnPath(r.caller.Path, r.id) }
+
+func (r *subagent) queued(q spawn.State) error {
+	var asked []string
+	if r.request.Permissions != nil {
+		asked = *r.request.Permissions
+	}
+	return r.emit(event.SpawnQueued, r.path(), event.Spawn{
+		ID: r.id, Agent: r.child.Agent, Task: r.child.Task, TaskID: r.request.TaskID, Provider: r.provider,
+		Model: r.child.Model, ModelSource: r.child.ModelSource, Depth: r.child.Depth, ParentChain: r.child.Chain,
+		Permissions: words(r.child.Permissions), Inherited: r.child.Inherited, Requested: asked, Queue: event.Queue(q),
+	})
+}
+
+func (r *subagent) started(q spawn.State) error {
+	failpoint.Point("spawn.queued")
+	r.began = true
+	return r.emit(event.SpawnStarted, r.path(), event.SpawnStart{ID: r.id, Agent: r.child.Agent, Queue: event.Queue(q)})
+}
+
+// work runs the subagent. After a rate limit it continues.
+func (r *subagent) work(ctx context.Context) error {
+	failpoint.Point("spawn.started")
+	limit := r.Plan.Agents[r.child.Agent].Timeout
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &timeoutError{limit})
+		defer cancel()
+	}
+	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: r.child.Task}
+	for {
+		if err := r.Await(ctx, r.path(), r.provider); err != nil {
+			return err
+		}
+		var err error
+		if r.report, err = r.run(ctx, start); err != nil || r.report.Kind != driver.Limit || !r.report.Started {
+			failpoint.Point("spawn.ended")
+			return err
+		}
+		start.Resumed, start.Prompt = true, "You were interrupted by a rate limit. Continue."
+	}
+}
+
+// timeoutError is why a subagent is stopped that worked for too long.
+type timeoutError struct{ limit time.Duration }
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("it worked for more than %s", e.limit) }
+
+// run runs the agent's CLI once.
+func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driver.Report, err error) {
+	transcript, at, err := r.Session.OpenLog(r.path())
+	if err != nil {
+		return driver.Report{}, err
+	}
+	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	start.Log = at
+	if err := r.emit(event.AgentStarted, r.path(), start); err != nil {
+		return driver.Report{}, err
+	}
+	charge := r.charge()
+	job, done, err := r.job(ctx, start, transcript)
+	if err != nil {
+		return driver.Report{}, err
+	}
+	defer done()
+	job.Spend = charge.Spend
+	report, err = r.Runner.Run(ctx, job)
+	charge.Ended(report)
+	return r.hide(report), err
+}
+
+// job returns the run of the agent's CLI. done ends what belongs to it.
+func (r *subagent) job(ctx context.Context, start event.AgentStart, transcript io.Writer) (job driver.Job, done func(), err error) {
+	s, err := r.setting(ctx, r.provider)
+	if err != nil {
+		return driver.Job{}, nil, err
+	}
+	readOnly := !slices.Contains(r.child.Permissions, permission.FileWrite)
+	system, err := r.systemText(ctx, s.root, systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: readOnly, contract: spawn.Contract})
+	if err != nil {
+		return driver.Job{}, nil, err
+	}
+	emit := func(t event.Type, data any) error { return r.emit(t, r.path(), data) }
+	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
+		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model,
+	}}
+	keeper := gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
+	keeper.Descend(func() error { return r.house().Descend(r.child.Depth) })
+	tracker := &limitTracker{agents: r.Agents, account: r.account}
+	job = driver.Job{
+		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
+		Tools: toolsOf(r.child.Policy), Own: r.ownTools(inner), Depth: r.child.Depth, Excuse: r.excuse,
+		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
+		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{"COVEN_TRACE_ID=" + r.trace}, Idle: r.Idle,
+		Gate: keeper, Transcript: transcript, Emit: emit,
+		Say: func(part provider.Event) error {
+			tracker.observe(part)
+			if call, ok := part.(provider.ToolCall); ok {
+				tool.Progress(ctx, r.child.Agent+": "+gate.Summary(gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}, s.root))
+			}
+			return r.say(r.path(), part)
+		},
+		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
+	}
+	return job, func() { keeper.Close(); inner.work.Wait() }, nil
+}
+
+// end records how the subagent ended. err is why it could not run, or was stopped.
+func (r *subagent) end(ctx context.Context, err error) error {
+	end := event.SpawnEnd{ID: r.id, Agent: r.child.Agent, Status: event.StatusFailed, Report: r.report.Text, Model: r.child.Model}
+	used := r.report.Used
+	end.Input, end.Output = used.Input+used.CacheRead+used.CacheWrite, used.Output
+	end.CostUSD = r.cost(used)
+	end.Status, end.Error = r.outcome(ctx, err)
+	if end.Status == event.StatusCompleted {
+		end.Summary = oneline.Of(spawn.Summary(end.Report))
+	}
+	return r.emit(event.SpawnEnded, r.path(), end)
+}
+
+// outcome returns the status of the subagent, and why it failed.
+func (r *subagent) outcome(ctx context.Context, err error) (event.Status, *event.SpawnError) {
+	failed := &event.SpawnError{Type: event.ErrorInternal}
+	timeout, panicked := (*timeoutError)(nil), (*spawn.PanicError)(nil)
+	switch {
+	case errors.As(err, &timeout):
+		failed.Type = event.ErrorTimeout
+	case errors.Is(err, errNobodyWaits):
+		failed.Type, failed.Message = event.ErrorCancelled, err.Error()
+		return event.StatusCancelled, failed
+	case ctx.Err() != nil:
+		failed.Type, failed.Message = event.ErrorCancelled, oneline.Of(context.Cause(ctx).Error())
+		return event.StatusInterrupted, failed
+	case errors.As(err, &panicked):
+		failed.Stack = panicked.Stack
+	case err == nil && r.report.Kind == driver.None && strings.TrimSpace(r.report.Text) == "":
+		failed.Type, err = event.ErrorOutput, errors.New("it ended without a message")
+	case err == nil && r.report.Kind == driver.None:
+		return event.StatusCompleted, nil
+	case err == nil:
+		failed.Type, err = r.report.Kind, errors.New(r.report.Error)
+	}
+	failed.Message = oneline.Of(r.Workspace.Secrets.Text(err.Error()))
+	return event.StatusFailed, failed
+}
+
+// spawnFailure is what the caller of a subagent that failed is told.
+type spawnFailure struct {
+	kind    event.ErrorType
+	message string
+}
+
+func (e *spawnFailure) Error() string { return e.message }
+
+func (r *subagent) failure(record session.Subagent) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(r.child.Task), "\n")
+	text := fmt.Sprintf("%s failed: %s: %s\ntrace_id=%s chain=%s agent=%s while: %s", r.child.Agent, record.Error.Type, record.Error.Message,
+		r.trace, strings.Join(r.child.Chain, ">"), r.child.Agent, first)
+	if report := strings.TrimSpace(record.Report); report != "" {
+		text += "\n\nIts last message:\n\n" + report
+	}
+	return &spawnFailure{kind: record.Error.Type, message: text}
+}
+
+// excuse returns what a process of an agent is told that may not use the tools of another.
+func (c *Agents) excuse(depth int) string {
+	if err := c.house().Descend(depth); err != nil {
+		return err.Error()
+	}
+	return "the token is not that of the agent that this process belongs to"
+}

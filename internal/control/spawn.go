@@ -1,0 +1,38 @@
+package control
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/spawn"
+)
+
+// spawnGrimoire is the workflow of a session whose only agent a person starts directly.
+const spawnGrimoire = "none"
+
+// Spawn runs a subagent that a person asks for, in a worktree of its own. Nothing starts if the
+// request is not valid.
+func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Options) (Outcome, error) {
+	item, err := c.Project.AdHoc(ctx, r.Task)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o.Grimoire, o.spawn = spawnGrimoire, &r
+	target, err := c.Project.Repo.Target(ctx, o.Onto)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if _, err := c.Project.Agents().Get(r.Agent); err != nil {
+		return Outcome{}, exit.Failedf("coven agents list", "%w", err)
+	}
+	return c.begin(ctx, item, session.View{}, target, o)
+}
+
+// directly makes the step of a grimoire start the subagent of a request.
+func directly(g *grimoires.Grimoire) {
+	for _, step := range g.AgentSteps() {
+		step.Agent = spawn.User
+	}
+}

@@ -1,0 +1,161 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/spawn"
+)
+
+// Subagent is an agent that an agent of the session started.
+type Subagent struct {
+	event.Spawn
+	TraceID  string            `json:"trace_id"`
+	Status   event.Status      `json:"status"` // queued, running, completed, failed, cancelled, interrupted
+	QueuedAt time.Time         `json:"queued_at"`
+	Started  time.Time         `json:"spawned_at,omitzero"`
+	Ended    time.Time         `json:"completed_at,omitzero"`
+	Queued   int64             `json:"queued_ms"`
+	Duration int64             `json:"duration_ms"`
+	Summary  string            `json:"summary,omitempty"`
+	Report   string            `json:"-"`
+	Error    *event.SpawnError `json:"error,omitempty"`
+	Tokens   tokens            `json:"tokens"`
+	CostUSD  float64           `json:"cost_usd"`
+}
+
+// Grant is an entry of the audit trail: what a subagent was granted, or why it was not started.
+type Grant struct {
+	Time        time.Time `json:"time"`
+	Agent       string    `json:"agent"`
+	ID          string    `json:"id,omitempty"` // of the subagent
+	Decision    string    `json:"decision"`     // granted or rejected
+	Permissions []string  `json:"permissions,omitempty"`
+	Inherited   bool      `json:"inherited"`
+	Permission  string    `json:"permission,omitempty"` // that the caller lacks
+	Reason      string    `json:"reason,omitempty"`
+	TraceID     string    `json:"trace_id,omitempty"`
+	ParentChain []string  `json:"parent_chain"`
+}
+
+// spawned adds an event about a subagent.
+func (v *View) spawned(e event.Event) error {
+	switch e.Type {
+	case event.SpawnQueued:
+		s := Subagent{TraceID: e.TraceID, Status: Queued, QueuedAt: e.Time}
+		if err := e.Decode(&s.Spawn); err != nil {
+			return err
+		}
+		v.Queue, s.Queue = s.Queue, event.Queue{}
+		v.Subagents = append(v.Subagents, s)
+		v.Grants = append(v.Grants, Grant{
+			Time: e.Time, Agent: s.Agent, ID: s.ID, Decision: "granted", Permissions: s.Permissions, Inherited: s.Inherited,
+			TraceID: e.TraceID, ParentChain: s.ParentChain,
+		})
+	case event.SpawnStarted:
+		var start event.SpawnStart
+		if err := e.Decode(&start); err != nil {
+			return err
+		}
+		v.Queue = start.Queue
+		if s := v.subagent(start.ID); s != nil {
+			s.Status, s.Started, s.Queued = Running, e.Time, e.Time.Sub(s.QueuedAt).Milliseconds()
+			v.Reasoning = append(v.Reasoning, fmt.Sprintf("Spawning %s agent: [[%s]]", s.Agent, s.ID))
+		}
+	case event.SpawnEnded:
+		return v.spawnEnded(e)
+	case event.SpawnRejected:
+		var r event.SpawnRefusal
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		v.Grants = append(v.Grants, Grant{
+			Time: e.Time, Agent: r.Agent, Decision: "rejected", Permission: r.Permission, Reason: r.Reason, TraceID: e.TraceID, ParentChain: r.ParentChain,
+		})
+	}
+	return nil
+}
+
+func (v *View) spawnEnded(e event.Event) error {
+	var end event.SpawnEnd
+	if err := e.Decode(&end); err != nil {
+		return err
+	}
+	s := v.subagent(end.ID)
+	if s == nil {
+		return nil
+	}
+	if s.Started.IsZero() { // it never left the queue
+		s.Started, s.Queued = e.Time, e.Time.Sub(s.QueuedAt).Milliseconds()
+		v.Reasoning = append(v.Reasoning, fmt.Sprintf("Spawning %s agent: [[%s]]", s.Agent, s.ID))
+		v.Queue.Depth = max(v.Queue.Depth-1, 0)
+	} else if v.Queue.Current == s.Agent {
+		v.Queue.Current = ""
+	}
+	s.Status, s.Ended, s.Duration = end.Status, e.Time, e.Time.UnixMilli()-s.Started.UnixMilli()
+	s.Summary, s.Report, s.Error, s.CostUSD = end.Summary, end.Report, end.Error, end.CostUSD
+	s.Tokens = tokens{Input: end.Input, Output: end.Output, Total: end.Input + end.Output}
+	return nil
+}
+
+// subagent returns the subagent with an ID, or nil.
+func (v *View) subagent(id string) *Subagent {
+	for i := range v.Subagents {
+		if v.Subagents[i].ID == id {
+			return &v.Subagents[i]
+		}
+	}
+	return nil
+}
+
+// Subagent returns the subagent with an ID.
+func (v View) Subagent(id string) (Subagent, bool) {
+	if s := v.subagent(id); s != nil {
+		return *s, true
+	}
+	return Subagent{}, false
+}
+
+// Document returns the record of a subagent, as in its file.
+func (s Subagent) Document(session string) (string, error) {
+	front := spawn.Front{
+		SubagentOf: session, AgentName: s.Agent, Status: string(s.Status), SpawnedAt: spawn.Stamp(s.Started), CompletedAt: spawn.Stamp(s.Ended),
+		DurationMS: s.Duration, QueuedMS: s.Queued, Model: s.Model, ModelSource: s.ModelSource,
+		Tokens: s.Tokens.Total, TokensInput: s.Tokens.Input, TokensOutput: s.Tokens.Output, CostUSD: s.CostUSD,
+		Depth: s.Depth, Permissions: s.Permissions, Inherited: s.Inherited, TraceID: s.TraceID, ParentChain: s.ParentChain,
+	}
+	if s.Error != nil {
+		front.Error = &spawn.FrontFail{Type: string(s.Error.Type), Message: s.Error.Message, Stack: s.Error.Stack}
+	}
+	text, err := spawn.Document(front, s.Task, s.Report)
+	return readable(text), err
+}
+
+// writeSubagents writes the records of those subagents whose state differs from the one that was
+// written last.
+func (s *Session) writeSubagents(v View) error {
+	for _, sub := range v.Subagents {
+		if s.written[sub.ID] == sub.Status || sub.Started.IsZero() {
+			continue
+		}
+		file := filepath.Join(s.Dir, sub.ID+".md")
+		text, err := sub.Document(s.ID)
+		if err != nil {
+			return err
+		}
+		if old, err := os.ReadFile(file); err != nil || string(old) != text {
+			if err := renameio.WriteFile(file, []byte(text), fileMode); err != nil {
+				return fmt.Errorf("write %s.md: %w", sub.ID, err)
+			}
+		}
+		s.written[sub.ID] = sub.Status
+		failpoint.Point("session.subagent.written")
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package spawn
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gosimple/slug"
+	"gopkg.in/yaml.v3"
+)
+
+// Contract tells a subagent how to report. It is part of its system prompt.
+const Contract = "# How to report\n\nYour last message is your report to the agent that started you; it sees nothing else of your work. Begin it with a section \"## Summary\" of one or two sentences, and put the details below \"# Findings\". You cannot ask questions, and you cannot start agents. Do not commit: coven commits your work."
+
+// Front is the frontmatter of a subagent's record.
+type Front struct {
+	SubagentOf   string     `yaml:"subagent_of"` // ID of the session
+	AgentName    string     `yaml:"agent_name"`
+	Status       string     `yaml:"status"` // running, completed, failed, cancelled, interrupted
+	SpawnedAt    string     `yaml:"spawned_at"`
+	CompletedAt  string     `yaml:"completed_at,omitempty"`
+	DurationMS   int64      `yaml:"duration_ms"`
+	QueuedMS     int64      `yaml:"queued_ms"`
+	Model        string     `yaml:"model"`
+	ModelSource  string     `yaml:"model_source"`
+	Tokens       int64      `yaml:"tokens"`
+	TokensInput  int64      `yaml:"tokens_input"`
+	TokensOutput int64      `yaml:"tokens_output"`
+	CostUSD      float64    `yaml:"cost_usd"`
+	Depth        int        `yaml:"depth"`
+	Permissions  []string   `yaml:"permissions,flow"`
+	Inherited    bool       `yaml:"inherited"`
+	TraceID      string     `yaml:"trace_id"`
+	ParentChain  []string   `yaml:"parent_chain,flow"`
+	Error        *FrontFail `yaml:"error,omitempty"`
+}
+
+// FrontFail is why a subagent failed.
+type FrontFail struct {
+	Type    string `yaml:"type"`
+	Message string `yaml:"message"`
+	Stack   string `yaml:"stack,omitempty"`
+}
+
+// Stamp formats a time for records: RFC 3339 with milliseconds, in UTC.
+func Stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// Document returns a subagent's record as Markdown: the frontmatter, its task, and its report.
+func Document(front Front, task, report string) (string, error) {
+	head, err := yaml.Marshal(front)
+	if err != nil {
+		return "", fmt.Errorf("encode the record of %s: %w", front.AgentName, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\n%s---\n\nParent: [[session]]\n\n# Task\n\n%s\n", head, unlinked(strings.TrimSpace(task)))
+	if front.Error != nil {
+		fmt.Fprintf(&b, "\n# Error\n\n%s: %s\n", front.Error.Type, unlinked(front.Error.Message))
+	}
+	if report = strings.TrimSpace(report); report != "" {
+		b.WriteString("\n" + unlinked(Report(report)) + "\n")
+	}
+	return b.String(), nil
+}
+
+// unlinked takes the meaning of links from the text of agents: only coven links records.
+func unlinked(text string) string { return strings.ReplaceAll(text, "[[", `\[\[`) }
+
+// Report returns a subagent's final message with the sections that every report has.
+func Report(text string) string {
+	summary, hasSummary := section(text, "summary")
+	_, hasFindings := section(text, "findings")
+	switch {
+	case hasSummary && summary != "" && hasFindings:
+		return text
+	case hasSummary && summary != "":
+		return "# Findings\n\n" + text
+	case hasFindings:
+		return "## Summary\n\n" + firstParagraph(text) + "\n\n" + text
+	}
+	return "## Summary\n\n" + firstParagraph(text) + "\n\n# Findings\n\n" + text
+}
+
+// Summary returns the section "Summary" of a report, or its first paragraph if it has none.
+func Summary(text string) string {
+	if summary, ok := section(text, "summary"); ok && summary != "" {
+		return summary
+	}
+	return firstParagraph(text)
+}
+
+// section returns the text below a heading, up to the next heading of the same or a higher
+// level. Headings in fenced code are none.
+func section(text, title string) (content string, found bool) {
+	level, lines := 0, []string(nil)
+	for _, l := range outline(text) {
+		switch {
+		case found && l.level > 0 && l.level <= level:
+			return strings.TrimSpace(strings.Join(lines, "\n")), true
+		case found:
+			lines = append(lines, l.text)
+		case l.level > 0 && strings.EqualFold(l.title, title):
+			level, found = l.level, true
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n")), found
+}
+
+// outlined is a line of Markdown.
+type outlined struct {
+	text  string
+	level int // of a heading: 1 to 6; 0: it is none
+	title string
+	code  bool // fenced
+}
+
+// outline finds the headings of a text.
+func outline(text string) []outlined {
+	var all []outlined
+	fence := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRight(line, "\r")
+		l := outlined{text: line, code: fence != ""}
+		mark := fenceOf(line)
+		switch {
+		case fence == "" && mark != "":
+			fence, l.code = mark, true
+		case fence != "":
+			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.Trim(strings.TrimSpace(line), mark[:1]) == "" {
+				fence = ""
+			}
+		default:
+			l.level, l.title = heading(line)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// fenceOf returns the marks with which a line opens or closes fenced code; empty: it does not.
+func fenceOf(line string) string {
+	rest, ok := unindented(line)
+	if !ok {
+		return ""
+	}
+	for _, mark := range []string{"`", "~"} {
+		if marks := rest[:len(rest)-len(strings.TrimLeft(rest, mark))]; len(marks) >= 3 {
+			if mark == "`" && strings.Contains(rest[len(marks):], "`") {
+				return "" // code within the line
+			}
+			return marks
+		}
+	}
+	return ""
+}
+
+// heading returns the level and title of a heading such as "## Title ##"; 0: the line is none.
+func heading(line string) (level int, title string) {
+	rest, ok := unindented(line)
+	if !ok {
+		return 0, ""
+	}
+	title = strings.TrimLeft(rest, "#")
+	level = len(rest) - len(title)
+	if level == 0 || level > 6 || title != "" && title[0] != ' ' && title[0] != '\t' {
+		return 0, ""
+	}
+	title = strings.TrimSpace(title)
+	if bare := strings.TrimRight(title, "#"); bare == "" || strings.HasSuffix(bare, " ") {
+		title = strings.TrimSpace(bare)
+	}
+	return level, strings.Trim(title, "*_: ")
+}
+
+// unindented returns a line without up to three spaces; more make it code.
+func unindented(line string) (string, bool) {
+	rest := strings.TrimLeft(line, " ")
+	return rest, len(line)-len(rest) <= 3
+}
+
+// firstParagraph returns the first lines of a text that are not a heading, up to an empty line.
+func firstParagraph(text string) string {
+	var lines []string
+	for _, l := range outline(text) {
+		blank := strings.TrimSpace(l.text) == "" || l.level > 0
+		if blank && len(lines) > 0 {
+			break
+		}
+		if !blank {
+			lines = append(lines, l.text)
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// slugWords is how many words of a task name its record.
+const slugWords = 4
+
+// maxSlug limits the name of a record, in bytes.
+const maxSlug = 50
+
+// ID returns the name of a subagent's record, which no other in taken has: agent-task, agent-task-2.
+func ID(r Request, taken func(id string) bool) string {
+	words := r.TaskID
+	if words == "" {
+		fields := strings.FieldsFunc(slug.Make(r.Task), func(c rune) bool { return c == '-' || c == '_' })
+		words = strings.Join(fields[:min(slugWords, len(fields))], "-")
+	}
+	name := slug.Make(words)
+	if len(name) > maxSlug {
+		name = name[:maxSlug]
+	}
+	if name = strings.Trim(name, "-_"); name == "" {
+		name = "task"
+	}
+	name = r.Agent + "-" + name
+	id := name
+	for n := 2; taken(id); n++ {
+		id = fmt.Sprintf("%s-%d", name, n)
+	}
+	return id
+}

@@ -1,0 +1,33 @@
+// Package tool says what a tool of coven is that agents can call: through coven's MCP server, or
+// in coven's own loop.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Tool is one tool.
+type Tool struct {
+	Name        string // without a prefix: spawn_agent
+	Description string // for the model
+	Schema      json.RawMessage
+	// ReadOnly means that calls change nothing, so that an agent CLI may run several at once.
+	ReadOnly bool
+	// Call runs the tool. The text is for the model, also that of an error.
+	Call func(ctx context.Context, arguments json.RawMessage) (string, error)
+}
+
+type progressKey struct{}
+
+// WithProgress returns a context in which Progress calls report.
+func WithProgress(ctx context.Context, report func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// Progress tells the caller of a tool that it still works, and on what.
+func Progress(ctx context.Context, text string) {
+	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		report(text)
+	}
+}
