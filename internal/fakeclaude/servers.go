@@ -88,7 +88,7 @@ func (s *server) connected(ctx context.Context) (*mcp.ClientSession, error) {
 		command.Env = append(command.Env, name+"="+s.spec.Env[name])
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "claude-code", Version: Version}, nil)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: command, TerminateDuration: 200 * time.Millisecond}, nil)
+	session, err := client.Connect(ctx, noting{&mcp.CommandTransport{Command: command, TerminateDuration: 200 * time.Millisecond}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("start MCP server: %w", err)
 	}
@@ -170,6 +170,41 @@ func (all servers) find(full string) (*server, string, bool) {
 		}
 	}
 	return nil, "", false
+}
+
+// readOnly reports whether a tool says that it changes nothing.
+func (all servers) readOnly(full string) bool {
+	server, name, found := all.find(full)
+	return found && slices.ContainsFunc(server.tools, func(t *mcp.Tool) bool {
+		return t.Name == name && t.Annotations != nil && t.Annotations.ReadOnlyHint
+	})
+}
+
+type sentKey struct{}
+
+// withSent returns a context with which a call of a tool says that its request was sent.
+func withSent(ctx context.Context, sent func()) context.Context {
+	return context.WithValue(ctx, sentKey{}, sent)
+}
+
+// noting is a transport that says when a request was sent.
+type noting struct{ mcp.Transport }
+
+// Connect implements mcp.Transport.
+func (t noting) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := t.Transport.Connect(ctx)
+	return notingConn{conn}, err
+}
+
+type notingConn struct{ mcp.Connection }
+
+// Write implements mcp.Connection.
+func (c notingConn) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, message)
+	if sent, ok := ctx.Value(sentKey{}).(func()); ok {
+		sent()
+	}
+	return err
 }
 
 // names are the full names of all tools.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -43,7 +44,7 @@ func (t *toolbox) names() []string {
 func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) error) error {
 	for len(calls) > 0 {
 		count := 1
-		for calls[0].readOnly() && count < len(calls) && calls[count].readOnly() {
+		for t.readOnly(calls[0]) && count < len(calls) && t.readOnly(calls[count]) {
 			count++
 		}
 		if err := t.batch(ctx, calls[:count], done); err != nil {
@@ -54,10 +55,38 @@ func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) erro
 	return nil
 }
 
+// readOnly reports whether the call may run beside others.
+func (t *toolbox) readOnly(c call) bool { return c.readOnly() || t.servers.readOnly(c.name) }
+
+// batch runs calls at once. Like in the real CLI, requests to servers are sent in the order of the
+// calls.
 func (t *toolbox) batch(ctx context.Context, calls []call, done func(outcome) error) error {
-	outcomes := make(chan outcome)
+	outcomes := make(chan outcome, len(calls))
+	var approved []func()
 	for _, c := range calls {
-		go func() { outcomes <- t.one(ctx, c) }()
+		if _, _, remote := t.servers.find(c.name); !remote || len(calls) == 1 {
+			go func() { outcomes <- t.one(ctx, c) }()
+			continue
+		}
+		input, answer := t.ask(ctx, c)
+		if answer != nil {
+			outcomes <- *answer
+			continue
+		}
+		approved = append(approved, func() {
+			sent, over := make(chan struct{}), make(chan struct{})
+			go func() {
+				outcomes <- t.execute(withSent(ctx, sync.OnceFunc(func() { close(sent) })), c, input)
+				close(over)
+			}()
+			select {
+			case <-sent:
+			case <-over:
+			}
+		})
+	}
+	for _, start := range approved {
+		start()
 	}
 	var errs []error
 	for range calls {
@@ -68,18 +97,23 @@ func (t *toolbox) batch(ctx context.Context, calls []call, done func(outcome) er
 
 // one checks, asks and runs one call.
 func (t *toolbox) one(ctx context.Context, c call) outcome {
-	if refusal := t.refusal(c); refusal != "" {
-		return refused(c, refusal)
-	}
-	input := c.askedInput(t.gate.cwd, t.gate.home)
-	if t.gate.asks(c) && !t.skipGate() {
-		updated, answer := t.gate.decide(ctx, c)
-		if answer != nil {
-			return *answer
-		}
-		input = updated
+	input, answer := t.ask(ctx, c)
+	if answer != nil {
+		return *answer
 	}
 	return t.execute(ctx, c, input)
+}
+
+// ask checks a call and asks for it. It returns the input to run, or the outcome.
+func (t *toolbox) ask(ctx context.Context, c call) (object, *outcome) {
+	if refusal := t.refusal(c); refusal != "" {
+		out := refused(c, refusal)
+		return nil, &out
+	}
+	if t.gate.asks(c) && !t.skipGate() {
+		return t.gate.decide(ctx, c)
+	}
+	return c.askedInput(t.gate.cwd, t.gate.home), nil
 }
 
 // refusal is why the call is not even asked for, or "".

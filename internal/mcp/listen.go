@@ -28,7 +28,7 @@ type Listener struct {
 	dir      string
 	listener *net.UnixListener
 	token    string
-	server   *sdk.Server
+	serverOf func(*calls) *sdk.Server
 	admit    func(pid int) bool
 	refused  func(error)
 	excuse   func(pid int) string
@@ -71,8 +71,9 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Listener{
-		dir: dir, listener: socket, token: rand.Text(), server: newServer(o.Version, o.Decider, o.Tools),
-		admit: o.Admit, refused: o.Refused, excuse: o.Excuse,
+		dir: dir, listener: socket, token: rand.Text(),
+		serverOf: func(order *calls) *sdk.Server { return newServer(o.Version, o.Decider, o.Tools, order) },
+		admit:    o.Admit, refused: o.Refused, excuse: o.Excuse,
 		refuse: func(why string) *sdk.Server { return newRefusal(o.Version, why, o.Tools) }, lost: make(chan struct{}), cancel: cancel,
 	}
 	l.closed.Go(func() { l.accept(ctx) })
@@ -128,7 +129,8 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	defer l.once.Do(func() { close(l.lost) })
 	// The session ends when the bridge closes the connection; the error has no other
 	// information.
-	_ = l.server.Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
+	transport, order := inOrder(&sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
+	_ = l.serverOf(order).Run(ctx, transport)
 }
 
 // greet admits a caller, or returns the reason for refusing it.

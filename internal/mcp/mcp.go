@@ -53,15 +53,16 @@ type answer struct {
 	Message      string          `json:"message,omitempty"`
 }
 
-// newServer returns an MCP server whose calls d decides, with tools for the agent.
-func newServer(version string, d decider, tools []tool.Tool) *sdk.Server {
+// newServer returns an MCP server whose calls d decides, with tools for the agent. The server is
+// for one connection.
+func newServer(version string, d decider, tools []tool.Tool, order *calls) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, nil)
 	server.AddTool(&sdk.Tool{
 		Name:        ApproveTool,
 		Description: "Decides whether a tool call may run. The agent CLI calls it; agents do not.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"tool_name":{"type":"string"},"input":{"type":"object"},"tool_use_id":{"type":"string"}},"required":["tool_name","input"]}`),
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		text, err := json.Marshal(approve(ctx, d, req.Params.Arguments))
+		text, err := json.Marshal(approve(order.await(ctx, req), d, req.Params.Arguments))
 		if err != nil {
 			return nil, fmt.Errorf("encode the answer: %w", err)
 		}
@@ -69,7 +70,7 @@ func newServer(version string, d decider, tools []tool.Tool) *sdk.Server {
 	})
 	for _, t := range tools {
 		server.AddTool(describe(t), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			text, err := t.Call(reporting(ctx, req), req.Params.Arguments)
+			text, err := t.Call(reporting(order.await(ctx, req), req), req.Params.Arguments)
 			if err != nil {
 				return failure(err.Error()), nil //nolint:nilerr // the model is told
 			}

@@ -18,7 +18,23 @@ type Tool struct {
 	Call func(ctx context.Context, arguments json.RawMessage) (string, error)
 }
 
-type progressKey struct{}
+type (
+	progressKey struct{}
+	begunKey    struct{}
+)
+
+// WithBegun returns a context in which Begun calls begun.
+func WithBegun(ctx context.Context, begun func()) context.Context {
+	return context.WithValue(ctx, begunKey{}, begun)
+}
+
+// Begun lets the next call begin although this one has not ended: calls of an agent begin in the
+// order of its requests.
+func Begun(ctx context.Context) {
+	if begun, ok := ctx.Value(begunKey{}).(func()); ok {
+		begun()
+	}
+}
 
 // WithProgress returns a context in which Progress calls report.
 func WithProgress(ctx context.Context, report func(text string)) context.Context {

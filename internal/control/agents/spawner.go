@@ -183,7 +183,10 @@ func (s *spawner) spawn(call context.Context, r spawn.Request) (session.Subagent
 	ctx = tool.WithProgress(ctx, func(text string) { tool.Progress(call, text) })
 	defer runner.Pause(s.ctx)()
 	err := s.Spawns.Queue.Do(ctx, spawn.Item{
-		Account: run.account, Label: r.Agent, Queued: run.queued, Started: run.started, Work: run.work,
+		Account: run.account, Label: r.Agent, Queued: func(q spawn.State) error {
+			defer tool.Begun(call) // the next request comes after this one
+			return run.queued(q)
+		}, Started: run.started, Work: run.work,
 	})
 	if err := run.end(ctx, err); err != nil {
 		return session.Subagent{}, err
