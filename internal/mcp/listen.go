@@ -36,7 +36,6 @@ type Listener struct {
 
 	met    atomic.Bool // a caller was admitted
 	lost   chan struct{}
-	once   sync.Once
 	closed sync.WaitGroup
 	cancel context.CancelFunc
 }
@@ -92,8 +91,8 @@ func (l *Listener) Env() []string {
 // Met reports whether the agent's CLI has ever connected.
 func (l *Listener) Met() bool { return l.met.Load() }
 
-// Lost is closed when an admitted connection ends. If the agent is still running, it
-// has lost its gate.
+// Lost is closed when the first connection that was admitted ends. If the agent is still running,
+// it has lost its gate. Later connections are those of commands that the agent runs.
 func (l *Listener) Lost() <-chan struct{} { return l.lost }
 
 // Close ends all connections and removes the directory.
@@ -125,8 +124,9 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 		l.explain(ctx, conn, in, pid)
 		return
 	}
-	l.met.Store(true)
-	defer l.once.Do(func() { close(l.lost) })
+	if l.met.CompareAndSwap(false, true) { // the CLI: it runs nothing before it has its gate
+		defer close(l.lost)
+	}
 	// The session ends when the bridge closes the connection; the error has no other
 	// information.
 	transport, order := inOrder(&sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
