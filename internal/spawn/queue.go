@@ -29,6 +29,7 @@ type place struct {
 	label    string
 	turn     chan struct{} // closed when it may start
 	returned chan struct{} // closed when its result was returned, and those before it
+	started  bool          // Item.Started was called
 	outside  int           // subagents that it waits for itself: it does not count as running
 }
 
@@ -90,7 +91,11 @@ func (q *Queue) enter(item Item, parent *place) (p, before *place, err error) {
 	}
 	q.waiting = append(q.waiting, p)
 	q.advance()
-	return p, before, item.Queued(q.state())
+	if err := item.Queued(q.state()); err != nil || !slices.Contains(q.running, p) {
+		return p, before, err
+	}
+	p.started = true // nothing comes between
+	return p, before, item.Started(q.state())
 }
 
 // await waits for the turn of a place.
@@ -102,6 +107,9 @@ func (q *Queue) await(ctx context.Context, p *place, started func(State) error) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if p.started {
+		return nil
+	}
 	return started(q.state())
 }
 

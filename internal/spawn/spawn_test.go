@@ -1,0 +1,119 @@
+package spawn_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/spawn"
+)
+
+// house knows a few agents.
+func house(agents map[string]spawn.Definition) spawn.House {
+	return spawn.House{
+		MaxDepth: spawn.MaxDepth, DefaultModel: "sonnet",
+		KnowsModel: func(model string) error {
+			if model == "haiku" {
+				return nil
+			}
+			return errors.New("invalid model")
+		},
+		Find: func(name string) (spawn.Definition, error) {
+			d, ok := agents[name]
+			if !ok {
+				return d, errors.New("agent not found: '" + name + "'")
+			}
+			return d, nil
+		},
+	}
+}
+
+func allow(names ...permission.Name) (rules []permission.Rule) {
+	for _, name := range names {
+		rules = append(rules, permission.Rule{Permission: name, Pattern: permission.Everything, Action: permission.Allow})
+	}
+	return rules
+}
+
+// primary returns the record of an agent at depth 0 whose definition grants permissions.
+func primary(names ...permission.Name) spawn.Caller {
+	return spawn.Caller{
+		Agent: "lead", Chain: []string{spawn.User, "lead"}, Path: "agent#1",
+		Policy: permission.OfPrimary("/w", "lead", allow(names...), nil, nil),
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	h := house(map[string]spawn.Definition{
+		"plain":  {},
+		"writer": {Model: "opus", Permissions: allow(permission.FileRead, permission.FileWrite)},
+		"lead2":  {Mode: "primary"},
+	})
+	reads := primary(permission.FileRead)
+	for name, test := range map[string]struct {
+		caller  spawn.Caller
+		request spawn.Request
+		want    string // what it may do, and model and source; or the error
+	}{
+		"inherits":                 {reads, spawn.Request{Agent: "plain", Task: "x"}, "FilesystemRead, SemanticSearch, agent.spawn sonnet default"},
+		"definition within":        {reads, spawn.Request{Agent: "writer", Task: "x"}, "FilesystemRead, SemanticSearch opus definition"}, // C-22
+		"definition and parent":    {primary(permission.FileRead, permission.FileWrite), spawn.Request{Agent: "writer", Task: "x"}, "FilesystemRead, FilesystemWrite, SemanticSearch opus definition"},
+		"constrained to nothing":   {primary(permission.FileWrite, permission.BashExecute), spawn.Request{Agent: "plain", Task: "x", Permissions: &[]string{}}, "FilesystemRead, SemanticSearch sonnet default"}, // C-24
+		"constrained":              {primary(permission.FileWrite, permission.BashExecute), spawn.Request{Agent: "plain", Task: "x", Permissions: &[]string{"FilesystemWrite"}}, "FilesystemRead, FilesystemWrite, SemanticSearch sonnet default"},
+		"escalates":                {reads, spawn.Request{Agent: "writer", Task: "x", Permissions: &[]string{"FilesystemRead", "FilesystemWrite"}}, "Subagent requested FilesystemWrite but parent doesn't have it (parent has: FilesystemRead, SemanticSearch, agent.spawn)"}, // C-25 C-113
+		"escalates by dotted name": {reads, spawn.Request{Agent: "writer", Task: "x", Permissions: &[]string{"net.fetch"}}, "Subagent requested net.fetch but parent doesn't have it (parent has: FilesystemRead, SemanticSearch, agent.spawn)"},
+		"unknown permission":       {reads, spawn.Request{Agent: "writer", Task: "x", Permissions: &[]string{"ReadFilesystem"}}, "invalid permission 'ReadFilesystem' (did you mean"},
+		"model":                    {reads, spawn.Request{Agent: "writer", Task: "x", Model: "haiku"}, "FilesystemRead, SemanticSearch haiku override"}, // C-44
+		"unknown model":            {reads, spawn.Request{Agent: "writer", Task: "x", Model: "haikou"}, "invalid model"},
+		"unknown agent":            {reads, spawn.Request{Agent: "nobody", Task: "x"}, "agent not found: 'nobody'"},
+		"only primary":             {reads, spawn.Request{Agent: "lead2", Task: "x"}, "agent 'lead2' has mode primary and cannot be started by another agent"},
+		"no task":                  {reads, spawn.Request{Agent: "plain", Task: " \n"}, "the task for agent 'plain' is empty"},
+		"may not": {
+			spawn.Caller{Agent: "lead", Policy: permission.OfReader("/w", nil)},
+			spawn.Request{Agent: "plain", Task: "x"},
+			"agent 'lead' may not start agents: it lacks the permission agent.spawn",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child, err := h.Admit(test.caller, test.request)
+			got := permission.Join(child.Permissions) + " " + child.Model + " " + child.ModelSource
+			if err != nil {
+				got = err.Error()
+			}
+			if got != test.want && (err == nil || !strings.HasPrefix(got, test.want)) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if err == nil && (child.Depth != 1 || !slices.Equal(child.Chain, []string{"user", "lead", test.request.Agent}) || child.Inherited != (test.request.Permissions == nil)) {
+				t.Errorf("child: %+v", child)
+			}
+		})
+	}
+}
+
+// C-35 C-149: the depth is one constant; with another, trees are deeper, and the message says so.
+func TestAdmitDepth(t *testing.T) {
+	t.Parallel()
+	h := house(map[string]spawn.Definition{"plain": {}})
+	for most := 1; most <= 4; most++ {
+		h.MaxDepth = most
+		caller := primary(permission.FileRead, permission.AgentSpawn)
+		for depth := 0; ; depth++ {
+			child, err := h.Admit(caller, spawn.Request{Agent: "plain", Task: "x"})
+			if depth+1 < most {
+				if err != nil || child.Depth != depth+1 || len(child.Chain) != depth+3 {
+					t.Fatalf("at depth %d of %d: %+v, %v", depth, most, child, err)
+				}
+				caller = spawn.Caller{Agent: "plain", Depth: child.Depth, Chain: child.Chain, Policy: child.Policy}
+				continue
+			}
+			tooDeep := (*spawn.DepthError)(nil)
+			if !errors.As(err, &tooDeep) || tooDeep.Max != most || !strings.Contains(err.Error(), "Maximum agent depth ("+string(rune('0'+most))+") exceeded.") {
+				t.Errorf("at depth %d of %d: %v", depth, most, err)
+			}
+			break
+		}
+	}
+}
