@@ -63,12 +63,12 @@ var boxes = []box{
 	{"builtin", []string{"plugins/builtin", "plugins/builtin/*"}},
 	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
 	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
-	{"permission", []string{"internal/permission"}},
+	{"permission", []string{"internal/spawn", "internal/permission"}},
 	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",
 		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
-		"internal/schema", "internal/shellword", "internal/tempdir", "internal/toolversion",
+		"internal/schema", "internal/shellword", "internal/tempdir", "internal/tool", "internal/toolversion",
 	}},
 }
 

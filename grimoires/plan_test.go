@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -50,7 +51,11 @@ func samplePlan(t *testing.T) *Plan {
 	p.Task = Task{ID: "c-1", Title: "Add: a flag", Description: "Two\nlines", Priority: 2, Labels: []string{"x"}}
 	p.Attempt = "Status: blocked\n"
 	rule := permission.Rule{Permission: permission.FileWrite, Pattern: "/src/**", Action: permission.Allow}
-	p.Agents = map[string]AgentDefinition{DefaultAgent: {Source: "coven:build.md", Prompt: "You implement.\n", Permissions: []permission.Rule{rule}, Asks: []permission.Name{permission.NetFetch}}}
+	p.Agents = map[string]AgentDefinition{
+		DefaultAgent: {Source: "coven:build.md", Prompt: "You implement.\n", Permissions: []permission.Rule{rule}, Asks: []permission.Name{permission.NetFetch}},
+		"helper":     {Source: "helper.md", Description: "Helps", Mode: "subagent", Model: "haiku", Provider: "claude", Timeout: time.Minute, Prompt: "You help.\n"},
+	}
+	p.Spawn = &SpawnRequest{Agent: "helper", Task: "Look", Permissions: &[]string{}, Model: "opus", TaskID: "look"}
 	p.Rules = []permission.Rule{{Permission: permission.BashExecute, Pattern: "git push *", Action: permission.Deny}}
 	return p
 }

@@ -43,7 +43,27 @@ func (x *Executor) reminder(how, whose, path string, b leafStart, said []string)
 			calls = append(calls, "- "+call.Summary)
 		}
 	}
-	return strings.Join(append([]string{how + lastCalls(whose, calls)}, said...), "\n\n")
+	return strings.Join(slices.Concat([]string{how + lastCalls(whose, calls)}, x.reported(path, b), said), "\n\n")
+}
+
+// maxReport bounds what a reminder quotes of a subagent's report, in bytes.
+const maxReport = 4 << 10
+
+// reported returns what the subagents of an interrupted leaf reported: their caller may not have
+// received it.
+func (x *Executor) reported(path string, b leafStart) (reports []string) {
+	for _, e := range x.Journal.all(event.SpawnEnded) {
+		var end event.SpawnEnd
+		if e.Seq <= b.since || event.LeafOf(e.Path) != path || e.Decode(&end) != nil || end.Status != event.StatusCompleted {
+			continue
+		}
+		text := end.Report
+		if len(text) > maxReport {
+			text = strings.ToValidUTF8(text[:maxReport], "") + "…"
+		}
+		reports = append(reports, "The agent "+end.Agent+" that you started ("+end.ID+") reported:\n\n"+text)
+	}
+	return reports
 }
 
 // undelivered returns the messages to the agent of an interrupted leaf that are not in

@@ -12,7 +12,6 @@ const (
 	StatusBlocked     Status = "blocked"
 	StatusCancelled   Status = "cancelled"
 	StatusInterrupted Status = "interrupted"
-	StatusQueued      Status = "queued" // only of subagents
 )
 
 // WaitReason is the reason why a session waits.

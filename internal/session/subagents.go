@@ -13,6 +13,9 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
+// queued is the state of a subagent that waits for its turn.
+const queued = "queued"
+
 // Subagent is an agent that an agent of the session started.
 type Subagent struct {
 	event.Spawn
@@ -48,7 +51,7 @@ type Grant struct {
 func (v *View) spawned(e event.Event) error {
 	switch e.Type {
 	case event.SpawnQueued:
-		s := Subagent{TraceID: e.TraceID, Status: Queued, QueuedAt: e.Time}
+		s := Subagent{TraceID: e.TraceID, Status: queued, QueuedAt: e.Time}
 		if err := e.Decode(&s.Spawn); err != nil {
 			return err
 		}

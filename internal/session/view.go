@@ -20,7 +20,6 @@ const (
 	Blocked     = event.StatusBlocked
 	Cancelled   = event.StatusCancelled
 	Interrupted = event.StatusInterrupted
-	Queued      = event.StatusQueued
 )
 
 // View is the state of a session, computed from its events.

@@ -1,6 +1,7 @@
 package spawn_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -68,6 +69,35 @@ func TestDocument(t *testing.T) {
 		}
 		if strings.Count(text, "[[") != 1 {
 			t.Errorf("%s: the agent made a link:\n%s", name, text)
+		}
+	}
+}
+
+// The documented example has exactly the fields of a record.
+func TestDocumentedFront(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/formats/session.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(page), "\n```\nsubagent_of:")
+	block, _, closed := strings.Cut("subagent_of:"+block, "\n```\n")
+	if !found || !closed {
+		t.Fatal("the page has no example")
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(block))
+	decoder.KnownFields(true)
+	var front spawn.Front
+	if err := decoder.Decode(&front); err != nil {
+		t.Fatal(err)
+	}
+	again, err := yaml.Marshal(front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(again)) {
+		if key, _, _ := strings.Cut(line, ":"); !strings.Contains(block, key+":") {
+			t.Errorf("the example lacks %s", key)
 		}
 	}
 }

@@ -73,8 +73,8 @@ type Child struct {
 	Inherited          bool              // the request named no permissions
 }
 
-// House is what the requests of a session are judged by.
-type House struct {
+// Admission is what the requests of a session are judged by.
+type Admission struct {
 	MaxDepth     int
 	DefaultModel string
 	Rules        []permission.Rule // of the user, for all agents
@@ -83,17 +83,17 @@ type House struct {
 }
 
 // Descend returns a *DepthError if an agent at this depth may start none.
-func (h House) Descend(depth int) error {
-	if depth+1 >= h.MaxDepth {
-		return &DepthError{Max: h.MaxDepth}
+func (a Admission) Descend(depth int) error {
+	if depth+1 >= a.MaxDepth {
+		return &DepthError{Max: a.MaxDepth}
 	}
 	return nil
 }
 
 // Admit returns the subagent that a request asks for, or the reason for refusing it:
 // *DepthError, *EscalationError, or another error that says what is wrong with the request.
-func (h House) Admit(c Caller, r Request) (Child, error) {
-	if err := h.Descend(c.Depth); err != nil {
+func (a Admission) Admit(c Caller, r Request) (Child, error) {
+	if err := a.Descend(c.Depth); err != nil {
 		return Child{}, err
 	}
 	if !slices.Contains(c.Policy.Grants(), permission.AgentSpawn) {
@@ -102,7 +102,7 @@ func (h House) Admit(c Caller, r Request) (Child, error) {
 	if strings.TrimSpace(r.Task) == "" {
 		return Child{}, fmt.Errorf("the task for agent '%s' is empty", r.Agent)
 	}
-	d, err := h.Find(r.Agent)
+	d, err := a.Find(r.Agent)
 	if err != nil {
 		return Child{}, err
 	}
@@ -115,22 +115,22 @@ func (h House) Admit(c Caller, r Request) (Child, error) {
 	}
 	child := Child{
 		Agent: r.Agent, Task: r.Task, Depth: c.Depth + 1, Chain: append(slices.Clone(c.Chain), r.Agent),
-		Policy:    permission.OfSubagent(c.Policy, r.Agent, d.Permissions, d.Asks, h.Rules, limit),
+		Policy:    permission.OfSubagent(c.Policy, r.Agent, d.Permissions, d.Asks, a.Rules, limit),
 		Inherited: r.Permissions == nil,
 	}
 	child.Permissions = child.Policy.Grants()
-	child.Model, child.ModelSource, err = h.model(d, r)
+	child.Model, child.ModelSource, err = a.model(d, r)
 	return child, err
 }
 
-func (h House) model(d Definition, r Request) (model, source string, err error) {
+func (a Admission) model(d Definition, r Request) (model, source string, err error) {
 	switch {
 	case r.Model != "":
-		return r.Model, ModelOfRequest, h.KnowsModel(r.Model)
+		return r.Model, ModelOfRequest, a.KnowsModel(r.Model)
 	case d.Model != "":
 		return d.Model, ModelOfDefinition, nil
 	}
-	return h.DefaultModel, ModelOfDefault, nil
+	return a.DefaultModel, ModelOfDefault, nil
 }
 
 // limitOf returns the permissions that a request restricts a subagent to; nil: it does not.

@@ -10,9 +10,9 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// house knows a few agents.
-func house(agents map[string]spawn.Definition) spawn.House {
-	return spawn.House{
+// admission knows a few agents.
+func admission(agents map[string]spawn.Definition) spawn.Admission {
+	return spawn.Admission{
 		MaxDepth: spawn.MaxDepth, DefaultModel: "sonnet",
 		KnowsModel: func(model string) error {
 			if model == "haiku" {
@@ -47,7 +47,7 @@ func primary(names ...permission.Name) spawn.Caller {
 
 func TestAdmit(t *testing.T) {
 	t.Parallel()
-	h := house(map[string]spawn.Definition{
+	h := admission(map[string]spawn.Definition{
 		"plain":  {},
 		"writer": {Model: "opus", Permissions: allow(permission.FileRead, permission.FileWrite)},
 		"lead2":  {Mode: "primary"},
@@ -96,7 +96,7 @@ func TestAdmit(t *testing.T) {
 // C-35 C-149: the depth is one constant; with another, trees are deeper, and the message says so.
 func TestAdmitDepth(t *testing.T) {
 	t.Parallel()
-	h := house(map[string]spawn.Definition{"plain": {}})
+	h := admission(map[string]spawn.Definition{"plain": {}})
 	for most := 1; most <= 4; most++ {
 		h.MaxDepth = most
 		caller := primary(permission.FileRead, permission.AgentSpawn)

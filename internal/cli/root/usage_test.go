@@ -29,6 +29,11 @@ type flagCase struct {
 var flagCases = map[string]flagCase{
 	"coven agents list --domain":      {meaning: "any domain; unknown ones have no agents"},
 	"coven permissions check --agent": {args: []string{"file.read"}, absurd: []string{"buidl"}, code: exit.Failed},
+	"coven spawn --permission":        {args: []string{"build", "x"}, absurd: []string{"ReadFilesystem"}, code: exit.Failed},
+	"coven spawn --model":             {args: []string{"build", "x"}, absurd: []string{"sonet"}, code: exit.Failed},
+	"coven spawn --task-id":           {args: []string{"build", "x"}, meaning: "a name for the record, of which coven makes a slug"},
+	"coven spawn --provider":          {args: []string{"build", "x"}, absurd: []string{"clade"}, code: exit.Usage},
+	"coven spawn --onto":              {args: []string{"build", "x"}, absurd: []string{"mian"}, code: exit.Usage},
 	"coven run --prompt":              {meaning: "the text of a task"},
 	"coven run --max":                 {absurd: []string{"-1", "many", "99999999999999999999"}, code: exit.Usage},
 	"coven run --jobs":                {absurd: []string{"0", "-1", "65", "x"}, code: exit.Usage},

@@ -31,10 +31,11 @@ type spawnOptions struct {
 func NewSpawn(a *cli.App) *cobra.Command {
 	o := &spawnOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "spawn AGENT TASK",
+		Use:   "spawn AGENT TEXT",
 		Short: "Start one agent for one task, and print its report",
-		Long: `Start an agent for one task, in a worktree of its own, and print its report. The agent may do
-what its definition says, and no more than coven grants by itself.
+		Long: `Start an agent for one task, in a worktree of its own, and print its report. The agent sees
+its own prompt and TEXT. It may do what its definition says, and no more than coven grants by
+itself.
 
 What it changed stays on the task's branch, and the session waits for coven approve.
 coven agents list shows the agents.`,

@@ -133,7 +133,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
 		policy, messages = permission.OfReader(at.root, c.Plan.Rules), nil
-		system = systemOf{readOnly: true, judges: true}
+		system = systemOf{readOnly: true, reviews: true}
 	} else {
 		c.Inbox.restart()
 	}
@@ -283,7 +283,7 @@ type systemOf struct {
 	own      string // the prompt of its definition
 	contract string // how it reports
 	readOnly bool
-	judges   bool // it reviews a change
+	reviews   bool // it reviews a change
 }
 
 // systemText returns what coven adds to the system prompt of an agent. Links out of the
@@ -295,7 +295,7 @@ func (c *Agents) systemText(ctx context.Context, root string, of systemOf) (stri
 	}
 	defer dir.Close()            //nolint:errcheck // read only
 	touched := map[string]bool{} // by the change that is reviewed
-	if of.judges {
+	if of.reviews {
 		diff, err := c.Workspace.Diff(ctx)
 		if err != nil {
 			return "", err

@@ -64,15 +64,15 @@ type spawner struct {
 	work   sync.WaitGroup
 }
 
-// house returns what the requests of a session are judged by.
-func house(plan *grimoires.Plan) spawn.House {
-	return spawn.House{
+// admission returns what the requests of a session are judged by.
+func admission(plan *grimoires.Plan) spawn.Admission {
+	return spawn.Admission{
 		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules, KnowsModel: knownModel,
 		Find: func(name string) (spawn.Definition, error) { return find(plan, name) },
 	}
 }
 
-func (c *Agents) house() spawn.House { return house(c.Plan) }
+func (c *Agents) admission() spawn.Admission { return admission(c.Plan) }
 
 // Primary returns the agent at depth 0 with which the session of a plan starts.
 func Primary(plan *grimoires.Plan) string {
@@ -88,7 +88,7 @@ func Admit(plan *grimoires.Plan) error {
 	if plan.Spawn == nil {
 		return nil
 	}
-	_, err := house(plan).Admit(person(plan, "/"), requestOf(plan))
+	_, err := admission(plan).Admit(person(plan, "/"), requestOf(plan))
 	return err
 }
 
@@ -158,7 +158,7 @@ func (s *spawner) tool() tool.Tool {
 
 // describe lists the agents that can be started, for the model.
 func (s *spawner) describe() string {
-	if err := s.house().Descend(s.caller.Depth); err != nil {
+	if err := s.admission().Descend(s.caller.Depth); err != nil {
 		return "Not available to you: " + err.Error()
 	}
 	var b strings.Builder

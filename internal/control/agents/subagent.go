@@ -40,7 +40,7 @@ type subagent struct {
 
 // admit decides about the request.
 func (r *subagent) admit() (err error) {
-	if r.child, err = r.house().Admit(r.caller, r.request); err != nil {
+	if r.child, err = r.admission().Admit(r.caller, r.request); err != nil {
 		return err
 	}
 	r.provider = cmp.Or(r.Plan.Agents[r.request.Agent].Provider, r.Plan.Provider)
@@ -129,19 +129,19 @@ func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driv
 		return driver.Report{}, err
 	}
 	charge := r.charge()
-	job, done, err := r.job(ctx, start, transcript)
+	launch, done, err := r.launch(ctx, start, transcript)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	defer done()
-	job.Spend = charge.Spend
-	report, err = r.Runner.Run(ctx, job)
+	launch.Spend = charge.Spend
+	report, err = r.Runner.Run(ctx, launch)
 	charge.Ended(report)
 	return r.hide(report), err
 }
 
-// job returns the run of the agent's CLI. done ends what belongs to it.
-func (r *subagent) job(ctx context.Context, start event.AgentStart, transcript io.Writer) (job driver.Job, done func(), err error) {
+// launch returns the run of the agent's CLI. done ends what belongs to it.
+func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func(), err error) {
 	s, err := r.setting(ctx, r.provider)
 	if err != nil {
 		return driver.Job{}, nil, err
@@ -156,9 +156,9 @@ func (r *subagent) job(ctx context.Context, start event.AgentStart, transcript i
 		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model,
 	}}
 	keeper := gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
-	keeper.Descend(func() error { return r.house().Descend(r.child.Depth) })
+	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
-	job = driver.Job{
+	launch = driver.Job{
 		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
 		Tools: toolsOf(r.child.Policy), Own: r.ownTools(inner), Depth: r.child.Depth, Excuse: r.excuse,
 		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
@@ -173,7 +173,7 @@ func (r *subagent) job(ctx context.Context, start event.AgentStart, transcript i
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}
-	return job, func() { keeper.Close(); inner.work.Wait() }, nil
+	return launch, func() { keeper.Close(); inner.work.Wait() }, nil
 }
 
 // end records how the subagent ended. err is why it could not run, or was stopped.
@@ -235,7 +235,7 @@ func (r *subagent) failure(record session.Subagent) error {
 
 // excuse returns what a process of an agent is told that may not use the tools of another.
 func (c *Agents) excuse(depth int) string {
-	if err := c.house().Descend(depth); err != nil {
+	if err := c.admission().Descend(depth); err != nil {
 		return err.Error()
 	}
 	return "the token is not that of the agent that this process belongs to"

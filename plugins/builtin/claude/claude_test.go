@@ -35,7 +35,7 @@ func TestCommand(t *testing.T) {
 	line := strings.Join(cmd.Argv, " ")
 	for _, want := range []string{
 		"--tools Bash,Edit,NotebookEdit,Read,Write",
-		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write"]}}`,
+		`--settings {"permissions":{"ask":["Bash","Edit","NotebookEdit","Read","Write","mcp__coven"]}}`,
 		"--permission-prompt-tool mcp__coven__approve", "--permission-mode default",
 		"--strict-mcp-config", "--mcp-config /files/mcp.json", "--session-id " + conversation, "--model haiku",
 		"--append-system-prompt-file /files/system.md", "--replay-user-messages", "--include-partial-messages",
